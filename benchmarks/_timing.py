@@ -1,0 +1,82 @@
+"""Timing side by side, and tables of the results that say on which machine they were measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from threadpoolctl import threadpool_info
+
+RESULTS = Path(__file__).parent / "results"
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+def side_by_side(
+    functions: Mapping[str, Callable[[], object]], repeats: int = 7
+) -> dict[str, float]:
+    """Median seconds of each function, after one call each that is not timed.
+
+    The functions take turns, so that whatever else the machine does falls on all of them alike.
+    """
+    for function in functions.values():
+        function()
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = perf_counter()
+            function()
+            seconds[name].append(perf_counter() - start)
+    return {name: median(times) for name, times in seconds.items()}
+
+
+def machine() -> str:
+    """Processor, number of CPUs, threads of BLAS and versions of the libraries, in one sentence."""
+    blas = {
+        f"{library['internal_api']} with {library['num_threads']} threads"
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
+    versions = ", ".join(f"{library} {version(library)}" for library in LIBRARIES)
+    return (
+        f"{_processor()}, {os.cpu_count()} CPUs, {' and '.join(sorted(blas))}, "
+        f"Python {platform.python_version()}, {versions}."
+    )
+
+
+def write_table(
+    name: str, title: str, text: str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> str:
+    """Write ``results/<name>.md`` with a title, a text, the machine and a table; return it too."""
+    lines = [
+        f"# {title}",
+        "",
+        text,
+        "",
+        machine(),
+        "",
+        _line(header),
+        _line(["---"] * len(header)),
+        *(_line([str(cell) for cell in row]) for row in rows),
+    ]
+    page = "\n".join(lines) + "\n"
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(page)
+    return page
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())

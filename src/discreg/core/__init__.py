@@ -1,0 +1,1 @@
+"""What every family of models needs, and nothing that one family owns."""

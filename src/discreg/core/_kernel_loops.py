@@ -1,0 +1,133 @@
+"""Compiled loops over one tile of a kernel matrix, each in place.
+
+The exponential is written out in plain arithmetic, without branches or calls, so that the compiler
+turns the loops into vector instructions; the exponential of the C library would be called once for
+each entry.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+__all__ = ["mirror_tile", "power_tile", "rbf_tile", "sparse_tile", "tanh_tile"]
+
+# Multiply-adds may be fused; nothing else may be reordered, which the exponential relies upon.
+compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+# ln 2 in two parts: the first ends in so many zeros that its product with an exponent is exact.
+LN2_HIGH = float.fromhex("0x1.62e42feep-1")
+LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+LOG2_E = 1 / math.log(2)
+# Adding this number rounds to an integer, which is then found in the lowest bits of the sum.
+ROUNDER = 1.5 * 2.0**52
+ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
+# 1/13!, ..., 1/2!: the first term left out, r¹⁴/14!, is below 5e-18 for |r| ≤ ln(2)/2.
+TAYLOR = tuple(1 / math.factorial(k) for k in range(13, 1, -1))
+EXPONENT_BIAS = 1023
+MANTISSA_BITS = 52
+
+
+@compiled
+def _reduce(x):
+    """Integer n and exp(r) − 1 with x = n ln 2 + r and |r| ≤ ln(2)/2."""
+    rounded = x * LOG2_E + ROUNDER
+    n = rounded - ROUNDER
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
+    series = 0.0
+    for coefficient in TAYLOR:
+        series = series * r + coefficient
+    return np.float64(rounded).view(np.int64) - ROUNDER_BITS, r + r * r * series
+
+
+@compiled
+def _two_to_the(n):
+    """2ⁿ for an integer −1023 < n < 1024."""
+    return np.int64((n + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float64)
+
+
+@compiled
+def _exp(x):
+    """exp(x) for x ≤ 0, to one unit in the last place; NaN stays NaN."""
+    n, expm1 = _reduce(-746.0 if x < -746.0 else x)  # exp(−746) rounds to zero
+    half = n >> 1  # 2ⁿ alone would be below the smallest normal number for x < −708
+    return (1.0 + expm1) * _two_to_the(half) * _two_to_the(n - half)
+
+
+@compiled
+def _tanh(x):
+    """tanh(x) to three units in the last place."""
+    n, expm1 = _reduce(-2.0 * min(abs(x), 20.0))  # tanh(20) rounds to one
+    scale = _two_to_the(n)
+    decay = expm1 * scale + (scale - 1.0)  # exp(−2|x|) − 1
+    return math.copysign(decay / (2.0 + decay), x)
+
+
+@compiled
+def sparse_tile(K, rows, cols, indptr, indices, data, col_indptr, col_indices, col_data):
+    """xᵀy between sparse rows x and y, the latter stored by features; cols begin with 0."""
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        row[:] = 0.0
+        for entry in range(indptr[i], indptr[i + 1]):
+            feature = indices[entry]
+            for other in range(col_indptr[feature], col_indptr[feature + 1]):
+                j = col_indices[other]
+                if j >= row.size:
+                    break
+                row[j] += data[entry] * col_data[other]
+
+
+@compiled
+def rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
+    """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms.
+
+    NaN is what remains of a squared norm that overflows.
+    """
+    col_norms = col_norms[cols]
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        for j in range(row.size):
+            exponent = gamma * (2.0 * row[j] - (row_norms[i] + col_norms[j]))
+            row[j] = _exp(0.0 if exponent > 0.0 else exponent)
+
+
+@compiled
+def power_tile(K, rows, cols, gamma, coef0, degree):
+    """(γ xᵀy + c)ᵈ for an integer d ≥ 0, by repeated squaring."""
+    square = np.empty(cols.stop - cols.start)
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        for j in range(row.size):
+            square[j] = gamma * row[j] + coef0
+            row[j] = 1.0
+        exponent = degree
+        while exponent > 0:
+            if exponent & 1:
+                for j in range(row.size):
+                    row[j] *= square[j]
+            exponent >>= 1
+            for j in range(row.size):
+                square[j] *= square[j]
+
+
+@compiled
+def tanh_tile(K, rows, cols, gamma, coef0):
+    """tanh(γ xᵀy + c)."""
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        for j in range(row.size):
+            row[j] = _tanh(gamma * row[j] + coef0)
+
+
+@compiled
+def mirror_tile(K, rows, cols):
+    """Copy K[rows, cols] to its mirror image; a tile on the diagonal becomes symmetric."""
+    size = 8  # entries to a cache line
+    for top in range(rows.start, rows.stop, size):
+        for left in range(cols.start, cols.stop, size):
+            for j in range(left, min(left + size, cols.stop)):
+                for i in range(top, min(top + size, rows.stop)):
+                    K[j, i] = K[i, j]

@@ -1,0 +1,106 @@
+"""How much memory is free, and a refusal that says what to do when it is not enough."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+__all__ = ["available_bytes", "require_memory"]
+
+MEMINFO = Path("/proc/meminfo")
+OWN_CGROUPS = Path("/proc/self/cgroup")
+CGROUP_ROOT = Path("/sys/fs/cgroup")
+# Memory is not asked about for less: the question takes longer than a fit to a small table.
+NEGLIGIBLE_BYTES = 16 << 20
+
+
+def available_bytes() -> int | None:
+    """Memory that can be allocated now without swapping.
+
+    On Linux this is the kernel's own estimate, or what the control groups of the process (of a
+    container or a batch job) leave of their limits, whichever is least. Elsewhere it is the
+    physical memory of the machine, which is an upper bound.
+
+    Returns
+    -------
+    int or None
+        Bytes; None where the system does not tell.
+    """
+    in_kilobytes = _fields(MEMINFO).get("MemAvailable")
+    if in_kilobytes is not None:
+        return min([1024 * in_kilobytes, *_left_in_cgroups()])
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def require_memory(n_bytes: int, what: str, remedy: str | Callable[[int], str]) -> None:
+    """Raise if an allocation would not fit, before it is tried.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Size of all that will be held at once.
+    what : str
+        What would be allocated: the subject of the message.
+    remedy : str or callable
+        What to do instead: a full sentence, or a function that makes it from the free bytes.
+
+    Raises
+    ------
+    MemoryError
+    """
+    free = available_bytes() if n_bytes > NEGLIGIBLE_BYTES else None
+    if free is not None and n_bytes > free:
+        advice = remedy if isinstance(remedy, str) else remedy(free)
+        raise MemoryError(
+            f"{what} would take {n_bytes / 1e9:,.1f} GB of memory, but {free / 1e9:,.1f} GB are "
+            f"free. {advice}"
+        )
+
+
+def _left_in_cgroups() -> Iterator[int]:
+    """What each limited control group above the process has left, in bytes."""
+    for folder in _cgroup_folders():
+        # Version 2 and version 1 of the interface name the same three facts differently.
+        for limit_file, usage_file, cache_field in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            limit, usage = _number(folder / limit_file), _number(folder / usage_file)
+            if limit is not None and usage is not None:
+                # Cached files count as used but give way to an allocation.
+                cached = _fields(folder / "memory.stat").get(cache_field, 0)
+                yield max(0, limit - usage + cached)
+
+
+def _cgroup_folders() -> Iterator[Path]:
+    """Folders of the process's memory control groups, from its own up to the root's."""
+    for line in _read(OWN_CGROUPS).splitlines():
+        _, controllers, path = line.split(":", maxsplit=2)
+        if controllers in ("", "memory"):
+            mount = CGROUP_ROOT / controllers
+            group = mount / path.lstrip("/")
+            yield group
+            yield from (parent for parent in group.parents if parent.is_relative_to(mount))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _number(path: Path) -> int | None:
+    """The number in a file; None without the file, or where it says "max"."""
+    text = _read(path).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """Numbers by name from lines such as ``MemAvailable:  1024 kB`` or ``inactive_file 1024``."""
+    rows = (line.split() for line in _read(path).splitlines())
+    return {row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}

@@ -1,0 +1,107 @@
+"""A fold over blocks of rows: statistics of one block that add up over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["CONSTANT", "centred_gram", "fold", "pull_back", "row_blocks", "times", "weighted_mean"]
+
+BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
+THIN_PRODUCT = 900_000
+CONSTANT = 32 * float(np.finfo(np.float64).eps)  # relative variation below which it is rounding
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices of consecutive rows, each about BLOCK_BYTES of float64."""
+    step = max(64, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def fold(block_statistics: Callable[[slice], Any], n_rows: int, n_columns: int) -> Any:
+    """Sum of ``block_statistics(rows)`` over the blocks of rows."""
+    blocks = row_blocks(n_rows, n_columns)
+    total = block_statistics(next(blocks))
+    for rows in blocks:
+        total += block_statistics(rows)
+    return total
+
+
+def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the rows of X, each counted `weights` times."""
+    total = pull_back(X, weights[:, None])[:, 0]
+    return total / weights.sum()
+
+
+def centred_gram(
+    X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """``(X - mean)ᵀ diag(weights) (X - mean)``; a dense X is centred block by block.
+
+    The row and column of a feature that is constant to rounding are zero.
+    """
+    if sparse.issparse(X):
+        weighted = X.astype(np.float64).multiply(weights[:, None]).tocsr()
+        gram = np.asarray((weighted.T @ X).toarray())
+        if mean is not None:
+            gram -= np.outer(mean * weights.sum(), mean)
+            _clear_constant(gram, weights.sum() * mean**2, CONSTANT)
+        return gram
+    root = np.sqrt(weights)[:, None]
+
+    def block_gram(rows: slice) -> NDArray[np.float64]:
+        block = X[rows] * root[rows] if mean is None else (X[rows] - mean) * root[rows]
+        return block.T @ block
+
+    gram = fold(block_gram, *X.shape)
+    if mean is not None:
+        _clear_constant(gram, weights.sum() * mean**2, CONSTANT**2)
+    return gram
+
+
+def _clear_constant(
+    gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], fraction: float
+) -> None:
+    """Zero what centring leaves of features whose variation is a rounding error of their mean."""
+    constant = gram.diagonal() <= fraction * square_of_mean
+    gram[constant] = 0.0
+    gram[:, constant] = 0.0
+
+
+def times(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``X @ coef`` in float64, without a float64 copy of a float32 X."""
+    if sparse.issparse(X):
+        return np.asarray(X @ coef)
+    coef = np.ascontiguousarray(coef)
+    product = np.empty((len(X), coef.shape[1]))
+    for rows in _thin_blocks(X, coef.shape[1]):
+        np.matmul(X[rows], coef, out=product[rows])
+    return product
+
+
+def pull_back(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``Xᵀ @ residuals`` in float64, without a float64 copy of a float32 X."""
+    if sparse.issparse(X):
+        return np.asarray(X.T @ residuals)
+    total = np.zeros((X.shape[1], residuals.shape[1]))
+    for rows in _thin_blocks(X, residuals.shape[1]):
+        total += X[rows].T @ residuals[rows]
+    return total
+
+
+def _thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
+    """Blocks of rows for products with a thin matrix.
+
+    A product of few columns is bound by memory. Within THIN_PRODUCT multiplications BLAS works on
+    the rows where they are instead of packing a copy of them first.
+    """
+    n_rows, n_features = X.shape
+    step = THIN_PRODUCT // (n_features * n_columns)
+    if step < 64:
+        return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))

@@ -1,0 +1,315 @@
+"""What the four estimators share: from X and y to a solution, and from scores to labels."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreg.core.fitted_kernel import FittedKernel
+from discreg.core.labels import encode_labels, row_weights
+from discreg.core.memory import require_memory
+from discreg.core.params import Boolean, Choice, Number, check_params
+from discreg.core.regression import DualRegression, PrimalRegression, linear_regression
+from discreg.core.result import Solution
+
+from ._losses import TargetLoss
+from ._problem import Problem, Start
+from ._solvers import EXACT, minimise
+
+__all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_unit_sum"]
+
+NEXT_TO_NOTHING = 10_000_000  # multiplications a step
+
+
+@dataclass
+class Prepared:
+    """Training data in the form that all penalties of a path share."""
+
+    X: Any
+    y: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    classes: NDArray[Any]
+    kernel: FittedKernel | None  # None: linear
+    regression: PrimalRegression | DualRegression
+
+
+class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Base of LSR, DLSR, ReLSR and GReLSR, which differ in their loss alone."""
+
+    _constraints: dict[str, Any] = {
+        "beta": Number(0, closed="left"),
+        "scale_beta": Boolean(),
+        "fit_intercept": Boolean(),
+        "class_weight": Choice(
+            (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
+        ),
+        "kernel": Choice(
+            ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)),
+            test=callable,
+            described="a callable",
+        ),
+        "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
+        "degree": Number(0, closed="left"),
+        "coef0": Number(),
+        "kernel_params": Choice(
+            (None,), test=lambda value: isinstance(value, dict), described="a dict"
+        ),
+    }
+
+    def __init__(
+        self,
+        *,
+        beta: float = 0.1,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.beta = beta
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    @abstractmethod
+    def _loss(
+        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
+    ) -> TargetLoss:
+        """The loss of this model on training data."""
+
+    @abstractmethod
+    def _solve(self, problem: Problem, start: Start | None) -> Solution:
+        """Solve the model's problem."""
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> RetargetedClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        prepared = self._prepare(X, y, sample_weight)
+        self._fit_prepared(prepared, self._start(prepared))
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Check the data and do all the work that does not depend on the penalty."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        classes, indices = encode_labels(y)
+        weights = row_weights(sample_weight, self.class_weight, classes, indices)
+        kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
+        regression: PrimalRegression | DualRegression
+        if kernel is None:
+            require_memory(
+                3 * 8 * min(X.shape) ** 2,
+                f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
+                "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
+            )
+            regression = linear_regression(X, weights, centre=self.fit_intercept)
+        else:
+            matrix = kernel.training_matrix(X, copies=3)
+            regression = DualRegression(matrix, weights, centre=self.fit_intercept)
+            kernel.require_psd(regression.kernel, X)
+        if not np.isfinite(regression.scale):
+            raise ValueError(
+                "The squares of the features overflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+        return Prepared(X, indices, weights, classes, kernel, regression)
+
+    def _fit_prepared(self, prepared: Prepared, start: Start | None) -> Solution:
+        """Fit with the present parameters on data that were prepared before."""
+        regression = prepared.regression
+        regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
+        loss = self._loss(prepared.y, prepared.weights, len(prepared.classes))
+        solution = self._solve(Problem(regression, loss), start)
+        self._store(prepared, solution)
+        return solution
+
+    def _store(self, prepared: Prepared, solution: Solution) -> None:
+        """Set the fitted attributes from a solution."""
+        dtype = prepared.X.dtype
+        coef, mean_score = prepared.regression.predictor(solution.coef)
+        intercept = solution.offset - mean_score
+        shift = self._common_shift(intercept) if self.fit_intercept else 0.0
+        self.classes_ = prepared.classes
+        self._kernel = prepared.kernel
+        if prepared.kernel is None:
+            self.coef_ = _one_row_if_binary(coef.T).astype(dtype)
+        else:
+            self.dual_coef_ = _one_row_if_binary(coef.T).astype(dtype)
+            if prepared.kernel.kernel != "precomputed":
+                self.X_fit_ = prepared.X
+        self.intercept_ = _one_row_if_binary(intercept + shift).astype(dtype)
+        self.targets_ = (solution.targets + shift).astype(dtype)
+        self.objective_history_ = np.array(solution.objective_history)
+        self.gap_ = solution.gap
+        self.n_iter_ = solution.n_iter
+        self.solver_ = solution.solver
+
+    def _start(self, prepared: Prepared) -> Start | None:
+        """Where to begin; None for the regression onto the zero-one targets."""
+        return None
+
+    def _common_shift(self, intercept: NDArray[np.float64]) -> float:
+        """What is added to the scores of all classes where the model leaves that open."""
+        return 0.0
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` the kernel between them and the training
+            samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column a class; for two classes the score of the second minus that of the first.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if self._kernel is None:
+            scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        else:
+            fitted = getattr(self, "X_fit_", None)
+            scores = self._kernel.scores(X, fitted, self.dual_coef_, self.intercept_)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label of the class with the largest score, equation (3) of ReLSR.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[winners]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class IterativeClassifier(RetargetedClassifier):
+    """Base of the models that are solved by iteration: DLSR, ReLSR and GReLSR."""
+
+    _constraints = RetargetedClassifier._constraints | {
+        "solver": Choice(("auto", "newton", "alternating")),
+        "tol": Number(0, closed="left"),
+        "max_iter": Number(1, closed="left", integer=True),
+        "warm_start": Boolean(),
+    }
+
+    def __init__(
+        self,
+        *,
+        beta: float = 0.1,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+    ) -> None:
+        super().__init__(
+            beta=beta,
+            scale_beta=scale_beta,
+            fit_intercept=fit_intercept,
+            class_weight=class_weight,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+        )
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def _solve(self, problem: Problem, start: Start | None) -> Solution:
+        solver = "newton" if self.solver == "auto" else self.solver
+        # Small problems have one answer, however their samples are weighted or copied.
+        small = solver == "newton" and problem.work <= NEXT_TO_NOTHING
+        tol = min(EXACT, self.tol) if small else self.tol
+        solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
+        if solution.gap > self.tol > 0:
+            warnings.warn(
+                f"{type(self).__name__} stopped at a relative optimality gap of "
+                f"{solution.gap:.2g} after {solution.n_iter} iterations; tol is {self.tol:g}. "
+                "Increase max_iter or tol, standardise the features, or use solver='newton'.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return solution
+
+    def _start(self, prepared: Prepared) -> Start | None:
+        """With `warm_start`, the solution of the previous fit where it has the right shape."""
+        if not self.warm_start or not hasattr(self, "_previous"):
+            return None
+        fits = self._previous.coef.shape == (prepared.regression.size, len(prepared.classes))
+        return self._previous if fits else None
+
+    def _store(self, prepared: Prepared, solution: Solution) -> None:
+        super()._store(prepared, solution)
+        if self.warm_start:
+            self._previous = Start(solution.coef, solution.offset)
+
+
+def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """scikit-learn's shape: for two classes one row, the second minus the first."""
+    return rows[1:] - rows[:1] if len(rows) == 2 else rows
+
+
+def shift_to_unit_sum(intercept: NDArray[np.float64]) -> float:
+    """The common shift that makes the intercepts sum to 1, as Algorithm 1 of ReLSR leaves them."""
+    return float(1.0 - intercept.sum()) / len(intercept)

@@ -1,0 +1,98 @@
+"""How far from the optimum: a rigorous relative gap from one feasible point of the dual."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.linalg import EPS
+from discreg.core.regression import Regression
+
+from ._losses import Evaluation, TargetLoss
+
+__all__ = ["objective_unit", "relative_gap"]
+
+Array = NDArray[np.float64]
+REACH = 10.0  # how much larger the scores may be that a fit without penalty is compared with
+
+
+def relative_gap(
+    regression: Regression,
+    loss: TargetLoss,
+    scores: Array,
+    at: Evaluation,
+    gradient: Array,
+    objective: float,
+) -> float:
+    r"""Upper bound of (F(W, b) − min F) / F(W, b), F the objective with the targets eliminated.
+
+    Write F(W, b) = L(XW + 1bᵀ) + β‖W‖². By Fenchel's inequality every Z with Σ_i s_i z_i = 0 (b
+    has no penalty) and finite L* gives the lower bound
+
+    .. math:: \min F \;\ge\; -L^*(2Z) - \|X^\top S Z\|^2 / \beta .
+
+    The conjugate is the same for all models, with q_i = Σ_j z_ij and k the true class:
+
+    .. math:: L^*(2Z) = \sum_i s_i (\|z_i\|^2 + 2 z_{ik} + q_i^2/\gamma),
+
+    finite for LSR always, for DLSR if z_ij ≥ 0 ≥ z_ik, for ReLSR and GReLSR if z_ij ≥ 0 with
+    q_i = 0, respectively Σ s_i q_i = 0 over each class. The residuals G = R − T at the best targets
+    satisfy all this but for the columns, so Z = G + E with a small E (`TargetLoss.balance`) that
+    moves along the constraints. Then the difference between F and the bound is a sum of squares
+    and of products of non-negative numbers, free of cancellation:
+
+    .. math:: F - \text{bound} = \tfrac1\beta \|X^\top S (G + E) + \beta W\|^2
+              + \sum_i s_i (\|e_i\|^2 + 2\, e_i \cdot \text{slack}_i),
+
+    slack the amount by which a target is inside its constraint. Where the columns balance, E = 0
+    and this is the bound of strong convexity, ‖∇F‖² / (4β).
+
+    For β = 0 strong convexity is lost, and F is compared with every W whose centred scores are
+    at most `REACH` times as large: F − F(W') ≤ ⟨∇F, W − W'⟩, never more than F itself.
+
+    Parameters
+    ----------
+    regression : Regression
+        Where the coefficients live, its penalty fixed.
+    loss : TargetLoss
+        The loss of the scores.
+    scores : ndarray of shape (n_samples, n_classes)
+        Scores of the training rows.
+    at : Evaluation
+        The loss at these scores.
+    gradient : ndarray
+        Half gradient XᵀSG + βW in the coordinates of the regression.
+    objective : float
+        F(W, b).
+
+    Returns
+    -------
+    gap : float
+        At most 1, because F is never negative.
+    """
+    cost = 0.0
+    if regression.centred:
+        change, cost = loss.balance(at)
+        gradient = gradient + regression.gradient(loss.weights[:, None] * change)
+    if regression.beta > 0:
+        bound = regression.square(gradient) / regression.beta + cost
+    else:
+        bound = _first_order_bound(regression, loss, scores, gradient) + cost
+    return min(objective, bound) / objective_unit(objective, loss.weights)
+
+
+def objective_unit(objective: float, weights: Array) -> float:
+    """What differences of the objective are relative to: itself, unless rounding is all it is."""
+    return max(objective, EPS * float(weights.sum()))
+
+
+def _first_order_bound(
+    regression: Regression, loss: TargetLoss, scores: Array, gradient: Array
+) -> float:
+    """Twice the gradient's length times that of the reach, in the norm of the centred scores."""
+    step, step_scores = regression.precondition(gradient)
+    slope = np.sqrt(max(regression.inner(gradient, step, step_scores), 0.0))
+    total = float(loss.weights.sum())
+    centred = scores - loss.weights @ scores / total
+    size = np.sqrt(float(loss.weights @ np.einsum("ij,ij->i", centred, centred)))
+    return 2.0 * float(slope) * REACH * max(size, np.sqrt(total))

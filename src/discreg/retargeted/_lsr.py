@@ -1,0 +1,112 @@
+"""LSR: regression onto the zero-one targets."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.result import Solution
+
+from ._base import RetargetedClassifier
+from ._losses import FixedTargets, TargetLoss
+from ._problem import Problem, Start
+from ._solvers import minimise
+
+__all__ = ["LSRClassifier"]
+
+
+class LSRClassifier(RetargetedClassifier):
+    r"""Least squares regression onto zero-one targets.
+
+    Minimises equation (4) of [1]_, Y being the zero-one matrix of the labels:
+
+    .. math:: \min_{W, b}\; \|XW + \mathbf 1 b^\top - Y\|_F^2 + \beta \|W\|_F^2 .
+
+    Parameters
+    ----------
+    beta : float, default=0.1
+        Weight of the penalty, at least 0. At 0 the solution of least norm is
+        taken.
+    scale_beta : bool, default=True
+        Whether `beta` counts in units of the mean square of a centred feature,
+        :math:`\operatorname{tr}(X^\top HX)/d` (15), for other kernels
+        :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
+        not centred.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
+        equally heavy, counting samples with their weights.
+    kernel : str or callable, default="linear"
+        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
+        function of two rows.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    degree : float, default=3
+        Degree of the kernel "poly".
+    coef0 : float, default=1
+        Constant term of the kernels "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable kernel.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients, for the linear kernel; for two classes, the second minus the first.
+    dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
+        Coefficients of the kernel functions of the training samples, for other kernels.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Training samples, for kernels neither linear nor precomputed.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts.
+    targets_ : ndarray of shape (n_samples, n_classes)
+        The zero-one targets.
+    objective_history_ : ndarray of shape (n_iter_,)
+        Objective after each iteration; it never increases.
+    gap_ : float
+        Upper bound of the relative distance of the objective from its minimum.
+    n_iter_ : int
+        Number of iterations.
+    solver_ : str
+        Solver that ran.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    LSRClassifierCV : Chooses `beta` by exact leave-one-out.
+    ReLSRClassifier : Learns the targets under a margin.
+
+    References
+    ----------
+    .. [1] X.-Y. Zhang, L. Wang, S. Xiang, C.-L. Liu, "Retargeted Least Squares Regression
+           Algorithm", IEEE Transactions on Neural Networks and Learning Systems 26 (2015).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from discreg import LSRClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LSRClassifier()).fit(X[::2], y[::2])
+    >>> round(model.score(X[1::2], y[1::2]), 2)
+    0.98
+    """
+
+    def _loss(
+        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
+    ) -> TargetLoss:
+        return FixedTargets(y, weights, n_classes)
+
+    def _solve(self, problem: Problem, start: Start | None) -> Solution:
+        # The regression that starts the iteration is the solution; further steps only undo the
+        # rounding on ill-conditioned data.
+        solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
+        solution.solver = "closed"
+        return solution

@@ -1,0 +1,113 @@
+"""The objective of the family with the targets eliminated, its gradient and its certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.labels import one_hot
+from discreg.core.regression import Regression
+
+from ._certificate import objective_unit, relative_gap
+from ._losses import Evaluation, TargetLoss
+
+__all__ = ["Gradient", "Point", "Problem", "Start"]
+
+Array = NDArray[np.float64]
+
+
+class Start(NamedTuple):
+    """Where to begin: coefficients in the regression's coordinates, and the mean scores."""
+
+    coef: Array
+    offset: Array
+
+
+class Gradient(NamedTuple):
+    """Half gradient with respect to the coefficients and to the mean scores."""
+
+    coef: Array
+    offset: Array
+
+
+class Point(NamedTuple):
+    """Coefficients with the objective and all that was computed on the way to it."""
+
+    coef: Array
+    offset: Array
+    scores: Array
+    at: Evaluation
+    square: float  # ‖W‖²
+    objective: float
+
+
+@dataclass
+class Problem:
+    """Minimise F(W, b) = L(ΦW + 1bᵀ) + β‖W‖² for a loss L and the features Φ of a regression."""
+
+    regression: Regression
+    loss: TargetLoss
+
+    def first_point(self, start: Start | None, centres: Array | None = None) -> Point:
+        """The given start, or else the regression onto the zero-one targets."""
+        if start is not None:
+            return self.point(start.coef, start.offset, centres)
+        weighted = self.loss.weights[:, None] * one_hot(self.loss.y, self.loss.n_classes)
+        right_hand_side = self.pull_back(weighted, np.zeros(()))
+        coef, scores = self.regression.precondition(right_hand_side.coef)
+        offset = right_hand_side.offset / self.loss.weights.sum()
+        return self.at_scores(coef, offset, scores, centres)
+
+    def point(self, coef: Array, offset: Array, centres: Array | None = None) -> Point:
+        """Evaluate the objective afresh at given coefficients."""
+        return self.at_scores(coef, offset, self.regression.scores(coef), centres)
+
+    def at_scores(
+        self, coef: Array, offset: Array, scores: Array, centres: Array | None = None
+    ) -> Point:
+        """Evaluate the objective where the centred scores of the coefficients are known."""
+        square = self.regression.inner(coef, coef, scores)
+        scores = scores + offset
+        return self.assemble(coef, offset, scores, self.loss.evaluate(scores, centres), square)
+
+    def assemble(
+        self, coef: Array, offset: Array, scores: Array, at: Evaluation, square: float
+    ) -> Point:
+        """A point from its parts."""
+        objective = at.value + self.regression.beta * square
+        return Point(coef, offset, scores, at, square, objective)
+
+    def gradient(self, point: Point) -> Gradient:
+        """Half gradient at a point."""
+        return self.pull_back(self.loss.weights[:, None] * point.at.residuals, point.coef)
+
+    def pull_back(self, weighted: Array, coef: Array) -> Gradient:
+        """Half gradient for weighted residuals of the scores and given coefficients."""
+        offset = np.ones(len(weighted)) @ weighted
+        return Gradient(
+            self.regression.gradient(weighted) + self.regression.beta * coef,
+            offset if self.regression.centred else np.zeros_like(offset),
+        )
+
+    @property
+    def work(self) -> int:
+        """Multiplications that the scores of all training samples take."""
+        return len(self.loss.y) * self.regression.size * self.loss.n_classes
+
+    def certify(self, point: Point) -> tuple[Point, float]:
+        """The point with its scores computed afresh, and its rigorous relative optimality gap."""
+        fresh = self.point(point.coef, point.offset)
+        gradient = self.gradient(fresh)
+        return fresh, relative_gap(
+            self.regression, self.loss, fresh.scores, fresh.at, gradient.coef, fresh.objective
+        )
+
+    def rough_gap(self, point: Point, gradient: Gradient) -> float:
+        """Size of the gradient on the scale of the gap, without a further pass over the rows."""
+        size = float(gradient.offset @ gradient.offset) / self.loss.weights.sum()
+        if self.regression.beta > 0:
+            size += self.regression.square(gradient.coef) / self.regression.beta
+        return float(size / objective_unit(point.objective, self.loss.weights))

@@ -1,0 +1,196 @@
+"""The two solvers of the family: the papers' alternation, and Newton's method to the optimum.
+
+A solver is a step from one point to the next; `minimise` repeats it until the certificate is
+small enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.result import Solution
+
+from ._certificate import objective_unit
+from ._problem import Gradient, Point, Problem, Start
+
+__all__ = ["EXACT", "STEPS", "minimise"]
+
+Array = NDArray[np.float64]
+MAX_CG_STEPS = 500
+MIN_ACCURACY, MAX_ACCURACY = 1e-3, 0.3  # of the conjugate gradients, relative
+MAX_TRIALS = 40
+SUFFICIENT_DECREASE = 1e-4
+EXACT = 1e-20  # a gap that rounding alone leaves
+ROUNDING = 1e-13  # relative decrease that the objective can no longer show
+
+
+class Direction(NamedTuple):
+    """A direction of the coefficients and mean scores, with the centred scores it brings."""
+
+    coef: Array
+    offset: Array
+    scores: Array
+
+
+def minimise(
+    problem: Problem,
+    solver: str,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Start | None = None,
+) -> Solution:
+    """Take steps of a solver until the relative optimality gap is at most `tol`.
+
+    The first iteration is the start: the regression onto the zero-one targets, as in the papers,
+    unless another one is given. With ``tol=0`` Newton's method ends when rounding does not let it
+    go further.
+    """
+    step = STEPS[solver]
+    point = best = problem.first_point(start)
+    history = [point.objective]
+    gap, smallest = np.inf, np.inf
+    while len(history) < max_iter:
+        gradient = problem.gradient(point)
+        size = problem.rough_gap(point, gradient)
+        if size <= tol:
+            point, gap = problem.certify(point)
+            if gap <= tol or size <= EXACT:
+                break
+        following = step(problem, point, gradient)
+        if following is None:
+            break
+        if size > 0.5 * smallest and following.objective >= point.objective * (1 - ROUNDING):
+            point, gap = best, np.inf  # rounding is all that is left
+            break
+        if size < smallest:
+            smallest, best = size, point
+        point, gap = following, np.inf
+        history.append(min(point.objective, history[-1]))
+    if not np.isfinite(gap):
+        point, gap = problem.certify(point)
+    return Solution(
+        coef=point.coef,
+        offset=point.offset,
+        scores=point.scores,
+        targets=point.at.targets,
+        objective_history=history,
+        gap=gap,
+        n_iter=len(history),
+        solver=solver,
+    )
+
+
+def alternating_step(problem: Problem, point: Point, gradient: Gradient) -> Point:
+    """Regress onto the targets, retarget, recentre: Algorithm 1 of ReLSR, steps 1 to 3 of GReLSR.
+
+    Regression onto the targets of a point is the step from its W by −(ΦᵀSΦ + βI)⁻¹h, with h half
+    the gradient for fixed targets.
+    """
+    step, step_scores = problem.regression.precondition(gradient.coef)
+    offset = gradient.offset / problem.loss.weights.sum()
+    coef = point.coef - step
+    scores = point.scores - step_scores - offset
+    at = problem.loss.recentre(problem.loss.evaluate(scores, point.at.centres))
+    square = problem.regression.inner(coef, coef, scores - (point.offset - offset))
+    return problem.assemble(coef, point.offset - offset, scores, at, square)
+
+
+def newton_step(problem: Problem, point: Point, gradient: Gradient) -> Point | None:
+    """Semismooth Newton step by conjugate gradients, with a line search; None without progress."""
+    direction = _newton_direction(problem, point, gradient)
+    return _line_search(problem, point, gradient, direction)
+
+
+def _newton_direction(problem: Problem, point: Point, gradient: Gradient) -> Direction:
+    """Solve H p = −h by conjugate gradients preconditioned by the Hessian of plain regression.
+
+    That Hessian, ΦᵀSΦ + βI and Σs for the mean scores, is never smaller than H, and is already
+    factored.
+    """
+    regression, loss = problem.regression, problem.loss
+    coef, offset = np.zeros_like(point.coef), np.zeros_like(point.offset)
+    residual = Gradient(-gradient.coef, -gradient.offset)
+    search = _precondition(problem, residual)
+    energy = _slope(problem, residual, search)
+    if energy > 0:
+        # Roughly while far from the optimum, exactly near it: the energy is of the order of the
+        # objective's excess.
+        excess = energy / objective_unit(point.objective, loss.weights)
+        accuracy = np.clip(excess**0.25, MIN_ACCURACY, MAX_ACCURACY)
+        enough = energy * accuracy**2
+    for _ in range(MAX_CG_STEPS):
+        moved = search.scores + search.offset
+        curved = loss.curvature(point.at.residuals, moved)
+        square = regression.inner(search.coef, search.coef, search.scores)
+        curvature = float(np.vdot(curved, moved)) + regression.beta * square
+        if curvature <= 0:
+            break
+        length = energy / curvature
+        coef += length * search.coef
+        offset += length * search.offset
+        image = problem.pull_back(curved, search.coef)
+        residual = Gradient(
+            residual.coef - length * image.coef, residual.offset - length * image.offset
+        )
+        preconditioned = _precondition(problem, residual)
+        energy, previous = _slope(problem, residual, preconditioned), energy
+        if energy <= enough:
+            break
+        ratio = energy / previous
+        search = Direction(*(a + ratio * b for a, b in zip(preconditioned, search, strict=True)))
+    return Direction(coef, offset, regression.scores(coef))
+
+
+def _precondition(problem: Problem, residual: Gradient) -> Direction:
+    coef, scores = problem.regression.precondition(residual.coef)
+    return Direction(coef, residual.offset / problem.loss.weights.sum(), scores)
+
+
+def _slope(problem: Problem, gradient: Gradient, direction: Direction) -> float:
+    """Inner product of a half gradient with a direction."""
+    along = problem.regression.inner(gradient.coef, direction.coef, direction.scores)
+    return along + float(gradient.offset @ direction.offset)
+
+
+def _line_search(
+    problem: Problem, point: Point, gradient: Gradient, direction: Direction
+) -> Point | None:
+    """Armijo's rule from the full step; each trial costs one retargeting, no pass over X."""
+    regression, loss = problem.regression, problem.loss
+    slope = _slope(problem, gradient, direction)
+    if not slope < 0:
+        return None
+    moved = direction.scores + direction.offset
+    cross = regression.inner(point.coef, direction.coef, direction.scores)
+    own = regression.inner(direction.coef, direction.coef, direction.scores)
+    length = 1.0
+    for _ in range(MAX_TRIALS):
+        scores = point.scores + length * moved
+        at = loss.evaluate(scores)
+        square = point.square + 2 * length * cross + length**2 * own
+        trial = problem.assemble(
+            point.coef + length * direction.coef,
+            point.offset + length * direction.offset,
+            scores,
+            at,
+            square,
+        )
+        if trial.objective <= point.objective + 2 * SUFFICIENT_DECREASE * length * slope:
+            return trial
+        weighted = loss.weights[:, None] * at.residuals
+        trial_slope = float(np.vdot(weighted, moved)) + regression.beta * (cross + length * own)
+        if trial.objective <= point.objective * (1 + ROUNDING) and (
+            abs(trial_slope) <= 0.5 * abs(slope)
+        ):
+            return trial  # the decrease drowns in rounding, the gradient still shows it
+        length *= min(max(-slope / (trial_slope - slope), 0.1), 0.9)
+    return None
+
+
+Step = Callable[[Problem, Point, Gradient], "Point | None"]
+STEPS: dict[str, Step] = {"alternating": alternating_step, "newton": newton_step}

@@ -1,0 +1,161 @@
+"""The target rules: from scores to the targets that fit them best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
+
+__all__ = ["class_centres", "dragged_targets", "margin_targets", "retarget"]
+
+
+def retarget(
+    scores: ArrayLike,
+    y: ArrayLike,
+    *,
+    rule: str = "relsr",
+    groupwise: float = 0.0,
+    centres: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> NDArray[Any]:
+    """Targets that fit the scores best among those that a rule allows.
+
+    For a row of scores :math:`r` with true class :math:`k`, ``rule="relsr"`` returns the minimiser
+    of
+
+    .. math:: \\|r - t\\|^2 + \\gamma (t_k - 1 - \\mu_k)^2
+              \\quad\\text{subject to}\\quad t_k - t_j \\ge 1,\\; j \\ne k,
+
+    which is the retargeting of ReLSR, equations (17) to (23) of [1]_, for :math:`\\gamma = 0` and
+    equation (22) of GReLSR [2]_ otherwise. ``rule="dlsr"`` returns DLSR's targets, equation (8) of
+    [1]_: :math:`t_k = \\max(r_k, 1)` and :math:`t_j = \\min(r_j, 0)`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_samples, n_classes)
+        Scores :math:`XW + b`.
+    y : array-like of shape (n_samples,)
+        Index of the true class of each sample, from 0 to n_classes - 1.
+    rule : {"relsr", "dlsr"}, default="relsr"
+        Which targets are allowed.
+    groupwise : float, default=0.0
+        GReLSR's weight :math:`\\gamma` on how far the translation :math:`t_k - 1` of a sample is
+        from the centre :math:`\\mu_k` of its class.
+    centres : array-like of shape (n_classes,), default=None
+        The centres :math:`\\mu`. None: the centres that are best for these scores, found exactly.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each sample in the centres.
+
+    Returns
+    -------
+    targets : ndarray of shape (n_samples, n_classes)
+
+    References
+    ----------
+    .. [1] X.-Y. Zhang, L. Wang, S. Xiang, C.-L. Liu, "Retargeted Least Squares Regression
+           Algorithm", IEEE TNNLS 26 (2015).
+    .. [2] L. Wang, C. Pan, "Groupwise Retargeted Least-Squares Regression", IEEE TNNLS 29 (2018).
+
+    Examples
+    --------
+    Two rows of Table I of [1]_. The first keeps its scores, because its margin is 1 already:
+
+    >>> from discreg.retargeted import retarget
+    >>> retarget([[0.5, 1.5, 0.5], [0.2, 0.2, 0.8]], [1, 2]).round(4)
+    array([[0.5   , 1.5   , 0.5   ],
+           [0.0667, 0.0667, 1.0667]])
+    >>> retarget([[0.5, 1.5, 0.5], [0.2, 0.2, 0.8]], [1, 2], rule="dlsr")
+    array([[0. , 1.5, 0. ],
+           [0. , 0. , 1. ]])
+    """
+    given = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
+    matrix = np.ascontiguousarray(given, dtype=np.float64)
+    classes = _class_indices(y, matrix)
+    if rule == "dlsr":
+        if groupwise != 0 or centres is not None:
+            raise ValueError(
+                "groupwise and centres belong to rule='relsr'; rule='dlsr' has neither."
+            )
+        return dragged_targets(matrix, classes).astype(given.dtype, copy=False)
+    if rule != "relsr":
+        raise ValueError(f"rule must be 'relsr' or 'dlsr', got {rule!r}.")
+    if not (np.isfinite(groupwise) and groupwise >= 0):
+        raise ValueError(f"groupwise must be a finite number >= 0, got {groupwise!r}.")
+    if centres is None:
+        weights = (
+            np.ones(len(matrix))
+            if sample_weight is None
+            else np.array(
+                check_array(
+                    sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+                )
+            )
+        )
+        check_consistent_length(matrix, weights)
+        if np.any(weights < 0):
+            raise ValueError("sample_weight must not be negative.")
+        best = class_centres(matrix, classes, weights, float(groupwise))
+    else:
+        best = np.array(
+            check_array(centres, ensure_2d=False, dtype=np.float64, input_name="centres")
+        )
+        if best.shape != (matrix.shape[1],):
+            raise ValueError(
+                f"centres must hold one number for each of the {matrix.shape[1]} classes; "
+                f"its shape is {best.shape}."
+            )
+    targets = margin_targets(matrix, classes, float(groupwise), best)
+    return targets.astype(given.dtype, copy=False)
+
+
+def dragged_targets(scores: NDArray[np.float64], y: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Equation (8) of ReLSR: at least 1 for the true class, at most 0 for the false ones."""
+    targets = np.minimum(scores, 0.0)
+    rows = np.arange(len(y))
+    targets[rows, y] = np.maximum(scores[rows, y], 1.0)
+    return targets
+
+
+def margin_targets(
+    scores: NDArray[np.float64],
+    y: NDArray[np.intp],
+    groupwise: float,
+    centres: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
+    from . import _loops
+
+    targets = np.empty_like(scores)
+    _loops.margin_targets(scores, y, groupwise, centres, targets)
+    return targets
+
+
+def class_centres(
+    scores: NDArray[np.float64],
+    y: NDArray[np.intp],
+    weights: NDArray[np.float64],
+    groupwise: float,
+    start: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """GReLSR's centres μ, equation (23) of GReLSR, jointly optimal with the targets."""
+    centres = np.zeros(scores.shape[1]) if start is None else start.copy()
+    if groupwise > 0:
+        from . import _loops
+
+        _loops.margin_centres(scores, y, weights, groupwise, centres)
+    return centres
+
+
+def _class_indices(y: ArrayLike, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+    indices = np.asarray(y)
+    check_consistent_length(scores, indices)
+    if indices.ndim != 1 or indices.dtype.kind not in "iub":
+        raise ValueError("y must be a vector of class indices (whole numbers).")
+    if indices.min() < 0 or indices.max() >= scores.shape[1]:
+        raise ValueError(
+            f"y must hold class indices from 0 to {scores.shape[1] - 1}, the columns of scores; "
+            f"it goes from {indices.min()} to {indices.max()}."
+        )
+    return indices.astype(np.intp, copy=False)

@@ -1,0 +1,231 @@
+"""What the searches of the retargeted family share: grid, held-out scores, fit of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreg.core.labels import sample_weights
+from discreg.core.params import Choice, Number, check_params
+from discreg.retargeted._path import fit_path
+
+from ._search import Setting, best_setting, cv_results, score_folds
+
+__all__ = ["BETAS", "IterativeSearchCV", "RetargetedSearchCV"]
+
+BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+GROUPWISES = (10.0, 1.0, 0.1, 0.01, 0.0)
+
+
+class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
+    """Base of the four: a grid of settings, held-out scores, and a fit of the best setting."""
+
+    _classifier: type[Any]
+    _grid_names = {"betas": "beta"}
+    _constraints = {
+        "scoring": Choice(
+            (None,),
+            test=lambda value: isinstance(value, str) or callable(value),
+            described="the name of a scorer or a callable",
+        ),
+        "n_jobs": Choice((None,), others=(Number(integer=True),)),
+    }
+
+    def __init__(
+        self,
+        *,
+        betas: Sequence[float] = BETAS,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.betas = betas
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> RetargetedSearchCV:
+        """Choose the setting on held-out samples and fit it on all of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights, for the fits and for the held-out scores.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples, for a `cv` that splits by groups.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        grid = self._grid()
+        classifier = self._model()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        weights = None if sample_weight is None else sample_weights(sample_weight, len(y))
+        scorer = check_scoring(classifier, scoring=self.scoring)
+        self.cv_results_ = self._search(classifier, X, y, weights, groups, grid, scorer)
+        self.best_params_, self.best_score_ = best_setting(self.cv_results_)
+        self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
+        self.best_estimator_.fit(X, y, weights)
+        fitted = vars(self.best_estimator_).items()
+        vars(self).update({name: value for name, value in fitted if name.endswith("_")})
+        return self
+
+    def _grid(self) -> list[Setting]:
+        """All combinations of the candidates, the largest first."""
+        candidates = []
+        for plural in self._grid_names:
+            values = check_array(
+                getattr(self, plural), ensure_2d=False, dtype=np.float64, input_name=plural
+            ).ravel()
+            if np.any(values < 0):
+                raise ValueError(
+                    f"{plural} must not be negative; the smallest is {values.min():g}."
+                )
+            candidates.append(sorted(set(values.tolist()), reverse=True))
+        names = self._grid_names.values()
+        return [dict(zip(names, values, strict=True)) for values in product(*candidates)]
+
+    def _model(self) -> Any:
+        """The classifier with the parameters that are not chosen."""
+        shared = self._classifier().get_params().keys() & self.get_params().keys()
+        return self._classifier(**{name: getattr(self, name) for name in shared})
+
+    def _search(
+        self,
+        classifier: Any,
+        X: Any,
+        y: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        groups: ArrayLike | None,
+        grid: list[Setting],
+        scorer: Callable[..., float],
+    ) -> dict[str, Any]:
+        """Held-out scores of all settings by cross-validation."""
+        folds = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
+        splits = list(folds.split(X, y, groups))
+        return cv_results(
+            grid,
+            *score_folds(fit_path, classifier, X, y, weights, grid, splits, scorer, self.n_jobs),
+        )
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column a class; for two classes the score of the second minus that of the first.
+        """
+        X = self._check_new(X)
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        X = self._check_new(X)
+        return self.best_estimator_.predict(X)
+
+    def _check_new(self, X: ArrayLike) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class IterativeSearchCV(RetargetedSearchCV):
+    """Base of the three whose fits are iterative: each starts from the one before it."""
+
+    def __init__(
+        self,
+        *,
+        betas: Sequence[float] = BETAS,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            betas=betas,
+            scale_beta=scale_beta,
+            fit_intercept=fit_intercept,
+            class_weight=class_weight,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            cv=cv,
+            scoring=scoring,
+            n_jobs=n_jobs,
+        )
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter

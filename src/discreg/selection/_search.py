@@ -1,0 +1,150 @@
+"""Scores of a grid of settings on held-out samples, kept as scikit-learn keeps them."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+__all__ = ["HeldOutScores", "best_setting", "cv_results", "score_folds", "weighted_score"]
+
+Setting = dict[str, float]
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+PathFitter = Callable[..., Iterator[Any]]
+
+
+class HeldOutScores(ClassifierMixin, BaseEstimator):
+    """Classifier whose input is the decision values themselves, so that any scorer can judge them.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    """
+
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self.classes = classes
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels."""
+        return self.classes
+
+    def decision_function(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The scores, in scikit-learn's shape for two classes."""
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """Label of the largest score."""
+        return self.classes[scores.argmax(axis=1)]
+
+
+def weighted_score(
+    scorer: Callable[..., float], estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> float:
+    """Score with the sample weights, where there are some and the scorer takes them."""
+    if sample_weight is None or not _takes_weights(scorer):
+        return float(scorer(estimator, X, y))
+    return float(scorer(estimator, X, y, sample_weight=sample_weight))
+
+
+def _takes_weights(scorer: Callable[..., float]) -> bool:
+    parameters = inspect.signature(scorer).parameters.values()
+    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def score_folds(
+    fit_path: PathFitter,
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    grid: Sequence[Setting],
+    folds: Iterable[Fold],
+    scorer: Callable[..., float],
+    n_jobs: int | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Test scores and fitting times, each of shape (n_settings, n_folds).
+
+    `fit_path` yields the estimator fitted for one setting of the grid after another.
+    """
+    outcomes = Parallel(n_jobs=n_jobs)(
+        delayed(_score_fold)(
+            fit_path, clone(estimator), X, y, sample_weight, grid, fold, scorer, number
+        )
+        for number, fold in enumerate(folds)
+    )
+    scores, times = zip(*outcomes, strict=True)
+    return np.array(scores).T, np.array(times).T
+
+
+def _score_fold(
+    fit_path: PathFitter,
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    grid: Sequence[Setting],
+    fold: Fold,
+    scorer: Callable[..., float],
+    number: int,
+) -> tuple[list[float], list[float]]:
+    train, test = fold
+    train_weight = None if sample_weight is None else sample_weight[train]
+    test_weight = None if sample_weight is None else sample_weight[test]
+    X_train, X_test = X[train], X[test]
+    if estimator.__sklearn_tags__().input_tags.pairwise:
+        X_train, X_test = X_train[:, train], X_test[:, train]
+    scores, times = [], []
+    try:
+        started = time.perf_counter()
+        for fitted in fit_path(estimator, X_train, y[train], train_weight, grid):
+            times.append(time.perf_counter() - started)
+            scores.append(weighted_score(scorer, fitted, X_test, y[test], test_weight))
+            started = time.perf_counter()
+    except ValueError as error:
+        raise ValueError(f"The training part of fold {number} cannot be fitted. {error}") from error
+    return scores, times
+
+
+def cv_results(
+    grid: Sequence[Setting],
+    scores: NDArray[np.float64],
+    times: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
+    """Results of a search under the names that `sklearn.model_selection.GridSearchCV` gives them.
+
+    `scores` has a column for each fold, or one column for the score of all held-out samples
+    together, which then is not listed as a fold.
+    """
+    results: dict[str, Any] = {"params": list(grid)}
+    for name in grid[0]:
+        results[f"param_{name}"] = np.ma.masked_array([setting[name] for setting in grid])
+    if times is not None:
+        results["mean_fit_time"] = times.mean(axis=1)
+        results["std_fit_time"] = times.std(axis=1)
+        for number, column in enumerate(scores.T):
+            results[f"split{number}_test_score"] = column
+        results["std_test_score"] = scores.std(axis=1)
+    results["mean_test_score"] = scores.mean(axis=1)
+    results["rank_test_score"] = rankdata(-scores.mean(axis=1), method="min").astype(np.int32)
+    return results
+
+
+def best_setting(results: dict[str, Any]) -> tuple[Setting, float]:
+    """The setting of the best mean score, the first among equals, and that score."""
+    means = results["mean_test_score"]
+    if not np.all(np.isfinite(means)):
+        raise ValueError(
+            f"The scorer gave {means[~np.isfinite(means)][0]} for at least one setting: no setting "
+            "can be preferred. Use a scorer that is defined on every fold, or fewer folds."
+        )
+    best = int(np.argmax(means))
+    return results["params"][best], float(means[best])

@@ -1,0 +1,64 @@
+"""The public names: all of them resolve, and none costs anything before it is used."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import discreg
+
+HEAVY = {"joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
+ESTIMATORS = [name for name in discreg.__all__ if name.endswith(("Classifier", "ClassifierCV"))]
+
+
+def printed_by(program):
+    """What a fresh interpreter prints: the modules loaded here would hide what is imported."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("statement", ["import discreg", "import discreg; dir(discreg)"])
+def test_import_loads_nothing_heavy(statement):
+    loaded = printed_by(f"import sys; {statement}; print(*{HEAVY} & set(sys.modules))")
+    assert loaded == ""
+
+
+def test_submodule_is_reachable_after_plain_import():
+    assert printed_by("import discreg; print(callable(discreg.retargeted.retarget))") == "True"
+
+
+@pytest.mark.parametrize("name", discreg.__all__)
+def test_public_name_resolves(name):
+    assert getattr(discreg, name) is not None
+
+
+def test_dir_lists_the_public_names():
+    assert dir(discreg) == sorted(discreg.__all__)
+
+
+@pytest.mark.parametrize("name", ["NoSuchClassifier", "retarget", "numpy"])
+def test_unknown_attribute_is_an_attribute_error(name):
+    with pytest.raises(AttributeError, match=f"'discreg' has no attribute '{name}'"):
+        getattr(discreg, name)
+
+
+def test_type_checkers_see_the_names_python_sees():
+    tree = ast.parse(Path(discreg.__file__).read_text(encoding="utf-8"))
+    (guarded,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    typed = {alias.asname for statement in guarded.body for alias in statement.names}
+    assert typed == set(discreg.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimator_is_ours_and_scikit_learns(name):
+    estimator = getattr(discreg, name)
+    assert issubclass(estimator, BaseEstimator)
+    assert estimator.__name__ == name
+    assert estimator.__module__.split(".")[0] == "discreg"
