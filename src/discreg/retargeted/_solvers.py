@@ -64,7 +64,7 @@ def minimise(
         following = step(problem, point, gradient)
         if following is None:
             break
-        if size > 0.5 * smallest and following.objective >= point.objective * (1 - ROUNDING):
+        if size >= smallest and following.objective >= point.objective * (1 - ROUNDING):
             point, gap = best, np.inf  # rounding is all that is left
             break
         if size < smallest:
