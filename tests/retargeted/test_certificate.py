@@ -9,11 +9,16 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from discreg.core.regression import DualRegression, linear_regression
+from discreg.core.regression import KernelRegression, centre_kernel, linear_regression
 from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets
 from discreg.retargeted._problem import Problem
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
+
+
+def kernel_regression(kernel, weights, centre):
+    mean = centre_kernel(kernel, weights) if centre else None
+    return KernelRegression(kernel, weights, mean)
 
 
 def make_problem(model, *, centre=True, dual=False, beta=0.5, seed=0):
@@ -22,7 +27,7 @@ def make_problem(model, *, centre=True, dual=False, beta=0.5, seed=0):
     X = rng.normal(size=(40, 4)) + rng.normal(size=(3, 4))[y]
     weights = rng.uniform(0.5, 2, size=40)
     if dual:
-        regression = DualRegression(X @ X.T, weights, centre=centre)
+        regression = kernel_regression(X @ X.T, weights, centre)
     else:
         regression = linear_regression(X, weights, centre=centre)
     regression.at(beta)

@@ -164,3 +164,32 @@ def test_targets_are_the_best_for_the_scores(model):
     if model == "grelsr":
         eliminated = retarget(scores, y, groupwise=GROUPWISE)
         np.testing.assert_allclose(fitted.targets_, eliminated, atol=1e-8)
+
+
+def test_alternation_follows_the_papers_steps():
+    """Algorithm 1 of ReLSR and the three steps of GReLSR, written as they are printed."""
+    from discreg.retargeted import retarget
+
+    X, y = problem("random")
+    beta, n_iter = 2.0, 6
+    n_samples, n_features = X.shape
+    H = np.eye(n_samples) - 1 / n_samples
+    U = np.linalg.solve(X.T @ H @ X + beta * np.eye(n_features), X.T @ H)
+    for model in ("dlsr", "relsr", "grelsr"):
+        T, centres = np.eye(4)[y], np.zeros(4)
+        for _ in range(n_iter):
+            W = U @ T
+            b = (T - X @ W).mean(axis=0)
+            R = X @ W + b
+            if model == "dlsr":
+                T = retarget(R, y, rule="dlsr")
+            else:
+                groupwise = GROUPWISE if model == "grelsr" else 0.0
+                T = retarget(R, y, groupwise=groupwise, centres=centres)
+            centres = np.bincount(y, T[np.arange(n_samples), y] - 1) / np.bincount(y)
+        fitted = classifier(
+            model, beta=beta, scale_beta=False, solver="alternating", max_iter=n_iter, tol=0
+        ).fit(X, y)
+        assert fitted.n_iter_ == n_iter
+        np.testing.assert_allclose(fitted.coef_, W.T, atol=1e-12)
+        same_up_to_shift(model, fitted.intercept_, b, 1e-12)

@@ -20,7 +20,7 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if len(classes) < 2:
         raise ValueError(
             f"A classifier needs samples of at least 2 classes, but y holds one class only: "
-            f"{classes[0]!r}. Add samples of the other classes."
+            f"{classes.tolist()[0]!r}. Add samples of the other classes."
         )
     return classes, indices.astype(np.intp, copy=False)
 

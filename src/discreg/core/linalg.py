@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["psd_solver", "require_psd"]
+__all__ = ["pivoted_cholesky", "psd_solver", "require_psd"]
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 EPS = float(np.finfo(np.float64).eps)
@@ -109,3 +109,38 @@ def require_psd(matrix: NDArray[np.float64], rounding: float, what: str, remedy:
                 f"{what} is not positive semi-definite: its smallest eigenvalue is "
                 f"{smallest:.3g}. {remedy}"
             )
+
+
+def pivoted_cholesky(
+    matrix: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Factor a positive semi-definite matrix of any rank: ``matrix = L @ L.T``.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        It is overwritten.
+
+    Returns
+    -------
+    factor : ndarray of shape (m, rank)
+        L; what is left out of the product is below the rounding error of the matrix.
+    pivots : ndarray of shape (rank,)
+        Rows of L that form a lower triangular matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> factor, pivots = pivoted_cholesky(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    >>> factor.ravel(), pivots
+    (array([1., 2.]), array([1]))
+    """
+    size = len(matrix)
+    rounding = 20 * size * EPS * float(matrix.diagonal().max())
+    if rounding <= 0:
+        return np.zeros((size, 0)), np.zeros(0, dtype=np.intp)
+    factor, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=rounding, lower=1, overwrite_a=1)
+    order = order.astype(np.intp) - 1
+    result = np.empty((size, rank))
+    result[order] = np.tril(factor[:, :rank])
+    return result, order[:rank]

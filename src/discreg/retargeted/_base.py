@@ -20,7 +20,12 @@ from discreg.core.fitted_kernel import FittedKernel
 from discreg.core.labels import encode_labels, row_weights
 from discreg.core.memory import require_memory
 from discreg.core.params import Boolean, Choice, Number, check_params
-from discreg.core.regression import DualRegression, PrimalRegression, linear_regression
+from discreg.core.regression import (
+    KernelRegression,
+    Regression,
+    centre_kernel,
+    linear_regression,
+)
 from discreg.core.result import Solution
 
 from ._losses import TargetLoss
@@ -41,7 +46,7 @@ class Prepared:
     weights: NDArray[np.float64]
     classes: NDArray[Any]
     kernel: FittedKernel | None  # None: linear
-    regression: PrimalRegression | DualRegression
+    regression: Regression
 
 
 class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -130,7 +135,6 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
         classes, indices = encode_labels(y)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
-        regression: PrimalRegression | DualRegression
         if kernel is None:
             require_memory(
                 3 * 8 * min(X.shape) ** 2,
@@ -140,8 +144,9 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
             regression = linear_regression(X, weights, centre=self.fit_intercept)
         else:
             matrix = kernel.training_matrix(X, copies=3)
-            regression = DualRegression(matrix, weights, centre=self.fit_intercept)
-            kernel.require_psd(regression.kernel, X)
+            kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
+            kernel.require_psd(matrix, X)
+            regression = KernelRegression(matrix, weights, kernel_mean)
         if not np.isfinite(regression.scale):
             raise ValueError(
                 "The squares of the features overflow. Scale the features, for example with "

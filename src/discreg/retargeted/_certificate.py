@@ -75,7 +75,7 @@ def relative_gap(
         change, cost = loss.balance(at)
         gradient = gradient + regression.gradient(loss.weights[:, None] * change)
     if regression.beta > 0:
-        bound = regression.square(gradient) / regression.beta + cost
+        bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
     else:
         bound = _first_order_bound(regression, loss, scores, gradient) + cost
     return min(objective, bound) / objective_unit(objective, loss.weights)
@@ -90,8 +90,7 @@ def _first_order_bound(
     regression: Regression, loss: TargetLoss, scores: Array, gradient: Array
 ) -> float:
     """Twice the gradient's length times that of the reach, in the norm of the centred scores."""
-    step, step_scores = regression.precondition(gradient)
-    slope = np.sqrt(max(regression.inner(gradient, step, step_scores), 0.0))
+    slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
     total = float(loss.weights.sum())
     centred = scores - loss.weights @ scores / total
     size = np.sqrt(float(loss.weights @ np.einsum("ij,ij->i", centred, centred)))

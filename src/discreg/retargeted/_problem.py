@@ -40,7 +40,6 @@ class Point(NamedTuple):
     offset: Array
     scores: Array
     at: Evaluation
-    square: float  # ‖W‖²
     objective: float
 
 
@@ -52,33 +51,26 @@ class Problem:
     loss: TargetLoss
 
     def first_point(self, start: Start | None, centres: Array | None = None) -> Point:
-        """The given start, or else the regression onto the zero-one targets."""
+        """The given start, or else the regression onto the zero-one targets from given centres."""
         if start is not None:
-            return self.point(start.coef, start.offset, centres)
+            return self.point(start.coef, start.offset)
         weighted = self.loss.weights[:, None] * one_hot(self.loss.y, self.loss.n_classes)
         right_hand_side = self.pull_back(weighted, np.zeros(()))
-        coef, scores = self.regression.precondition(right_hand_side.coef)
-        offset = right_hand_side.offset / self.loss.weights.sum()
-        return self.at_scores(coef, offset, scores, centres)
+        coef = self.regression.solve(right_hand_side.coef)
+        return self.point(coef, right_hand_side.offset / self.loss.weights.sum(), centres)
 
     def point(self, coef: Array, offset: Array, centres: Array | None = None) -> Point:
-        """Evaluate the objective afresh at given coefficients."""
-        return self.at_scores(coef, offset, self.regression.scores(coef), centres)
+        """Evaluate the objective afresh: with the best centres, or one update from given ones."""
+        scores = self.regression.scores(coef) + offset
+        at = self.loss.evaluate(scores, centres)
+        if centres is not None:
+            at = self.loss.recentre(at)
+        return self.assemble(coef, offset, scores, at)
 
-    def at_scores(
-        self, coef: Array, offset: Array, scores: Array, centres: Array | None = None
-    ) -> Point:
-        """Evaluate the objective where the centred scores of the coefficients are known."""
-        square = self.regression.inner(coef, coef, scores)
-        scores = scores + offset
-        return self.assemble(coef, offset, scores, self.loss.evaluate(scores, centres), square)
-
-    def assemble(
-        self, coef: Array, offset: Array, scores: Array, at: Evaluation, square: float
-    ) -> Point:
+    def assemble(self, coef: Array, offset: Array, scores: Array, at: Evaluation) -> Point:
         """A point from its parts."""
-        objective = at.value + self.regression.beta * square
-        return Point(coef, offset, scores, at, square, objective)
+        objective = at.value + self.regression.beta * float(np.vdot(coef, coef))
+        return Point(coef, offset, scores, at, objective)
 
     def gradient(self, point: Point) -> Gradient:
         """Half gradient at a point."""
@@ -109,5 +101,5 @@ class Problem:
         """Size of the gradient on the scale of the gap, without a further pass over the rows."""
         size = float(gradient.offset @ gradient.offset) / self.loss.weights.sum()
         if self.regression.beta > 0:
-            size += self.regression.square(gradient.coef) / self.regression.beta
+            size += float(np.vdot(gradient.coef, gradient.coef)) / self.regression.beta
         return float(size / objective_unit(point.objective, self.loss.weights))

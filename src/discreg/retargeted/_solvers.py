@@ -51,7 +51,9 @@ def minimise(
     go further.
     """
     step = STEPS[solver]
-    point = best = problem.first_point(start)
+    # The papers' alternation begins with centres of zero.
+    centres = np.zeros(problem.loss.n_classes) if solver == "alternating" else None
+    point = best = problem.first_point(start, centres)
     history = [point.objective]
     gap, smallest = np.inf, np.inf
     while len(history) < max_iter:
@@ -91,13 +93,11 @@ def alternating_step(problem: Problem, point: Point, gradient: Gradient) -> Poin
     Regression onto the targets of a point is the step from its W by −(ΦᵀSΦ + βI)⁻¹h, with h half
     the gradient for fixed targets.
     """
-    step, step_scores = problem.regression.precondition(gradient.coef)
-    offset = gradient.offset / problem.loss.weights.sum()
-    coef = point.coef - step
-    scores = point.scores - step_scores - offset
+    step = _precondition(problem, gradient)
+    coef, offset = point.coef - step.coef, point.offset - step.offset
+    scores = point.scores - step.scores - step.offset
     at = problem.loss.recentre(problem.loss.evaluate(scores, point.at.centres))
-    square = problem.regression.inner(coef, coef, scores - (point.offset - offset))
-    return problem.assemble(coef, point.offset - offset, scores, at, square)
+    return problem.assemble(coef, offset, scores, at)
 
 
 def newton_step(problem: Problem, point: Point, gradient: Gradient) -> Point | None:
@@ -116,17 +116,15 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient) -> Dir
     coef, offset = np.zeros_like(point.coef), np.zeros_like(point.offset)
     residual = Gradient(-gradient.coef, -gradient.offset)
     search = _precondition(problem, residual)
-    energy = _slope(problem, residual, search)
-    if energy > 0:
-        # Roughly while far from the optimum, exactly near it: the energy is of the order of the
-        # objective's excess.
-        excess = energy / objective_unit(point.objective, loss.weights)
-        accuracy = np.clip(excess**0.25, MIN_ACCURACY, MAX_ACCURACY)
-        enough = energy * accuracy**2
+    energy = _slope(residual, search)
+    # Roughly while far from the optimum, exactly near it: the energy is of the order of the
+    # objective's excess.
+    excess = max(energy, 0.0) / objective_unit(point.objective, loss.weights)
+    enough = energy * np.clip(excess**0.25, MIN_ACCURACY, MAX_ACCURACY) ** 2
     for _ in range(MAX_CG_STEPS):
         moved = search.scores + search.offset
         curved = loss.curvature(point.at.residuals, moved)
-        square = regression.inner(search.coef, search.coef, search.scores)
+        square = float(np.vdot(search.coef, search.coef))
         curvature = float(np.vdot(curved, moved)) + regression.beta * square
         if curvature <= 0:
             break
@@ -138,7 +136,7 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient) -> Dir
             residual.coef - length * image.coef, residual.offset - length * image.offset
         )
         preconditioned = _precondition(problem, residual)
-        energy, previous = _slope(problem, residual, preconditioned), energy
+        energy, previous = _slope(residual, preconditioned), energy
         if energy <= enough:
             break
         ratio = energy / previous
@@ -147,43 +145,40 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient) -> Dir
 
 
 def _precondition(problem: Problem, residual: Gradient) -> Direction:
-    coef, scores = problem.regression.precondition(residual.coef)
-    return Direction(coef, residual.offset / problem.loss.weights.sum(), scores)
+    """The step of plain regression for a half gradient."""
+    coef = problem.regression.solve(residual.coef)
+    offset = residual.offset / problem.loss.weights.sum()
+    return Direction(coef, offset, problem.regression.scores(coef))
 
 
-def _slope(problem: Problem, gradient: Gradient, direction: Direction) -> float:
+def _slope(gradient: Gradient, direction: Direction) -> float:
     """Inner product of a half gradient with a direction."""
-    along = problem.regression.inner(gradient.coef, direction.coef, direction.scores)
-    return along + float(gradient.offset @ direction.offset)
+    return float(np.vdot(gradient.coef, direction.coef) + gradient.offset @ direction.offset)
 
 
 def _line_search(
     problem: Problem, point: Point, gradient: Gradient, direction: Direction
 ) -> Point | None:
     """Armijo's rule from the full step; each trial costs one retargeting, no pass over X."""
-    regression, loss = problem.regression, problem.loss
-    slope = _slope(problem, gradient, direction)
+    slope = _slope(gradient, direction)
     if not slope < 0:
         return None
     moved = direction.scores + direction.offset
-    cross = regression.inner(point.coef, direction.coef, direction.scores)
-    own = regression.inner(direction.coef, direction.coef, direction.scores)
     length = 1.0
     for _ in range(MAX_TRIALS):
         scores = point.scores + length * moved
-        at = loss.evaluate(scores)
-        square = point.square + 2 * length * cross + length**2 * own
         trial = problem.assemble(
             point.coef + length * direction.coef,
             point.offset + length * direction.offset,
             scores,
-            at,
-            square,
+            problem.loss.evaluate(scores),
         )
         if trial.objective <= point.objective + 2 * SUFFICIENT_DECREASE * length * slope:
             return trial
-        weighted = loss.weights[:, None] * at.residuals
-        trial_slope = float(np.vdot(weighted, moved)) + regression.beta * (cross + length * own)
+        weighted = problem.loss.weights[:, None] * trial.at.residuals
+        trial_slope = float(
+            np.vdot(weighted, moved) + problem.regression.beta * np.vdot(trial.coef, direction.coef)
+        )
         if trial.objective <= point.objective * (1 + ROUNDING) and (
             abs(trial_slope) <= 0.5 * abs(slope)
         ):
