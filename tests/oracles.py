@@ -37,7 +37,7 @@ def convex_optimum(
     own = cp.sum(cp.multiply(true, T), axis=1)
     constraints = [] if fit_intercept else [b == 0]
     if model == "lsr":
-        constraints += [T == true]
+        constraints += [true == T]
     elif model == "dlsr":
         constraints += [own >= 1, T[false] <= 0]
     else:
@@ -49,9 +49,7 @@ def convex_optimum(
     if model == "grelsr":
         objective += groupwise * cp.sum_squares(cp.multiply(root, own - 1 - true @ centres))
     problem = cp.Problem(cp.Minimize(objective), constraints)
-    problem.solve(
-        solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
-    )
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return Optimum(problem.value, W.value, b.value.ravel(), T.value)
 
 

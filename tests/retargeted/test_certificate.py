@@ -9,11 +9,10 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
 from discreg.core.regression import KernelRegression, centre_kernel, linear_regression
 from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets
 from discreg.retargeted._problem import Problem
-
-from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
 
 
 def kernel_regression(kernel, weights, centre):

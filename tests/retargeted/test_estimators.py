@@ -341,9 +341,7 @@ def test_warm_start_continues_where_it_stopped(model, solver, kernel):
     cold = model(max_iter=7, **params).fit(X, y)
     if solver == "alternating" and model is not GReLSRClassifier:
         # Four regressions and then three: the seven of the uninterrupted run.
-        assert warm.objective_history_[-1] == pytest.approx(
-            cold.objective_history_[-1], rel=1e-9
-        )
+        assert warm.objective_history_[-1] == pytest.approx(cold.objective_history_[-1], rel=1e-9)
     warm.fit(X[::3, :5], y[::3] % 2)  # another shape: a fresh start, no error
     assert warm.n_features_in_ == 5
 
@@ -370,7 +368,5 @@ def test_relsr_is_better_than_lsr_on_digits():
     X, y = load_digits(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     train, test = slice(0, 1797, 2), slice(1, 1797, 2)
-    scores = {
-        model: model().fit(X[train], y[train]).score(X[test], y[test]) for model in MODELS
-    }
+    scores = {model: model().fit(X[train], y[train]).score(X[test], y[test]) for model in MODELS}
     assert scores[ReLSRClassifier] > scores[LSRClassifier] + 0.01

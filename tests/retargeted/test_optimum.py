@@ -96,9 +96,9 @@ def test_alternation_goes_to_the_same_optimum(model):
     X, y = problem("random")
     params = {"beta": 5.0, "scale_beta": False}
     newton = classifier(model, **params).fit(X, y)
-    alternating = classifier(
-        model, solver="alternating", tol=1e-13, max_iter=20000, **params
-    ).fit(X, y)
+    alternating = classifier(model, solver="alternating", tol=1e-13, max_iter=20000, **params).fit(
+        X, y
+    )
     assert alternating.solver_ == "alternating"
     assert alternating.n_iter_ > newton.n_iter_
     np.testing.assert_allclose(alternating.coef_, newton.coef_, atol=1e-6)
@@ -111,8 +111,7 @@ def test_optimal_objectives_are_ordered(beta):
     for name in ("iris", "wine", "random"):
         X, y = problem(name)
         value = {
-            model: classifier(model, beta=beta).fit(X, y).objective_history_[-1]
-            for model in MODELS
+            model: classifier(model, beta=beta).fit(X, y).objective_history_[-1] for model in MODELS
         }
         rounding = 1e-9 * value["lsr"]
         assert value["lsr"] >= value["dlsr"] - rounding

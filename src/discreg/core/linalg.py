@@ -39,6 +39,8 @@ def psd_solver(matrix: NDArray[np.float64]) -> Solve:
     >>> solve(np.array([[4.0], [4.0]])).round(12).ravel()
     array([1., 1.])
     """
+    if not len(matrix):
+        return lambda rhs: rhs
     diagonal = matrix.diagonal()
     positive = diagonal > 0
     scale = np.where(positive, 1 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)

@@ -68,7 +68,7 @@ def _clear_constant(
     gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], fraction: float
 ) -> None:
     """Zero what centring leaves of features whose variation is a rounding error of their mean."""
-    constant = gram.diagonal() <= fraction * square_of_mean
+    constant = np.isfinite(gram.diagonal()) & (gram.diagonal() <= fraction * square_of_mean)
     gram[constant] = 0.0
     gram[:, constant] = 0.0
 
@@ -101,7 +101,7 @@ def _thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
     the rows where they are instead of packing a copy of them first.
     """
     n_rows, n_features = X.shape
-    step = THIN_PRODUCT // (n_features * n_columns)
+    step = THIN_PRODUCT // max(n_features * n_columns, 1)
     if step < 64:
         return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))

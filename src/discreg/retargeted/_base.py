@@ -141,7 +141,8 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
                 "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
             )
-            regression = linear_regression(X, weights, centre=self.fit_intercept)
+            with np.errstate(over="ignore", invalid="ignore"):  # the trace tells
+                regression = linear_regression(X, weights, centre=self.fit_intercept)
         else:
             matrix = kernel.training_matrix(X, copies=3)
             kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None

@@ -133,18 +133,17 @@ def cv_results(
         for number, column in enumerate(scores.T):
             results[f"split{number}_test_score"] = column
         results["std_test_score"] = scores.std(axis=1)
-    results["mean_test_score"] = scores.mean(axis=1)
-    results["rank_test_score"] = rankdata(-scores.mean(axis=1), method="min").astype(np.int32)
-    return results
-
-
-def best_setting(results: dict[str, Any]) -> tuple[Setting, float]:
-    """The setting of the best mean score, the first among equals, and that score."""
-    means = results["mean_test_score"]
+    means = results["mean_test_score"] = scores.mean(axis=1)
     if not np.all(np.isfinite(means)):
         raise ValueError(
             f"The scorer gave {means[~np.isfinite(means)][0]} for at least one setting: no setting "
             "can be preferred. Use a scorer that is defined on every fold, or fewer folds."
         )
-    best = int(np.argmax(means))
-    return results["params"][best], float(means[best])
+    results["rank_test_score"] = rankdata(-means, method="min").astype(np.int32)
+    return results
+
+
+def best_setting(results: dict[str, Any]) -> tuple[Setting, float]:
+    """The setting of the best mean score, the first among equals, and that score."""
+    best = int(np.argmax(results["mean_test_score"]))
+    return results["params"][best], float(results["mean_test_score"][best])

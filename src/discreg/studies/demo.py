@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 N_SPLITS, N_REPEATS = 5, 2
 LEVEL = 0.05
 WIDTH = 88
+# Of the searches over penalties only the one that costs about as much as a fit.
 MODELS = (
     LSRClassifier(),
     LSRClassifierCV(),
@@ -140,15 +141,15 @@ def verdict(results: Sequence[Result]) -> str:
     equal = [each.name for each in others if np.isclose(_lead(best, each).mean(), 0)]
     near = [each.name for each in others if each.name not in (*equal, *below)]
     n_folds = len(best.accuracy)
-    leader = _listed([best.name, *equal])
-    clauses = [
-        f"{leader} {'share' if equal else 'has'} the highest mean accuracy",
-        f"the lead over {_listed(near)} is within noise" if near else "",
-        f"the lead over {_listed(below)} is not noise" if below else "",
+    leads = [
+        f"the lead of {best.name} over {_listed(names)} {judgement}"
+        for names, judgement in ((near, "is within noise"), (below, "is beyond noise"))
+        if names
     ]
     sentence = (
-        f"{', '.join(filter(None, clauses))} (paired t-test over the {n_folds} folds, corrected "
-        f"for their overlap and for {len(others)} comparisons, {LEVEL:.0%} level)."
+        f"{_listed([best.name, *equal])} {'share' if equal else 'has'} the highest mean accuracy; "
+        f"{', '.join(leads) or 'no model is below'} (paired t-test over the {n_folds} folds, "
+        f"corrected for their overlap and for {len(others)} comparisons, {LEVEL:.0%} level)."
     )
     unconverged = [
         f"{each.name} did not converge in {each.n_unconverged} of {n_folds} fits."
