@@ -34,7 +34,7 @@ from ._solvers import EXACT, minimise
 
 __all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_unit_sum"]
 
-NEXT_TO_NOTHING = 10_000_000  # multiplications a step
+NEXT_TO_NOTHING = 2_000_000  # multiplications for the scores of all samples
 
 
 @dataclass
@@ -102,8 +102,8 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The loss of this model on training data."""
 
     @abstractmethod
-    def _solve(self, problem: Problem, start: Start | None) -> Solution:
-        """Solve the model's problem."""
+    def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
+        """Solve the model's problem, to rounding if that is wanted and costs next to nothing."""
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -126,7 +126,7 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         check_params(self, self._constraints)
         prepared = self._prepare(X, y, sample_weight)
-        self._fit_prepared(prepared, self._start(prepared))
+        self._fit_prepared(prepared, self._start(prepared), to_rounding=True)
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
@@ -155,12 +155,14 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         return Prepared(X, indices, weights, classes, kernel, regression)
 
-    def _fit_prepared(self, prepared: Prepared, start: Start | None) -> Solution:
+    def _fit_prepared(
+        self, prepared: Prepared, start: Start | None, *, to_rounding: bool
+    ) -> Solution:
         """Fit with the present parameters on data that were prepared before."""
         regression = prepared.regression
         regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
         loss = self._loss(prepared.y, prepared.weights, len(prepared.classes))
-        solution = self._solve(Problem(regression, loss), start)
+        solution = self._solve(Problem(regression, loss), start, to_rounding=to_rounding)
         self._store(prepared, solution)
         return solution
 
@@ -282,11 +284,11 @@ class IterativeClassifier(RetargetedClassifier):
         self.max_iter = max_iter
         self.warm_start = warm_start
 
-    def _solve(self, problem: Problem, start: Start | None) -> Solution:
+    def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
         solver = "newton" if self.solver == "auto" else self.solver
-        # Small problems have one answer, however their samples are weighted or copied.
-        small = solver == "newton" and problem.work <= NEXT_TO_NOTHING
-        tol = min(EXACT, self.tol) if small else self.tol
+        # A small problem has one answer, however its samples are weighted or copied.
+        exact = to_rounding and solver == "newton" and problem.work <= NEXT_TO_NOTHING
+        tol = min(EXACT, self.tol) if exact else self.tol
         solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
         if solution.gap > self.tol > 0:
             warnings.warn(

@@ -13,7 +13,7 @@ from ._losses import Evaluation, TargetLoss
 __all__ = ["objective_unit", "relative_gap"]
 
 Array = NDArray[np.float64]
-REACH = 10.0  # how much larger the scores may be that a fit without penalty is compared with
+REACH = 10.0  # how far, in sizes of the scores, a fit without penalty is compared
 
 
 def relative_gap(
@@ -47,8 +47,9 @@ def relative_gap(
     slack the amount by which a target is inside its constraint. Where the columns balance, E = 0
     and this is the bound of strong convexity, ‖∇F‖² / (4β).
 
-    For β = 0 strong convexity is lost, and F is compared with every W whose centred scores are
-    at most `REACH` times as large: F − F(W') ≤ ⟨∇F, W − W'⟩, never more than F itself.
+    For β = 0 strong convexity is lost, and F is compared with every W' whose centred scores differ
+    from those of W by at most `REACH` times their size: F − F(W') ≤ ⟨∇F, W − W'⟩, never more than
+    F itself.
 
     Parameters
     ----------

@@ -40,9 +40,9 @@ class LSRClassifier(RetargetedClassifier):
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "auto"}, float or None, default="scale"
         Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
-        1 / (n_features * X.var()), "auto" is 1 / n_features.
+        1 / (n_features * X.var()), "auto" and None are 1 / n_features.
     degree : float, default=3
         Degree of the kernel "poly".
     coef0 : float, default=1
@@ -96,7 +96,7 @@ class LSRClassifier(RetargetedClassifier):
     >>> X, y = load_wine(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), LSRClassifier()).fit(X[::2], y[::2])
     >>> round(model.score(X[1::2], y[1::2]), 2)
-    0.98
+    0.99
     """
 
     def _loss(
@@ -104,7 +104,7 @@ class LSRClassifier(RetargetedClassifier):
     ) -> TargetLoss:
         return FixedTargets(y, weights, n_classes)
 
-    def _solve(self, problem: Problem, start: Start | None) -> Solution:
+    def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
         # The regression that starts the iteration is the solution; further steps only undo the
         # rounding on ill-conditioned data.
         solution = minimise(problem, "newton", tol=1e-14, max_iter=5)

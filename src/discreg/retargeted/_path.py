@@ -37,6 +37,6 @@ def fit_path(
     start = None
     for params in grid:
         check_params(estimator.set_params(**params), estimator._constraints)
-        solution = estimator._fit_prepared(prepared, start)
+        solution = estimator._fit_prepared(prepared, start, to_rounding=False)
         start = Start(solution.coef, solution.offset)
         yield estimator

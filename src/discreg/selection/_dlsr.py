@@ -31,9 +31,9 @@ class DLSRClassifierCV(IterativeSearchCV):
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "auto"}, float or None, default="scale"
         Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
-        1 / (n_features * X.var()), "auto" is 1 / n_features.
+        1 / (n_features * X.var()), "auto" and None are 1 / n_features.
     degree : float, default=3
         Degree of the kernel "poly".
     coef0 : float, default=1

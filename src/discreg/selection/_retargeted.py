@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.core.labels import sample_weights
@@ -23,7 +22,6 @@ from ._search import Setting, best_setting, cv_results, score_folds
 __all__ = ["BETAS", "IterativeSearchCV", "RetargetedSearchCV"]
 
 BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
-GROUPWISES = (10.0, 1.0, 0.1, 0.01, 0.0)
 
 
 class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
@@ -97,27 +95,29 @@ class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
         check_params(self, self._constraints)
         grid = self._grid()
         classifier = self._model()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        weights = None if sample_weight is None else sample_weights(sample_weight, len(y))
+        rows, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        weights = None if sample_weight is None else sample_weights(sample_weight, len(labels))
         scorer = check_scoring(classifier, scoring=self.scoring)
-        self.cv_results_ = self._search(classifier, X, y, weights, groups, grid, scorer)
+        self.cv_results_ = self._search(classifier, rows, labels, weights, groups, grid, scorer)
         self.best_params_, self.best_score_ = best_setting(self.cv_results_)
         self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
-        self.best_estimator_.fit(X, y, weights)
-        fitted = vars(self.best_estimator_).items()
-        vars(self).update({name: value for name, value in fitted if name.endswith("_")})
+        self.best_estimator_.fit(rows, labels, weights)
+        for name, value in vars(self.best_estimator_).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
         return self
 
     def _grid(self) -> list[Setting]:
         """All combinations of the candidates, the largest first."""
         candidates = []
         for plural in self._grid_names:
-            values = check_array(
-                getattr(self, plural), ensure_2d=False, dtype=np.float64, input_name=plural
-            ).ravel()
-            if np.any(values < 0):
+            values = np.atleast_1d(np.asarray(getattr(self, plural), dtype=np.float64))
+            if not values.size or not np.all(np.isfinite(values) & (values >= 0)):
                 raise ValueError(
-                    f"{plural} must not be negative; the smallest is {values.min():g}."
+                    f"{plural} must hold one or more finite numbers, none of them negative; got "
+                    f"{getattr(self, plural)!r}."
                 )
             candidates.append(sorted(set(values.tolist()), reverse=True))
         names = self._grid_names.values()
