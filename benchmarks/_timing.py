@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -48,25 +49,41 @@ def machine() -> str:
     )
 
 
-def write_table(
-    name: str, title: str, text: str, header: Sequence[str], rows: Iterable[Sequence[object]]
-) -> str:
-    """Write ``results/<name>.md`` with a title, a text, the machine and a table; return it too."""
-    lines = [
-        f"# {title}",
-        "",
-        text,
-        "",
-        machine(),
-        "",
-        _line(header),
-        _line(["---"] * len(header)),
-        *(_line([str(cell) for cell in row]) for row in rows),
-    ]
-    page = "\n".join(lines) + "\n"
+@dataclass(frozen=True)
+class Table:
+    """One table of a page: a title, a text below it, a header and rows."""
+
+    title: str
+    text: str
+    header: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+    def __str__(self) -> str:
+        lines = [
+            f"# {self.title}",
+            "",
+            self.text,
+            "",
+            _line(self.header),
+            _line(["---"] * len(self.header)),
+            *(_line([str(cell) for cell in row]) for row in self.rows),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def write_page(name: str, tables: Iterable[Table]) -> str:
+    """Write ``results/<name>.md`` with the tables and the machine; return it too."""
+    page = "\n".join(["\n".join(map(str, tables)), machine(), ""])
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(page)
     return page
+
+
+def write_table(
+    name: str, title: str, text: str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> str:
+    """Write ``results/<name>.md`` with one table and the machine; return it too."""
+    return write_page(name, [Table(title, text, header, rows)])
 
 
 def _line(cells: Iterable[str]) -> str:

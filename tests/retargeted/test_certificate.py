@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
 from discreg.core.regression import KernelRegression, centre_kernel, linear_regression
 from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets
-from discreg.retargeted._problem import Problem
+from discreg.retargeted._problem import Problem, Start
 
 
 def kernel_regression(kernel, weights, centre):
@@ -58,7 +58,7 @@ def test_gap_bounds_the_true_gap_everywhere(model, centre, dual):
         for _ in range(5):
             coef = best.coef + distance * rng.normal(size=best.coef.shape)
             offset = best.offset + distance * rng.normal(size=3) * centre
-            point, gap = problem.certify(problem.point(coef, offset))
+            point, gap = problem.certify(Start(coef, offset))
             truth = (point.objective - least) / point.objective
             assert truth <= gap * (1 + 1e-9) + 1e-13
             assert gap <= 1
@@ -72,7 +72,7 @@ def test_gap_is_second_order(model):
     rng = np.random.default_rng(2)
     direction, shift = rng.normal(size=best.coef.shape), rng.normal(size=3)
     gaps = [
-        problem.certify(problem.point(best.coef + t * direction, best.offset + t * shift))[1]
+        problem.certify(Start(best.coef + t * direction, best.offset + t * shift))[1]
         for t in (1e-4, 1e-5)
     ]
     assert 50 < gaps[0] / gaps[1] < 200
@@ -106,7 +106,7 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
         conjugate += loss.weights @ balanced.sum(axis=1) ** 2 / loss.groupwise
     pulled = problem.regression.gradient(loss.weights[:, None] * balanced)
     dual = -conjugate - np.sum(pulled**2) / problem.regression.beta
-    _, gap = problem.certify(point)
+    _, gap = problem.certify(Start(point.coef, point.offset))
     assert gap == pytest.approx(min(1, (point.objective - dual) / point.objective), rel=1e-9)
 
 

@@ -14,7 +14,7 @@ from discreg.core.regression import Regression
 from ._certificate import objective_unit, relative_gap
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Gradient", "Point", "Problem", "Start"]
+__all__ = ["Certified", "Gradient", "Point", "Problem", "Start"]
 
 Array = NDArray[np.float64]
 
@@ -41,6 +41,13 @@ class Point(NamedTuple):
     scores: Array
     at: Evaluation
     objective: float
+
+
+class Certified(NamedTuple):
+    """A point and its relative optimality gap."""
+
+    point: Point
+    gap: float
 
 
 @dataclass
@@ -89,13 +96,14 @@ class Problem:
         """Multiplications that the scores of all training samples take."""
         return len(self.loss.y) * self.regression.size * self.loss.n_classes
 
-    def certify(self, point: Point) -> tuple[Point, float]:
-        """The point with its scores computed afresh, and its rigorous relative optimality gap."""
-        fresh = self.point(point.coef, point.offset)
-        gradient = self.gradient(fresh)
-        return fresh, relative_gap(
-            self.regression, self.loss, fresh.scores, fresh.at, gradient.coef, fresh.objective
+    def certify(self, at: Start) -> Certified:
+        """The point with all computed afresh, and its rigorous relative optimality gap."""
+        point = self.point(at.coef, at.offset)
+        gradient = self.gradient(point)
+        gap = relative_gap(
+            self.regression, self.loss, point.scores, point.at, gradient.coef, point.objective
         )
+        return Certified(point, gap)
 
     def rough_gap(self, point: Point, gradient: Gradient) -> float:
         """Size of the gradient on the scale of the gap, without a further pass over the rows."""

@@ -53,28 +53,29 @@ def minimise(
     step = STEPS[solver]
     # The papers' alternation begins with centres of zero.
     centres = np.zeros(problem.loss.n_classes) if solver == "alternating" else None
-    point = best = problem.first_point(start, centres)
+    point = problem.first_point(start, centres)
+    best = Start(point.coef, point.offset)
     history = [point.objective]
-    gap, smallest = np.inf, np.inf
+    certified, smallest = None, np.inf
     while len(history) < max_iter:
         gradient = problem.gradient(point)
         size = problem.rough_gap(point, gradient)
         if size <= tol:
-            point, gap = problem.certify(point)
-            if gap <= tol or size <= EXACT:
+            certified = problem.certify(Start(point.coef, point.offset))
+            if certified.gap <= tol or size <= EXACT:
                 break
+        certified = None
         following = step(problem, point, gradient)
         if following is None:
             break
         if size >= smallest and following.objective >= point.objective * (1 - ROUNDING):
-            point, gap = best, np.inf  # rounding is all that is left
+            certified = problem.certify(best)  # rounding is all that is left
             break
         if size < smallest:
-            smallest, best = size, point
-        point, gap = following, np.inf
+            smallest, best = size, Start(point.coef, point.offset)
+        point = following
         history.append(min(point.objective, history[-1]))
-    if not np.isfinite(gap):
-        point, gap = problem.certify(point)
+    point, gap = certified or problem.certify(Start(point.coef, point.offset))
     return Solution(
         coef=point.coef,
         offset=point.offset,
