@@ -84,18 +84,25 @@ def test_margins_hold_and_stationarity(scores, groupwise, centre):
     )
 
 
-def test_adversarial_rows_take_the_sorted_path():
-    """Values that double from one to the next make every Newton step take in one more class."""
-    n_classes = 60
-    scores = -(2.0 ** -np.arange(n_classes))[None] * 0.5
-    scores[0, 0] = -1.0 + 1e-9
-    spread = np.concatenate([[0.0], np.cumsum(2.0 ** np.arange(n_classes - 1))])
-    for row in (scores, spread[None] / spread.max(), -spread[None]):
-        target = retarget(row, [0])[0]
-        pull = row[0] - target
-        assert pull.sum() == pytest.approx(0, abs=1e-9)
-        assert np.all(target[0] - target[1:] >= 1 - 1e-12)
-        assert np.all(pull[1:] >= -1e-12)
+def test_rows_made_to_drop_one_class_at_a_time():
+    """Each mean lies just above the smallest value in it: Newton's steps are as many as classes."""
+    values, total, shortfall = [1.0], 1.0, 1e-13
+    while shortfall < 0.5:
+        size = len(values) + 1
+        shortfall *= 1.2 * size
+        values.append((1 - shortfall) * total / size)
+        total += values[-1]
+    scores = np.array([0.0, *values]) - np.array([0.0, *np.ones(len(values))])
+    mean, steps = 0.0, 0
+    while True:
+        pulling = [value for value in values if value > mean]
+        following = sum(pulling) / (1 + len(pulling))
+        if following <= mean:
+            break
+        mean, steps = following, steps + 1
+    assert steps > 10
+    target = retarget(scores[None], [0])[0]
+    np.testing.assert_allclose(target, best_row_targets(scores, 0), atol=1e-12)
 
 
 @pytest.mark.parametrize("groupwise", [0.01, 1.0, 100.0])
