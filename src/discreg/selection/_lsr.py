@@ -31,28 +31,8 @@ class LSRClassifierCV(RetargetedSearchCV):
     ----------
     betas : array-like of float, default=(10.0, ..., 1e-4)
         Penalties to choose from.
-    scale_beta : bool, default=True
-        Whether `beta` counts in units of the mean square of a centred feature,
-        :math:`\operatorname{tr}(X^\top HX)/d`, for other kernels
-        :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
-        not centred.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
-        equally heavy, counting samples with their weights.
-    kernel : str or callable, default="linear"
-        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
-        function of two rows.
-    gamma : {"scale", "auto"}, float or None, default="scale"
-        Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
-        1 / (n_features * X.var()), "auto" and None are 1 / n_features.
-    degree : float, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1
-        Constant term of the kernels "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+    scale_beta, fit_intercept, class_weight, kernel, gamma, degree, coef0, kernel_params
+        As for :class:`~discreg.LSRClassifier`.
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means exact leave-one-out, for which the betas must be
         positive.
