@@ -18,7 +18,7 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
     """Call ``function(task)`` for every task, on as many threads as BLAS and numba may use.
 
     BLAS itself is held to one thread meanwhile: tasks that alternate between BLAS and compiled
-    loops then never wait for each other, and their results do not depend on the number of threads.
+    loops then never wait for each other.
     Limits set by the environment, by the CPU affinity, by ``threadpool_limits`` or by joblib for
     its workers hold here too. Where only one thread is allowed, the caller's own does the work.
 
