@@ -86,7 +86,7 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     loss = problem.loss
     rng = np.random.default_rng(3)
     step = 1e-3 * rng.normal(size=best.coef.shape)
-    point = problem.point(best.coef + step, best.offset + [1e-3, 0, -2e-3])
+    point = problem.point(best.coef + step, best.offset + np.array([1e-3, 0, -2e-3]))
     change, cost = loss.balance(point.at)
     balanced = point.at.residuals + change
     np.testing.assert_allclose(loss.weights @ balanced, 0, atol=1e-12)
