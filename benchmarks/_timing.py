@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 
 from threadpoolctl import threadpool_info
 
 RESULTS = Path(__file__).parent / "results"
+REST = 0.05  # seconds: OpenBLAS's threads spin for about half of that
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -22,13 +23,15 @@ def side_by_side(
 ) -> dict[str, float]:
     """Median seconds of each function, after one call each that is not timed.
 
-    The functions take turns, so that whatever else the machine does falls on all of them alike.
+    The functions take turns, so that whatever else the machine does falls on all of them alike, and
+    rest in between, so that the threads of one that are still spinning do not slow down the next.
     """
     for function in functions.values():
         function()
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
+            sleep(REST)
             start = perf_counter()
             function()
             seconds[name].append(perf_counter() - start)

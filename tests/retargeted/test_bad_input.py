@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -45,6 +46,10 @@ def test_parameters_are_checked(params, message):
 def test_groupwise_is_checked():
     with pytest.raises(ValueError, match="'groupwise'"):
         GReLSRClassifier(groupwise=-0.1).fit(*wine())
+    with pytest.raises(ValueError, match=r"'groupwise'.*\[0, 1e\+06\]"):
+        GReLSRClassifier(groupwise=1e300).fit(*wine())
+    large = GReLSRClassifier(groupwise=1e6, tol=1e-4).fit(*wine())
+    assert large.gap_ <= 1e-4
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -58,7 +63,8 @@ def test_groupwise_is_checked():
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (X, np.zeros(len(y))), "one class only: 0.0. Add samples"),
         (lambda X, y: (X, np.linspace(0, 1, len(y))), "continuous"),
-        (lambda X, y: (1e200 * X, y), "overflow. Scale the features"),
+        (lambda X, y: (1e-170 * X, y), r"overflow or vanish\. Scale the features"),
+        (lambda X, y: (1e200 * X, y), r"overflow or vanish\. Scale the features"),
     ],
 )
 def test_data_are_checked(model, change, message):
@@ -74,6 +80,8 @@ def test_data_are_checked(model, change, message):
         (lambda y: np.ones(len(y) - 1), "one number for each of the 178 samples"),
         (lambda y: np.ones((len(y), 1)), "one number for each"),
         (lambda y: (y != 1).astype(float), "class 1 have zero total weight by sample_weight"),
+        (lambda y: np.full(len(y), 1e-300), "beyond what can be squared"),
+        (lambda y: np.full(len(y), 1e300), "beyond what can be squared"),
         (lambda y: np.zeros(len(y)), "class 0, 1, 2 have zero total weight"),
     ],
 )
@@ -81,6 +89,21 @@ def test_weights_are_checked(weights, message):
     X, y = wine()
     with pytest.raises(ValueError, match=message):
         ReLSRClassifier().fit(X, y, sample_weight=weights(y))
+
+
+def test_sparse_features_whose_mean_cannot_be_taken_out_are_refused():
+    X, y = wine()
+    with pytest.raises(ValueError, match="less than the rounding of its mean"):
+        ReLSRClassifier().fit(sparse.csr_array(X + 1e8), y)
+    constant = sparse.csr_array(np.hstack([X, np.full((len(y), 1), 0.1)]))
+    assert ReLSRClassifier().fit(constant, y).score(constant, y) == 1
+
+
+def test_labels_of_mixed_types_are_refused():
+    X, y = wine()
+    labels = np.array(["a", "b", 3], dtype=object)[y]
+    with pytest.raises(ValueError, match="labels of different types"):
+        ReLSRClassifier().fit(X, labels)
 
 
 def test_kernel_matrices_are_checked():
@@ -132,7 +155,7 @@ def test_constant_features_predict_the_largest_class(model, kernel, value):
 def test_constant_features_beside_others_get_no_coefficient(model):
     X, y = wine()
     fitted = model().fit(np.hstack([X, np.full((len(y), 1), 0.1)]), y)
-    np.testing.assert_allclose(fitted.coef_[:, -1], 0, atol=1e-12)
+    np.testing.assert_allclose(fitted.coef_[:, -1], 0, atol=1e-10)
     assert np.all(np.isfinite(fitted.coef_))
 
 

@@ -78,7 +78,7 @@ def test_wide_form_equals_tall_form(model):
     np.testing.assert_allclose(wide_form.coef_[:, :13], tall.coef_, atol=1e-9)
     np.testing.assert_allclose(wide_form.coef_[:, 13:], 0, atol=1e-9)
     np.testing.assert_allclose(wide_form.intercept_, tall.intercept_, atol=1e-9)
-    np.testing.assert_allclose(model().fit(X, y).coef_, tall.coef_, atol=1e-9)
+    np.testing.assert_allclose(model(beta=0.1).fit(X, y).coef_, tall.coef_, atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", sorted(set(PAIRWISE_KERNEL_FUNCTIONS) - {"linear", "sigmoid"}))
@@ -355,13 +355,32 @@ def test_clone_and_pickle_predict_the_same(model):
     assert clone(fitted).get_params() == fitted.get_params()
 
 
-def test_refit_with_another_kernel():
+def test_refit_with_another_kernel_leaves_nothing_behind():
     X, y = wine()
     model = ReLSRClassifier(kernel="rbf").fit(X, y)
     linear = ReLSRClassifier().fit(X, y).decision_function(X)
     np.testing.assert_array_equal(
         model.set_params(kernel="linear").fit(X, y).decision_function(X), linear
     )
+    assert not hasattr(model, "dual_coef_")
+    assert not hasattr(model, "X_fit_")
+    assert not hasattr(model.set_params(kernel="rbf").fit(X, y), "coef_")
+
+
+def test_warm_start_after_dropping_the_intercept():
+    X, y = wine()
+    warm = ReLSRClassifier(warm_start=True).fit(X + 1, y)
+    warm.set_params(fit_intercept=False).fit(X + 1, y)
+    cold = ReLSRClassifier(fit_intercept=False).fit(X + 1, y)
+    np.testing.assert_array_equal(warm.intercept_, 0)
+    np.testing.assert_allclose(warm.coef_, cold.coef_, atol=1e-8)
+
+
+def test_sparse_precomputed_kernel():
+    X, y = wine()
+    dense = ReLSRClassifier(kernel="precomputed").fit(X @ X.T, y)
+    fitted = ReLSRClassifier(kernel="precomputed").fit(sparse.csr_matrix(X @ X.T), y)
+    np.testing.assert_array_equal(fitted.dual_coef_, dense.dual_coef_)
 
 
 def test_relsr_is_better_than_lsr_on_digits():

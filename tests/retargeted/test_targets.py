@@ -216,6 +216,8 @@ def test_input_is_left_alone_and_dtype_kept():
         ({"groupwise": np.nan}, "groupwise"),
         ({"centres": [0.0]}, "one number for each of the 3 classes"),
         ({"sample_weight": [-1.0, 1.0]}, "negative"),
+        ({"sample_weight": [[1.0], [1.0]]}, "one number for each"),
+        ({"groupwise": "a"}, "groupwise"),
         ({"scores": [[np.nan, 0, 0], [0, 0, 0]]}, "NaN"),
     ],
 )

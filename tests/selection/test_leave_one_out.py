@@ -101,7 +101,7 @@ def test_any_scorer_judges_the_held_out_scores():
         return np.mean(estimator.predict(X) == y)
 
     accuracy = LSRClassifierCV(betas=BETAS).fit(X, y)
-    called = LSRClassifierCV(betas=BETAS, scoring=plain).fit(X, y, sample_weight=np.ones(len(y)))
+    called = LSRClassifierCV(betas=BETAS, scoring=plain).fit(X, y)
     assert called.best_score_ == accuracy.best_score_
     binary = LSRClassifierCV(betas=BETAS, scoring="roc_auc").fit(X, y == 0)
     assert 0.99 < binary.best_score_ <= 1
@@ -123,3 +123,17 @@ def test_leave_one_out_refuses_a_penalty_of_zero():
     with pytest.raises(ValueError, match=r"positive betas.*cv=5"):
         LSRClassifierCV(betas=[1.0, 0.0]).fit(X, y)
     assert LSRClassifierCV(betas=[1.0, 0.0], cv=5).fit(X, y).best_params_["beta"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "betas"),
+    [
+        (np.array([[0.0], [1.0]]), [0, 1], BETAS),
+        (np.ones((4, 2)), [0, 1, 0, 1], BETAS),
+        (np.random.default_rng(0).normal(size=(10, 30)), np.arange(10) % 2, [1e-300]),
+    ],
+    ids=["two samples", "constant", "no penalty"],
+)
+def test_leave_one_out_that_is_not_defined_is_refused(X, y, betas):
+    with pytest.raises(ValueError, match="Leave-one-out is not defined"):
+        LSRClassifierCV(betas=betas).fit(X, y)

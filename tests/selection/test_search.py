@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_wine
+from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -123,6 +124,9 @@ def test_held_out_scores_count_weights():
         ({"betas": []}, r"betas must hold one or more finite numbers.*got \[\]"),
         ({"betas": [-1.0, 1.0]}, "none of them negative"),
         ({"betas": [np.nan]}, "finite numbers"),
+        ({"betas": ["a"]}, "betas must hold"),
+        ({"betas": [[1.0, 2.0]]}, "betas must hold"),
+        ({"scoring": "roc_auc"}, "multi_class must be"),
         ({"scoring": 3}, "'scoring'"),
         ({"n_jobs": 1.5}, "'n_jobs'"),
         ({"scoring": lambda *_: np.nan}, "scorer gave nan"),
@@ -134,3 +138,13 @@ def test_mistakes_are_named(params, message):
     X, y = wine()
     with pytest.raises(ValueError, match=message):
         ReLSRClassifierCV(**({"betas": BETAS} | params)).fit(X, y)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_scorer_without_weights_is_told_so(search):
+    X, y = wine()
+    scorer = make_scorer(lambda truth, guess: float(np.mean(truth == guess)))
+    with pytest.warns(UserWarning, match="takes no sample_weight"):
+        fitted = candidates(search, scoring=scorer).fit(X, y, sample_weight=np.ones(len(y)))
+    plain = candidates(search).fit(X, y)
+    assert fitted.best_score_ == pytest.approx(plain.best_score_)

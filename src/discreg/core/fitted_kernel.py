@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import gen_batches
 
 from .kernels import kernel_matrix, require_kernel_memory, resolve_gamma
@@ -71,7 +72,7 @@ class FittedKernel:
         if not isinstance(self.kernel, str) or self.kernel != "precomputed":
             matrix = self(X)
         else:
-            matrix = np.array(X, dtype=np.float64)
+            matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
             if matrix.shape[0] != matrix.shape[1]:
                 raise ValueError(
                     f"A precomputed kernel must be a square matrix of the training samples; its "

@@ -15,8 +15,14 @@ __all__ = ["encode_labels", "one_hot", "row_weights", "sample_weights"]
 
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Sorted class labels and, for each sample, the index of its label."""
-    check_classification_targets(y)
-    classes, indices = np.unique(y, return_inverse=True)
+    try:
+        check_classification_targets(y)
+        classes, indices = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            "y holds labels of different types, which cannot be sorted. Make them all strings or "
+            "all numbers."
+        ) from error
     if len(classes) < 2:
         raise ValueError(
             f"A classifier needs samples of at least 2 classes, but y holds one class only: "
@@ -51,6 +57,11 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[n
         raise ValueError(
             "sample_weight must be finite and non-negative: the weight is the number of copies "
             f"that a sample stands for. The smallest is {weights.min():g}."
+        )
+    if weights.any() and not 1e-100 < weights.sum() < 1e100:
+        raise ValueError(
+            f"sample_weight sums to {weights.sum():g}, beyond what can be squared. Divide it by "
+            "its mean."
         )
     return weights
 

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["CONSTANT", "centred_gram", "fold", "pull_back", "row_blocks", "times", "weighted_mean"]
+__all__ = [
+    "CONSTANT",
+    "centred_gram",
+    "fold",
+    "pull_back",
+    "row_blocks",
+    "times",
+    "varies",
+    "weighted_mean",
+]
 
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 THIN_PRODUCT = 900_000
@@ -50,7 +59,13 @@ def centred_gram(
         gram = np.asarray((weighted.T @ X).toarray())
         if mean is not None:
             gram -= np.outer(mean * weights.sum(), mean)
-            _clear_constant(gram, weights.sum() * mean**2, CONSTANT)
+            constant = _clear_constant(gram, weights.sum() * mean**2, CONSTANT)
+            if constant.any() and varies(X[:, constant]):
+                raise ValueError(
+                    "A feature of the sparse X varies by less than the rounding of its mean, which "
+                    "cannot be taken out of a sparse matrix. Subtract a constant from the feature, "
+                    "or pass X as a dense array."
+                )
         return gram
     root = np.sqrt(weights)[:, None]
 
@@ -64,13 +79,22 @@ def centred_gram(
     return gram
 
 
+def varies(X: Any) -> bool:
+    """Whether any feature takes more than one value."""
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        highest, lowest = highest.toarray(), lowest.toarray()
+    return bool(np.any(highest != lowest))
+
+
 def _clear_constant(
     gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], fraction: float
-) -> None:
+) -> NDArray[np.bool_]:
     """Zero what centring leaves of features whose variation is a rounding error of their mean."""
     constant = np.isfinite(gram.diagonal()) & (gram.diagonal() <= fraction * square_of_mean)
     gram[constant] = 0.0
     gram[:, constant] = 0.0
+    return constant
 
 
 def times(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ from discreg.core.regression import (
     linear_regression,
 )
 from discreg.core.result import Solution
+from discreg.core.rows import varies
 
 from ._losses import TargetLoss
 from ._problem import Problem, Start
@@ -34,6 +35,7 @@ from ._solvers import EXACT, minimise
 
 __all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_unit_sum"]
 
+SMALLEST_TRACE = 1e-280
 NEXT_TO_NOTHING = 2_000_000  # multiplications for the scores of all samples
 
 
@@ -75,7 +77,7 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
     def __init__(
         self,
         *,
-        beta: float = 0.1,
+        beta: float = 0.05,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
@@ -148,10 +150,11 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
             kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
             kernel.require_psd(matrix, X)
             regression = KernelRegression(matrix, weights, kernel_mean)
-        if not np.isfinite(regression.scale):
+        lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
+        if lost or not np.isfinite(regression.scale):
             raise ValueError(
-                "The squares of the features overflow. Scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler."
+                "The squares of the features overflow or vanish. Scale the features, for example "
+                "with sklearn.preprocessing.StandardScaler."
             )
         return Prepared(X, indices, weights, classes, kernel, regression)
 
@@ -172,6 +175,8 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
         coef, mean_score = prepared.regression.predictor(solution.coef)
         intercept = solution.offset - mean_score
         shift = self._common_shift(intercept) if self.fit_intercept else 0.0
+        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
+            self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
         self._kernel = prepared.kernel
         if prepared.kernel is None:
@@ -254,7 +259,7 @@ class IterativeClassifier(RetargetedClassifier):
     def __init__(
         self,
         *,
-        beta: float = 0.1,
+        beta: float = 0.05,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
@@ -291,10 +296,13 @@ class IterativeClassifier(RetargetedClassifier):
         tol = min(EXACT, self.tol) if exact else self.tol
         solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
         if solution.gap > self.tol > 0:
+            advice = "Increase max_iter, tol or beta, or standardise the features."
+            if solver != "newton":
+                advice = "Use solver='newton', or increase max_iter, tol or beta."
             warnings.warn(
                 f"{type(self).__name__} stopped at a relative optimality gap of "
                 f"{solution.gap:.2g} after {solution.n_iter} iterations; tol is {self.tol:g}. "
-                "Increase max_iter or tol, standardise the features, or use solver='newton'.",
+                f"{advice}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -304,8 +312,10 @@ class IterativeClassifier(RetargetedClassifier):
         """With `warm_start`, the solution of the previous fit where it has the right shape."""
         if not self.warm_start or not hasattr(self, "_previous"):
             return None
-        fits = self._previous.coef.shape == (prepared.regression.size, len(prepared.classes))
-        return self._previous if fits else None
+        coef, offset = self._previous
+        if coef.shape != (prepared.regression.size, len(prepared.classes)):
+            return None
+        return Start(coef, offset if self.fit_intercept else np.zeros_like(offset))
 
     def _store(self, prepared: Prepared, solution: Solution) -> None:
         super()._store(prepared, solution)

@@ -23,7 +23,7 @@ class DLSRClassifier(IterativeClassifier):
 
     Parameters
     ----------
-    beta : float, default=0.1
+    beta : float, default=0.05
         Weight of the penalty, at least 0. At 0 a minimiser in the row space of
         the centred X is returned.
     scale_beta : bool, default=True
@@ -76,7 +76,7 @@ class DLSRClassifier(IterativeClassifier):
     targets_ : ndarray of shape (n_samples, n_classes)
         Learnt targets of the training samples.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each iteration; it never increases.
+        Smallest objective up to each iteration.
     gap_ : float
         Upper bound of the relative distance of the objective from its minimum.
     n_iter_ : int

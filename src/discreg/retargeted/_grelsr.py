@@ -32,8 +32,8 @@ class GReLSRClassifier(IterativeClassifier):
     Parameters
     ----------
     groupwise : float, default=0.1
-        Weight :math:`\gamma` that keeps the translations of a class together, at least 0.
-    beta : float, default=0.1
+        Weight :math:`\gamma` that keeps the translations of a class together, from 0 to 1e6.
+    beta : float, default=0.05
         Weight of the penalty, at least 0. At 0 a minimiser in the row space of
         the centred X is returned.
     scale_beta : bool, default=True
@@ -89,7 +89,7 @@ class GReLSRClassifier(IterativeClassifier):
     centres_ : ndarray of shape (n_classes,)
         Centres :math:`\mu` of the translations.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each iteration; it never increases.
+        Smallest objective up to each iteration.
     gap_ : float
         Upper bound of the relative distance of the objective from its minimum.
     n_iter_ : int
@@ -125,13 +125,13 @@ class GReLSRClassifier(IterativeClassifier):
     0.98
     """
 
-    _constraints = IterativeClassifier._constraints | {"groupwise": Number(0, closed="left")}
+    _constraints = IterativeClassifier._constraints | {"groupwise": Number(0, 1e6)}
 
     def __init__(
         self,
         *,
         groupwise: float = 0.1,
-        beta: float = 0.1,
+        beta: float = 0.05,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,

@@ -116,13 +116,13 @@ def margin_centres(scores, y, weights, groupwise, centres):
     first = True
     while open_class.any():
         excess = np.zeros(n_classes)
-        slope = total.copy()
+        slope = np.zeros(n_classes)
         for i in range(n_rows):
             true = y[i]
             if open_class[true]:
                 top, taken = _true_target(scores[i], true, groupwise, centres[true], heap)
                 excess[true] += weights[i] * (top - 1.0 - centres[true])
-                slope[true] -= weights[i] * groupwise / (1.0 + groupwise + taken)
+                slope[true] += weights[i] * (1.0 + taken) / (1.0 + groupwise + taken)
         for k in range(n_classes):
             if open_class[k]:
                 step = excess[k] / slope[k]

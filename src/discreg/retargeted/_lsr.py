@@ -24,7 +24,7 @@ class LSRClassifier(RetargetedClassifier):
 
     Parameters
     ----------
-    beta : float, default=0.1
+    beta : float, default=0.05
         Weight of the penalty, at least 0. At 0 the solution of least norm is
         taken.
     scale_beta : bool, default=True
@@ -65,7 +65,7 @@ class LSRClassifier(RetargetedClassifier):
     targets_ : ndarray of shape (n_samples, n_classes)
         The zero-one targets.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each iteration; it never increases.
+        Smallest objective up to each iteration.
     gap_ : float
         Upper bound of the relative distance of the objective from its minimum.
     n_iter_ : int

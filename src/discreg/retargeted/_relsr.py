@@ -25,7 +25,7 @@ class ReLSRClassifier(IterativeClassifier):
 
     Parameters
     ----------
-    beta : float, default=0.1
+    beta : float, default=0.05
         Weight of the penalty, at least 0. At 0 a minimiser in the row space of
         the centred X is returned.
     scale_beta : bool, default=True
@@ -79,7 +79,7 @@ class ReLSRClassifier(IterativeClassifier):
     targets_ : ndarray of shape (n_samples, n_classes)
         Learnt targets of the training samples.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each iteration; it never increases.
+        Smallest objective up to each iteration.
     gap_ : float
         Upper bound of the relative distance of the objective from its minimum.
     n_iter_ : int

@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
+from discreg.core.labels import sample_weights
+from discreg.core.params import Number
+
 __all__ = ["class_centres", "dragged_targets", "margin_targets", "retarget"]
 
 
@@ -81,21 +84,10 @@ def retarget(
         return dragged_targets(matrix, classes).astype(given.dtype, copy=False)
     if rule != "relsr":
         raise ValueError(f"rule must be 'relsr' or 'dlsr', got {rule!r}.")
-    if not (np.isfinite(groupwise) and groupwise >= 0):
+    if not Number(0, closed="left").accepts(groupwise):
         raise ValueError(f"groupwise must be a finite number >= 0, got {groupwise!r}.")
     if centres is None:
-        weights = (
-            np.ones(len(matrix))
-            if sample_weight is None
-            else np.array(
-                check_array(
-                    sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-                )
-            )
-        )
-        check_consistent_length(matrix, weights)
-        if np.any(weights < 0):
-            raise ValueError("sample_weight must not be negative.")
+        weights = sample_weights(sample_weight, len(matrix))
         best = class_centres(matrix, classes, weights, float(groupwise))
     else:
         best = np.array(

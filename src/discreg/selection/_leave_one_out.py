@@ -12,6 +12,7 @@ from discreg.core.regression import Regression
 __all__ = ["leave_one_out_scores"]
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-12
 
 
 def leave_one_out_scores(
@@ -57,10 +58,18 @@ def leave_one_out_scores(
         square = np.einsum("ij,ij->i", block, block)[:, None]
         scale = _scale_without(regression, unit, square) if scale_beta else 1.0
         for index, beta in enumerate(betas):
-            shrunk = block / (values + beta * scale)
-            leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
-            fitted = shrunk @ moments + mean
-            scores[index, rows] = (fitted - unit * leverage * targets[rows]) / (1 - unit * leverage)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shrunk = block / (values + beta * scale)
+                leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
+                remaining = 1 - unit * leverage
+                held_out = shrunk @ moments + mean - unit * leverage * targets[rows]
+                scores[index, rows] = held_out / np.where(remaining > ROUNDING, remaining, np.nan)
+    if not np.all(np.isfinite(scores)):
+        raise ValueError(
+            "Leave-one-out is not defined: without one of the samples nothing is left to learn "
+            "from, or the smallest beta lets it decide its own score alone. Use larger betas, more "
+            "samples, or cv=5."
+        )
     return scores
 
 

@@ -29,7 +29,7 @@ class LSRClassifierCV(RetargetedSearchCV):
 
     Parameters
     ----------
-    betas : array-like of float, default=(10.0, ..., 1e-4)
+    betas : array-like of float, default=(10.0, ..., 1e-3)
         Penalties to choose from.
     scale_beta, fit_intercept, class_weight, kernel, gamma, degree, coef0, kernel_params
         As for :class:`~discreg.LSRClassifier`.
@@ -37,7 +37,8 @@ class LSRClassifierCV(RetargetedSearchCV):
         How to hold samples out; None means exact leave-one-out, for which the betas must be
         positive.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn; None means accuracy. It is given the sample weights.
+        Any scorer of scikit-learn that judges labels or decision values; None means accuracy.
+        It is given the sample weights if it takes them.
     n_jobs : int, default=None
         Number of folds fitted at once, as joblib counts.
 

@@ -16,7 +16,7 @@ class ReLSRClassifierCV(IterativeSearchCV):
 
     Parameters
     ----------
-    betas : array-like of float, default=(10.0, ..., 1e-4)
+    betas : array-like of float, default=(10.0, ..., 1e-3)
         Penalties to choose from.
     scale_beta, fit_intercept, class_weight, kernel, gamma, degree, coef0, kernel_params
         As for :class:`~discreg.ReLSRClassifier`.
@@ -25,7 +25,8 @@ class ReLSRClassifierCV(IterativeSearchCV):
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means five stratified folds.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn; None means accuracy. It is given the sample weights.
+        Any scorer of scikit-learn that judges labels or decision values; None means accuracy.
+        It is given the sample weights if it takes them.
     n_jobs : int, default=None
         Number of folds fitted at once, as joblib counts.
 

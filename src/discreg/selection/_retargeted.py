@@ -21,7 +21,7 @@ from ._search import Setting, best_setting, cv_results, score_folds
 
 __all__ = ["BETAS", "IterativeSearchCV", "RetargetedSearchCV"]
 
-BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
@@ -104,6 +104,8 @@ class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
         self.best_params_, self.best_score_ = best_setting(self.cv_results_)
         self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
         self.best_estimator_.fit(rows, labels, weights)
+        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
+            self.__dict__.pop(name, None)
         for name, value in vars(self.best_estimator_).items():
             if name.endswith("_"):
                 setattr(self, name, value)
@@ -113,8 +115,12 @@ class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
         """All combinations of the candidates, the largest first."""
         candidates = []
         for plural in self._grid_names:
-            values = np.atleast_1d(np.asarray(getattr(self, plural), dtype=np.float64))
-            if not values.size or not np.all(np.isfinite(values) & (values >= 0)):
+            try:
+                values = np.atleast_1d(np.asarray(getattr(self, plural), dtype=np.float64))
+            except (TypeError, ValueError):
+                values = np.array([np.nan])
+            acceptable = np.isfinite(values) & (values >= 0)
+            if values.ndim != 1 or not values.size or not acceptable.all():
                 raise ValueError(
                     f"{plural} must hold one or more finite numbers, none of them negative; got "
                     f"{getattr(self, plural)!r}."

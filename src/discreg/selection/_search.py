@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -50,14 +50,17 @@ def weighted_score(
     scorer: Callable[..., float], estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> float:
     """Score with the sample weights, where there are some and the scorer takes them."""
-    if sample_weight is None or not _takes_weights(scorer):
-        return float(scorer(estimator, X, y))
-    return float(scorer(estimator, X, y, sample_weight=sample_weight))
-
-
-def _takes_weights(scorer: Callable[..., float]) -> bool:
-    parameters = inspect.signature(scorer).parameters.values()
-    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
+    if sample_weight is not None:
+        try:
+            return float(scorer(estimator, X, y, sample_weight=sample_weight))
+        except TypeError as error:
+            if "sample_weight" not in str(error):
+                raise
+            warnings.warn(
+                f"{scorer} takes no sample_weight: the held-out samples count alike in its score.",
+                stacklevel=2,
+            )
+    return float(scorer(estimator, X, y))
 
 
 def score_folds(
@@ -103,14 +106,17 @@ def _score_fold(
     if estimator.__sklearn_tags__().input_tags.pairwise:
         X_train, X_test = X_train[:, train], X_test[:, train]
     scores, times = [], []
-    try:
+    path = fit_path(estimator, X_train, y[train], train_weight, grid)
+    for _ in grid:
         started = time.perf_counter()
-        for fitted in fit_path(estimator, X_train, y[train], train_weight, grid):
-            times.append(time.perf_counter() - started)
-            scores.append(weighted_score(scorer, fitted, X_test, y[test], test_weight))
-            started = time.perf_counter()
-    except ValueError as error:
-        raise ValueError(f"The training part of fold {number} cannot be fitted. {error}") from error
+        try:
+            fitted = next(path)
+        except ValueError as error:
+            raise ValueError(
+                f"The training part of fold {number} cannot be fitted. {error}"
+            ) from error
+        times.append(time.perf_counter() - started)
+        scores.append(weighted_score(scorer, fitted, X_test, y[test], test_weight))
     return scores, times
 
 
