@@ -191,6 +191,9 @@ def linear_gram(X: Any, mean: Array | None) -> Array:
         block = np.asarray(X[:, columns], dtype=np.float64)
         if mean is not None:
             block = block - mean[columns]
-            block[:, np.abs(block).max(axis=0) <= CONSTANT * np.abs(mean[columns])] = 0.0
+            rounding = CONSTANT * np.abs(mean[columns])
+            suspects = np.flatnonzero(np.abs(block[0]) <= rounding)
+            constant = np.abs(block[:, suspects]).max(axis=0) <= rounding[suspects]
+            block[:, suspects[constant]] = 0.0
         gram += block @ block.T
     return gram

@@ -36,7 +36,7 @@ from ._solvers import EXACT, minimise
 __all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_unit_sum"]
 
 SMALLEST_TRACE = 1e-280
-NEXT_TO_NOTHING = 2_000_000  # multiplications for the scores of all samples
+NEXT_TO_NOTHING = 5_000_000  # multiplications for the scores of all samples
 
 
 @dataclass

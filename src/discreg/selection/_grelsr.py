@@ -11,7 +11,7 @@ from ._retargeted import BETAS, IterativeSearchCV
 
 __all__ = ["GReLSRClassifierCV"]
 
-GROUPWISES = (10.0, 1.0, 0.1, 0.01, 0.0)
+GROUPWISES = (10.0, 1.0, 0.1, 0.0)
 
 
 class GReLSRClassifierCV(IterativeSearchCV):
