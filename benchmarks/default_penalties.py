@@ -197,8 +197,8 @@ def main() -> None:
             "beta of each set, linear on raw and on standardised features, and with the RBF kernel "
             f"on standardised ones; {REPEATS} splits of each set, one BLAS thread.{missing_note} "
             "The default is 0.05: on standardised features nothing is better by more than 0.2 "
-            "points for any of the learnt-target models, raw features of unequal scale ask for less, the RBF kernel "
-            "and LSR for more.",
+            "points for any of the learnt-target models, raw features of unequal scale ask for "
+            "less, the RBF kernel and LSR for more.",
             ("beta", *header),
             rows,
         ),
