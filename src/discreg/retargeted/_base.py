@@ -77,7 +77,7 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
     def __init__(
         self,
         *,
-        beta: float = 0.05,
+        beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
@@ -259,7 +259,7 @@ class IterativeClassifier(RetargetedClassifier):
     def __init__(
         self,
         *,
-        beta: float = 0.05,
+        beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,

@@ -23,7 +23,7 @@ class DLSRClassifier(IterativeClassifier):
 
     Parameters
     ----------
-    beta : float, default=0.05
+    beta : float, default=0.1
         Weight of the penalty, at least 0. At 0 a minimiser in the row space of
         the centred X is returned.
     scale_beta : bool, default=True

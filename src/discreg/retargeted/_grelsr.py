@@ -33,7 +33,7 @@ class GReLSRClassifier(IterativeClassifier):
     ----------
     groupwise : float, default=0.1
         Weight :math:`\gamma` that keeps the translations of a class together, from 0 to 1e6.
-    beta : float, default=0.05
+    beta : float, default=0.1
         Weight of the penalty, at least 0. At 0 a minimiser in the row space of
         the centred X is returned.
     scale_beta : bool, default=True
@@ -131,7 +131,7 @@ class GReLSRClassifier(IterativeClassifier):
         self,
         *,
         groupwise: float = 0.1,
-        beta: float = 0.05,
+        beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,

@@ -24,7 +24,7 @@ class LSRClassifier(RetargetedClassifier):
 
     Parameters
     ----------
-    beta : float, default=0.05
+    beta : float, default=0.1
         Weight of the penalty, at least 0. At 0 the solution of least norm is
         taken.
     scale_beta : bool, default=True

@@ -65,7 +65,8 @@ def minimise(
             if certified.gap <= tol or size <= EXACT:
                 break
         certified = None
-        following = step(problem, point, gradient)
+        # Steps are told how much smaller the gap is wanted.
+        following = step(problem, point, gradient, tol / size)
         if following is None:
             break
         if size >= smallest and following.objective >= point.objective * (1 - ROUNDING):
@@ -88,7 +89,7 @@ def minimise(
     )
 
 
-def alternating_step(problem: Problem, point: Point, gradient: Gradient) -> Point:
+def alternating_step(problem: Problem, point: Point, gradient: Gradient, reduction: float) -> Point:
     """Regress onto the targets, retarget, recentre: Algorithm 1 of ReLSR, steps 1 to 3 of GReLSR.
 
     Regression onto the targets of a point is the step from its W by −(ΦᵀSΦ + βI)⁻¹h, with h half
@@ -101,13 +102,17 @@ def alternating_step(problem: Problem, point: Point, gradient: Gradient) -> Poin
     return problem.assemble(coef, offset, scores, at)
 
 
-def newton_step(problem: Problem, point: Point, gradient: Gradient) -> Point | None:
+def newton_step(
+    problem: Problem, point: Point, gradient: Gradient, reduction: float
+) -> Point | None:
     """Semismooth Newton step by conjugate gradients, with a line search; None without progress."""
-    direction = _newton_direction(problem, point, gradient)
+    direction = _newton_direction(problem, point, gradient, reduction)
     return _line_search(problem, point, gradient, direction)
 
 
-def _newton_direction(problem: Problem, point: Point, gradient: Gradient) -> Direction:
+def _newton_direction(
+    problem: Problem, point: Point, gradient: Gradient, reduction: float
+) -> Direction:
     """Solve H p = −h by conjugate gradients preconditioned by the Hessian of plain regression.
 
     That Hessian, ΦᵀSΦ + βI and Σs for the mean scores, is never smaller than H, and is already
@@ -118,10 +123,11 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient) -> Dir
     residual = Gradient(-gradient.coef, -gradient.offset)
     search = _precondition(problem, residual)
     energy = _slope(residual, search)
-    # Roughly while far from the optimum, exactly near it: the energy is of the order of the
-    # objective's excess.
+    # Roughly while far from the optimum, exactly near it (the energy is of the order of the
+    # objective's excess), but never more so than the wanted reduction of the gap asks for.
     excess = max(energy, 0.0) / objective_unit(point.objective, loss.weights)
-    enough = energy * np.clip(excess**0.25, MIN_ACCURACY, MAX_ACCURACY) ** 2
+    accuracy = max(excess**0.25, 0.3 * np.sqrt(reduction))
+    enough = energy * np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY) ** 2
     for _ in range(MAX_CG_STEPS):
         moved = search.scores + search.offset
         curved = loss.curvature(point.at.residuals, moved)
@@ -188,5 +194,5 @@ def _line_search(
     return None
 
 
-Step = Callable[[Problem, Point, Gradient], "Point | None"]
+Step = Callable[[Problem, Point, Gradient, float], "Point | None"]
 STEPS: dict[str, Step] = {"alternating": alternating_step, "newton": newton_step}
