@@ -96,7 +96,7 @@ def test_sparse_features_whose_mean_cannot_be_taken_out_are_refused():
     with pytest.raises(ValueError, match="less than the rounding of its mean"):
         ReLSRClassifier().fit(sparse.csr_array(X + 1e8), y)
     constant = sparse.csr_array(np.hstack([X, np.full((len(y), 1), 0.1)]))
-    assert ReLSRClassifier().fit(constant, y).score(constant, y) == 1
+    assert ReLSRClassifier().fit(constant, y).score(constant, y) > 0.97
 
 
 def test_labels_of_mixed_types_are_refused():

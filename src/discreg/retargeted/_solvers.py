@@ -65,8 +65,9 @@ def minimise(
             if certified.gap <= tol or size <= EXACT:
                 break
         certified = None
-        # Steps are told how much smaller the gap is wanted.
-        following = step(problem, point, gradient, tol / size)
+        # Steps are told how much smaller the gap is wanted; without a penalty that is not known.
+        reduction = tol / size if problem.regression.beta > 0 else 0.0
+        following = step(problem, point, gradient, reduction)
         if following is None:
             break
         if size >= smallest and following.objective >= point.objective * (1 - ROUNDING):
