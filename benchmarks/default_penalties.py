@@ -205,9 +205,9 @@ def main() -> None:
         ),
         Table(
             "Default groupwise",
-            "The same for GReLSR's group weight at the default beta. The differences are small, and "
-            "no value beats 0, which is ReLSR, on average; the default 0.1 is the middle of the "
-            "range that the paper advises.",
+            "The same for GReLSR's group weight at the default beta. The differences are small; "
+            "no value beats 0, which is ReLSR, on average, and the default 0.1 is the middle of "
+            "the range that the paper advises.",
             ("groupwise", "raw", "standardised"),
             groups,
         ),

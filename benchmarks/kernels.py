@@ -18,7 +18,7 @@ REPEATS = 7
 TEXT = """\
 Milliseconds for the matrix of a kernel between standard normal rows: medians of repeats in which
 discreg and `sklearn.metrics.pairwise.pairwise_kernels` take turns. Both return float64; the last
-column is the largest difference between two entries, relative to the largest entry. `X·Xᵀ` is the
+column is the largest difference between two entries, relative to the largest entry. `X·Yᵀ` is the
 product alone as numpy computes it: with many features a kernel matrix cannot take much less.
 """
 
@@ -63,7 +63,7 @@ if __name__ == "__main__":
         "features",
         "discreg",
         "scikit-learn",
-        "X·Xᵀ",
+        "X·Yᵀ",
         "ratio",
         "difference",
     )
