@@ -14,7 +14,7 @@ from time import perf_counter, sleep
 from threadpoolctl import threadpool_info
 
 RESULTS = Path(__file__).parent / "results"
-REST = 0.05  # seconds: OpenBLAS's threads spin for about half of that
+REST = 0.15  # seconds: OpenBLAS keeps its threads spinning for a tenth of a second
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 

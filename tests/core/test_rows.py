@@ -67,3 +67,13 @@ def test_constant_features_leave_no_rounding_behind():
         gram = rows.centred_gram(matrix, np.ones(300), rows.weighted_mean(matrix, np.ones(300)))
         np.testing.assert_array_equal(gram[0], 0)
         assert gram[1, 1] > 0
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_copies_are_not_distinct_rows(as_sparse):
+    distinct = np.random.default_rng(0).standard_normal((40, 7))
+    X = distinct[np.random.default_rng(1).permutation(np.arange(4000) % 40)]
+    if as_sparse:
+        X = sparse.csr_array(X)
+    assert rows.has_distinct_rows(X, 40)
+    assert not rows.has_distinct_rows(X, 41)

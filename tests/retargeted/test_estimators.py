@@ -144,6 +144,16 @@ def test_weight_k_equals_k_copies_where_the_solver_stops_at_tol():
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("n_samples", [90, 240])
+def test_weight_k_equals_k_copies_that_outnumber_the_features(model, n_samples):
+    X, y = make_classification(n_samples, 100, n_informative=20, n_classes=5, random_state=0)
+    copies = np.random.default_rng(0).integers(0, 4, size=len(y))
+    weighted = model().fit(X, y, sample_weight=copies)
+    copied = model().fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_balanced_class_weight_counts_weighted_samples(model):
     X, y = wine()
     copies = np.random.default_rng(1).integers(1, 5, size=len(y))

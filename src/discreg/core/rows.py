@@ -13,6 +13,7 @@ __all__ = [
     "CONSTANT",
     "centred_gram",
     "fold",
+    "has_distinct_rows",
     "pull_back",
     "row_blocks",
     "times",
@@ -85,6 +86,22 @@ def varies(X: Any) -> bool:
     if sparse.issparse(X):
         highest, lowest = highest.toarray(), lowest.toarray()
     return bool(np.any(highest != lowest))
+
+
+def has_distinct_rows(X: Any, n_rows: int) -> bool:
+    """Whether X has at least `n_rows` different rows, told apart by a random combination."""
+    direction = np.random.default_rng(0).standard_normal(X.shape[1])
+    seen = np.empty(0)
+    for rows in row_blocks(*X.shape):
+        block = X[rows]
+        if sparse.issparse(block):
+            combinations = block @ direction
+        else:  # not by BLAS, which may add up equal rows in different orders
+            combinations = np.einsum("ij,j->i", block, direction)
+        seen = np.union1d(seen, combinations)
+        if len(seen) >= n_rows:
+            return True
+    return False
 
 
 def _clear_constant(

@@ -27,7 +27,7 @@ from discreg.core.regression import (
     linear_regression,
 )
 from discreg.core.result import Solution
-from discreg.core.rows import varies
+from discreg.core.rows import has_distinct_rows, varies
 
 from ._losses import TargetLoss
 from ._problem import Problem, Start
@@ -36,7 +36,7 @@ from ._solvers import EXACT, minimise
 __all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_unit_sum"]
 
 SMALLEST_TRACE = 1e-280
-NEXT_TO_NOTHING = 5_000_000  # multiplications for the scores of all samples
+FEW_COEFFICIENTS = 200
 
 
 @dataclass
@@ -291,8 +291,7 @@ class IterativeClassifier(RetargetedClassifier):
 
     def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
         solver = "newton" if self.solver == "auto" else self.solver
-        # A small problem has one answer, however its samples are weighted or copied.
-        exact = to_rounding and solver == "newton" and problem.work <= NEXT_TO_NOTHING
+        exact = to_rounding and solver == "newton" and _is_solved_to_rounding(problem)
         tol = min(EXACT, self.tol) if exact else self.tol
         solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
         if solution.gap > self.tol > 0:
@@ -321,6 +320,24 @@ class IterativeClassifier(RetargetedClassifier):
         super()._store(prepared, solution)
         if self.warm_start:
             self._previous = Start(solution.coef, solution.offset)
+
+
+def _is_solved_to_rounding(problem: Problem) -> bool:
+    """Whether Newton's method goes on below `tol`, which weights and copies must not decide.
+
+    Features of more distinct samples take the same steps for weights as for copies. In coordinates
+    of a kernel or of fewer samples than features rounding would make them differ; there the
+    factorisation takes most of the time anyway, as it does not with few coefficients.
+    """
+    regression = problem.regression
+    if isinstance(regression, KernelRegression):
+        return True
+    few = regression.size * problem.loss.n_classes <= FEW_COEFFICIENTS
+    if few:
+        return True
+    weighted = regression.weights > 0
+    X = regression.X if weighted.all() else regression.X[weighted]
+    return not has_distinct_rows(X, regression.size + 1)
 
 
 def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
