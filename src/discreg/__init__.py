@@ -7,13 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreg import representation as representation
     from discreg import retargeted as retargeted
     from discreg import selection as selection
+    from discreg.representation import DRMClassifier as DRMClassifier
     from discreg.retargeted import DLSRClassifier as DLSRClassifier
     from discreg.retargeted import GReLSRClassifier as GReLSRClassifier
     from discreg.retargeted import LSRClassifier as LSRClassifier
     from discreg.retargeted import ReLSRClassifier as ReLSRClassifier
     from discreg.selection import DLSRClassifierCV as DLSRClassifierCV
+    from discreg.selection import DRMClassifierCV as DRMClassifierCV
     from discreg.selection import GReLSRClassifierCV as GReLSRClassifierCV
     from discreg.selection import LSRClassifierCV as LSRClassifierCV
     from discreg.selection import ReLSRClassifierCV as ReLSRClassifierCV
@@ -26,10 +29,12 @@ _HOMES = {
     "DLSRClassifier": "retargeted",
     "ReLSRClassifier": "retargeted",
     "GReLSRClassifier": "retargeted",
+    "DRMClassifier": "representation",
     "LSRClassifierCV": "selection",
     "DLSRClassifierCV": "selection",
     "ReLSRClassifierCV": "selection",
     "GReLSRClassifierCV": "selection",
+    "DRMClassifierCV": "selection",
 }
 
 __all__ = ["__version__", *_HOMES, *dict.fromkeys(_HOMES.values())]

@@ -62,13 +62,16 @@ class FittedKernel:
             kernel_params=self.params,
         )
 
-    def training_matrix(self, X: Any, *, copies: int = 1) -> NDArray[np.float64]:
+    def training_matrix(
+        self, X: Any, *, copies: int = 1, has_components: bool = False
+    ) -> NDArray[np.float64]:
         """Kernel matrix of the training rows, checked; a fresh array that may be overwritten.
 
         `copies` is the number of arrays of its size that the caller will hold: whether they fit
-        into memory is known before any is made.
+        into memory is known before any is made. `has_components` is for the advice when they do
+        not.
         """
-        require_kernel_memory(X.shape[0], copies=copies)
+        require_kernel_memory(X.shape[0], copies=copies, has_components=has_components)
         if not isinstance(self.kernel, str) or self.kernel != "precomputed":
             matrix = self(X)
         else:
@@ -78,13 +81,14 @@ class FittedKernel:
                     f"A precomputed kernel must be a square matrix of the training samples; its "
                     f"shape is {matrix.shape}."
                 )
-        if not np.all(np.isfinite(matrix)):
+        batches = list(gen_batches(len(matrix), max(1, BATCH_BYTES // (8 * len(matrix)))))
+        if not all(np.isfinite(matrix[rows]).all() for rows in batches):
             raise ValueError(
                 f"The kernel {self.kernel!r} gives infinite or undefined values on these data. "
                 "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
                 "lower gamma or degree."
             )
-        asymmetry = float(np.abs(matrix - matrix.T).max())
+        asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
         if asymmetry > 1e4 * self._rounding(X) * float(np.abs(matrix).max()):
             raise ValueError(
                 f"The kernel matrix is not symmetric: entries differ from their mirror images by "

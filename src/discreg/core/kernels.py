@@ -175,7 +175,9 @@ def resolve_gamma(
     return 1 / (n_features * variance) if variance > 0 else 1.0
 
 
-def require_kernel_memory(n_rows: int, n_cols: int | None = None, copies: int = 1) -> None:
+def require_kernel_memory(
+    n_rows: int, n_cols: int | None = None, copies: int = 1, *, has_components: bool = False
+) -> None:
     """Raise MemoryError if a kernel matrix would not fit into the memory that is free.
 
     Parameters
@@ -185,6 +187,8 @@ def require_kernel_memory(n_rows: int, n_cols: int | None = None, copies: int = 
         None means the matrix of n_rows training samples with themselves.
     copies : int
         Number of arrays of this size that will be held at once.
+    has_components : bool
+        Whether the model can approximate the kernel itself, by its parameter `n_components`.
     """
     entry = 8 * copies
     width = n_rows if n_cols is None else n_cols
@@ -194,8 +198,11 @@ def require_kernel_memory(n_rows: int, n_cols: int | None = None, copies: int = 
             return f"Pass at most {max(1, free // (entry * width)):,} rows at a time."
         # Half of the memory for the features, half for the model's work on them.
         n_components = max(1, free // (2 * 8 * n_rows))
+        fewer = f"Fit on at most {isqrt(free // entry):,} samples, or "
+        if has_components:
+            return f"{fewer}approximate the kernel: set n_components={n_components}."
         return (
-            f"Fit on at most {isqrt(free // entry):,} samples, or map them to features with "
+            f"{fewer}map them to features with "
             f"sklearn.kernel_approximation.Nystroem(n_components={n_components}) and use "
             "kernel='linear'."
         )

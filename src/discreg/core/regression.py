@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.utils import gen_batches
 
 from .linalg import pivoted_cholesky, psd_solver
 from .rows import CONSTANT, centred_gram, pull_back, row_blocks, times, weighted_mean
@@ -21,6 +22,7 @@ from .rows import CONSTANT, centred_gram, pull_back, row_blocks, times, weighted
 __all__ = ["KernelRegression", "Regression", "centre_kernel", "linear_gram", "linear_regression"]
 
 Array = NDArray[np.float64]
+WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
@@ -187,7 +189,7 @@ def linear_gram(X: Any, mean: Array | None) -> Array:
         for rows in row_blocks(n_samples, n_samples):
             gram[rows] = (X[rows] @ X.T).toarray()
         return gram
-    for columns in row_blocks(n_features, n_samples):
+    for columns in gen_batches(n_features, max(WIDE_BLOCK // n_samples, 64)):
         block = np.asarray(X[:, columns], dtype=np.float64)
         if mean is not None:
             block = block - mean[columns]

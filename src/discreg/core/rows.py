@@ -16,6 +16,7 @@ __all__ = [
     "has_distinct_rows",
     "pull_back",
     "row_blocks",
+    "row_signatures",
     "times",
     "varies",
     "weighted_mean",
@@ -89,19 +90,25 @@ def varies(X: Any) -> bool:
 
 
 def has_distinct_rows(X: Any, n_rows: int) -> bool:
-    """Whether X has at least `n_rows` different rows, told apart by a random combination."""
-    direction = np.random.default_rng(0).standard_normal(X.shape[1])
+    """Whether X has at least `n_rows` different rows."""
     seen = np.empty(0)
     for rows in row_blocks(*X.shape):
-        block = X[rows]
-        if sparse.issparse(block):
-            combinations = block @ direction
-        else:  # not by BLAS, which may add up equal rows in different orders
-            combinations = np.einsum("ij,j->i", block, direction)
-        seen = np.union1d(seen, combinations)
+        seen = np.union1d(seen, row_signatures(X[rows]))
         if len(seen) >= n_rows:
             return True
     return False
+
+
+def row_signatures(X: Any) -> NDArray[np.float64]:
+    """A number for each row that tells different rows apart: a random combination of its entries.
+
+    Equal rows have equal numbers, wherever they stand.
+    """
+    direction = np.random.default_rng(0).standard_normal(X.shape[1])
+    if sparse.issparse(X):
+        return np.asarray(X @ direction)
+    # Not by BLAS, which may add up equal rows in different orders.
+    return np.einsum("ij,j->i", X, direction)
 
 
 def _clear_constant(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock, local
 from typing import Any, TypeVar
 
-__all__ = ["run_in_threads"]
+__all__ = ["one_blas_thread", "run_in_threads"]
 
 Task = TypeVar("Task")
 
@@ -39,7 +40,7 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
             n_threads = _permitted_threads()
             if n_threads > 1:
                 with (
-                    _blas().limit(limits=1),
+                    one_blas_thread(),
                     ThreadPoolExecutor(n_threads, initializer=_become_worker) as pool,
                 ):
                     for _ in pool.map(function, tasks):
@@ -49,14 +50,37 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
         function(task)
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, for many small products whose threads would wait for each other.
+
+    The limit belongs to the process. It ends when the last of the calls that overlap ends, so that
+    the number of threads is then what it was before the first.
+    """
+    with _turn.limit_lock:
+        if not _turn.n_limited:
+            _turn.limit = _blas().limit(limits=1)
+        _turn.n_limited += 1
+    try:
+        yield
+    finally:
+        with _turn.limit_lock:
+            _turn.n_limited -= 1
+            if not _turn.n_limited:
+                _turn.limit.restore_original_limits()
+
+
 class _Turn:
-    """The lock of the call whose turn it is."""
+    """The lock of the call whose turn it is, and the limit of BLAS with the calls that want it."""
+
+    limit: Any
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        self.lock = Lock()
+        self.lock, self.limit_lock = Lock(), Lock()
+        self.n_limited = 0
 
 
 _turn = _Turn()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from discreg.core.regression import (
 )
 from discreg.core.result import Solution
 from discreg.core.rows import has_distinct_rows, varies
+from discreg.core.threads import one_blas_thread
 
 from ._losses import TargetLoss
 from ._problem import Problem, Start
@@ -37,6 +39,7 @@ __all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_
 
 SMALLEST_TRACE = 1e-280
 FEW_COEFFICIENTS = 200
+FEW_MULTIPLICATIONS = 5_000_000  # a product of so many is slower on two threads than on one
 
 
 @dataclass
@@ -293,7 +296,8 @@ class IterativeClassifier(RetargetedClassifier):
         solver = "newton" if self.solver == "auto" else self.solver
         exact = to_rounding and solver == "newton" and _is_solved_to_rounding(problem)
         tol = min(EXACT, self.tol) if exact else self.tol
-        solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
+        with one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext():
+            solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
         if solution.gap > self.tol > 0:
             advice = "Increase max_iter, tol or beta, or standardise the features."
             if solver != "newton":

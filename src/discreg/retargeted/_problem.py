@@ -91,6 +91,11 @@ class Problem:
             offset if self.regression.centred else np.zeros_like(offset),
         )
 
+    @property
+    def work(self) -> int:
+        """Multiplications that the scores of all training samples take."""
+        return len(self.loss.y) * self.regression.size * self.loss.n_classes
+
     def certify(self, point: Point, gradient: Gradient) -> Certified:
         """The point with its rigorous relative optimality gap."""
         gap = relative_gap(

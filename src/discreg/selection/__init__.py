@@ -1,8 +1,17 @@
-"""Classifiers that choose their own penalties."""
+"""Classifiers that choose their own parameters, and scores to choose by."""
 
 from ._dlsr import DLSRClassifierCV
+from ._drm import DRMClassifierCV
+from ._g_mean import g_mean_score
 from ._grelsr import GReLSRClassifierCV
 from ._lsr import LSRClassifierCV
 from ._relsr import ReLSRClassifierCV
 
-__all__ = ["DLSRClassifierCV", "GReLSRClassifierCV", "LSRClassifierCV", "ReLSRClassifierCV"]
+__all__ = [
+    "DLSRClassifierCV",
+    "DRMClassifierCV",
+    "GReLSRClassifierCV",
+    "LSRClassifierCV",
+    "ReLSRClassifierCV",
+    "g_mean_score",
+]

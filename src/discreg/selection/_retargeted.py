@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from discreg.core.labels import sample_weights
 from discreg.core.params import Choice, Number, check_params
 from discreg.retargeted._path import fit_path
 
+from ._best import BestClassifier
 from ._search import Setting, best_setting, cv_results, score_folds
 
 __all__ = ["BETAS", "IterativeSearchCV", "RetargetedSearchCV"]
@@ -24,7 +25,7 @@ __all__ = ["BETAS", "IterativeSearchCV", "RetargetedSearchCV"]
 BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
-class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
+class RetargetedSearchCV(BestClassifier):
     """Base of the four: a grid of settings, held-out scores, and a fit of the best setting."""
 
     _classifier: type[Any]
@@ -104,11 +105,7 @@ class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
         self.best_params_, self.best_score_ = best_setting(self.cv_results_)
         self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
         self.best_estimator_.fit(rows, labels, weights)
-        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
-            self.__dict__.pop(name, None)
-        for name, value in vars(self.best_estimator_).items():
-            if name.endswith("_"):
-                setattr(self, name, value)
+        self._adopt(("coef_", "dual_coef_", "X_fit_"))
         return self
 
     def _grid(self) -> list[Setting]:
@@ -151,49 +148,6 @@ class RetargetedSearchCV(ClassifierMixin, BaseEstimator):
             grid,
             *score_folds(fit_path, classifier, X, y, weights, grid, splits, scorer, self.n_jobs),
         )
-
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the classes by the best classifier.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for the classifier.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column a class; for two classes the score of the second minus that of the first.
-        """
-        X = self._check_new(X)
-        return self.best_estimator_.decision_function(X)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels by the best classifier.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for the classifier.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        X = self._check_new(X)
-        return self.best_estimator_.predict(X)
-
-    def _check_new(self, X: ArrayLike) -> Any:
-        check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 class IterativeSearchCV(RetargetedSearchCV):

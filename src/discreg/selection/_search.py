@@ -12,6 +12,9 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+
+from discreg.core.temperature import probabilities
 
 __all__ = ["HeldOutScores", "best_setting", "cv_results", "score_folds", "weighted_score"]
 
@@ -27,10 +30,13 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
     ----------
     classes : ndarray of shape (n_classes,)
         Class labels.
+    inverse_temperature : float, default=None
+        For probabilities of scores that have them.
     """
 
-    def __init__(self, classes: NDArray[Any]) -> None:
+    def __init__(self, classes: NDArray[Any], inverse_temperature: float | None = None) -> None:
         self.classes = classes
+        self.inverse_temperature = inverse_temperature
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -44,6 +50,11 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
     def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Label of the largest score."""
         return self.classes[scores.argmax(axis=1)]
+
+    @available_if(lambda self: self.inverse_temperature is not None)
+    def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """Softmax of the scores times the inverse temperature."""
+        return probabilities(scores, float(self.inverse_temperature or 0.0))
 
 
 def weighted_score(
@@ -124,18 +135,23 @@ def cv_results(
     grid: Sequence[Setting],
     scores: NDArray[np.float64],
     times: NDArray[np.float64] | None = None,
+    *,
+    per_fold: bool | None = None,
 ) -> dict[str, Any]:
     """Results of a search under the names that `sklearn.model_selection.GridSearchCV` gives them.
 
     `scores` has a column for each fold, or one column for the score of all held-out samples
-    together, which then is not listed as a fold.
+    together, which then is not listed as a fold. `per_fold` says which; by default there are folds
+    where there are fitting times.
     """
+    per_fold = times is not None if per_fold is None else per_fold
     results: dict[str, Any] = {"params": list(grid)}
     for name in grid[0]:
         results[f"param_{name}"] = np.ma.masked_array([setting[name] for setting in grid])
     if times is not None:
         results["mean_fit_time"] = times.mean(axis=1)
         results["std_fit_time"] = times.std(axis=1)
+    if per_fold:
         for number, column in enumerate(scores.T):
             results[f"split{number}_test_score"] = column
         results["std_test_score"] = scores.std(axis=1)

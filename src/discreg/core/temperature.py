@@ -1,0 +1,81 @@
+"""Probabilities from decision values by one temperature, which never change who wins."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+
+__all__ = ["fit_inverse_temperature", "log_loss", "probabilities"]
+
+Array = NDArray[np.float64]
+LOWEST, HIGHEST = 1e-3, 1e3  # of the inverse temperature, per mean spread of the scores
+MAX_STEPS = 100
+
+
+def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) -> float:
+    """The τ for which softmax(τ · scores) has the least log-loss on held-out samples.
+
+    Targets are smoothed as Platt did: a sample of a class of weight n has the target
+    (n + 1) / (n + g) for its own class among g, and 1 / (n + g) for each other. The loss is convex
+    in τ; its slope is brought to zero by Newton's method within an interval of positive numbers,
+    so that a perfect separation does not send τ to infinity, nor a useless one to zero.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples, n_classes)
+        Decision values of samples that the model has not seen.
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    weights : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    float
+    """
+    spread = float(weights @ np.ptp(scores, axis=1)) / float(weights.sum())
+    if not spread > 0:
+        return 1.0
+    targets = _smoothed_targets(y, weights, scores.shape[1])
+    scaled = scores / spread
+    wanted = float(weights @ np.einsum("ij,ij->i", targets, scaled))
+    low, high = LOWEST, HIGHEST
+    tau = 1.0
+    for _ in range(MAX_STEPS):
+        shares = softmax(tau * scaled, axis=1)
+        means = np.einsum("ij,ij->i", shares, scaled)
+        slope = float(weights @ means) - wanted
+        low, high = (tau, high) if slope < 0 else (low, tau)
+        squares = np.einsum("ij,ij,ij->i", shares, scaled, scaled)
+        curvature = float(weights @ (squares - means**2))
+        following = tau - slope / curvature if curvature > 0 else np.inf
+        if not low < following < high:
+            following = np.sqrt(low * high)
+        if abs(following - tau) <= 1e-12 * tau:
+            break
+        tau = following
+    return float(tau / spread)
+
+
+def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> float:
+    """Weighted mean log-loss of softmax(τ · scores)."""
+    own = log_softmax(tau * scores, axis=1)[np.arange(len(y)), y]
+    return float(-(weights @ own) / weights.sum())
+
+
+def probabilities(scores: Array, tau: float, dtype: type = np.float64) -> NDArray[np.floating]:
+    """softmax(τ · scores), the largest where the score is: rounding makes no ties with it."""
+    shares = softmax(tau * scores, axis=1).astype(dtype)
+    rows = np.arange(len(shares))
+    winners = scores.argmax(axis=1)
+    tied = shares.argmax(axis=1) != winners
+    shares[rows[tied], winners[tied]] = np.nextafter(shares[tied].max(axis=1), dtype(2))
+    return shares
+
+
+def _smoothed_targets(y: NDArray[np.intp], weights: Array, n_classes: int) -> Array:
+    totals = np.bincount(y, weights=weights, minlength=n_classes)
+    others = 1 / (totals + n_classes)
+    targets = np.repeat(others[y][:, None], n_classes, axis=1)
+    targets[np.arange(len(y)), y] += totals[y] * others[y]
+    return targets

@@ -1,0 +1,83 @@
+"""Algorithm 2: the closed form (14), one Cholesky factorisation for all test points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from ._problem import Groups
+
+__all__ = ["ClosedForm", "system_matrix"]
+
+Array = NDArray[np.float64]
+
+
+def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> Array:
+    """M = K + D − αB in the memory of the kernel matrix K, D the diagonal (α h + β) / s."""
+    shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
+    for rows, total in zip(groups.slices, groups.totals, strict=True):
+        kernel[rows, rows] *= 1 - alpha / total
+    kernel[np.diag_indices_from(kernel)] += shrinkage
+    return kernel
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The factor of M with what decisions need beside it.
+
+    Attributes
+    ----------
+    groups : Groups
+    factor : ndarray of shape (n, n)
+        Lower Cholesky factor of M, in column order.
+    blocks : list of ndarray
+        Kernel matrix of each class.
+    shrinkage : ndarray of shape (n,)
+        The diagonal D.
+    alpha : float
+    """
+
+    groups: Groups
+    factor: Array
+    blocks: list[Array]
+    shrinkage: Array
+    alpha: float
+
+    @classmethod
+    def of(cls, kernel: Array, groups: Groups, alpha: float, beta: float) -> ClosedForm:
+        """Factor M in the memory of the kernel matrix, whose diagonal blocks are copied first."""
+        blocks = [kernel[rows, rows].copy() for rows in groups.slices]
+        shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
+        matrix = system_matrix(kernel, groups, alpha, beta)
+        # The transpose of a symmetric matrix has LAPACK's column order, so nothing is copied.
+        factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            raise ValueError(
+                "K + alpha (H - B) + beta I is singular to rounding. Use a larger beta or a "
+                "smaller alpha; both are in the units of the kernel's values."
+            )
+        return cls(groups, factor, blocks, shrinkage, alpha)
+
+    def represent(self, K_x: Array) -> Array:
+        """Representations v = M⁻¹K_x, one row a test point."""
+        solution, _ = linalg.lapack.dpotrs(self.factor, K_x.T, lower=1)
+        return solution.T
+
+    def residuals(self, V: Array, K_x: Array) -> Array:
+        """δ of (11) from the diagonal blocks alone: Kv = K_x − Dv + αBv by the system itself."""
+        columns = []
+        square = np.zeros(len(V))  # vᵀKv
+        for rows, block, total in zip(
+            self.groups.slices, self.blocks, self.groups.totals, strict=True
+        ):
+            own, point = V[:, rows], K_x[:, rows]
+            within = np.einsum("ij,ij->i", own @ block, own)
+            shrunk = np.einsum("ij,ij,j->i", own, own, self.shrinkage[rows])
+            along = np.einsum("ij,ij->i", own, point)
+            images = along - shrunk + (self.alpha / total) * within  # v_cᵀ(Kv)_c
+            square += images
+            columns.append(2 * (within - images - along))
+        return np.stack(columns, axis=1) + square[:, None]

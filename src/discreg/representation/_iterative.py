@@ -1,0 +1,234 @@
+"""Algorithms 3 to 6: iterations for a whole batch of test points, the rows of a matrix.
+
+Each runs until the paper's rule ‖w⁽ᵗ⁺¹⁾ − w⁽ᵗ⁾‖ ≤ tol; points that satisfy it leave the batch. With
+sample weights s the iterations work in the coordinates u = v / √s, in which the penalty is plain
+and a step of weight s is the step of s copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator as ScipyOperator
+from scipy.sparse.linalg import eigsh
+
+from ._problem import Operator
+
+__all__ = ["ALGORITHMS", "Iterations", "Quadratic", "iterate", "largest_eigenvalue"]
+
+Array = NDArray[np.float64]
+GROWTH = 2.0  # η of Algorithm 6
+
+
+class Iterations(NamedTuple):
+    """What an iterative algorithm did for a batch of test points.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_points, n)
+        Representations.
+    objective_history : ndarray of shape (n_iter + 1, n_points)
+        Objective (13) after each iteration, the start first; a point that has converged keeps its
+        last value.
+    n_iter : ndarray of shape (n_points,)
+        Iterations of each point.
+    converged : ndarray of shape (n_points,)
+        Whether the stopping rule was met.
+    gap : ndarray of shape (n_points,)
+        Bound of the distance to the minimum, relative to k(x, x) / 2.
+    """
+
+    coef: Array
+    objective_history: Array
+    n_iter: NDArray[np.intp]
+    converged: NDArray[np.bool_]
+    gap: Array
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """f(u) = ½ uᵀ(S½QS½ + βI)u − uᵀS½K_x for the rows of a batch."""
+
+    operator: Operator
+    beta: float
+
+    def curved(self, U: Array) -> Array:
+        """U (S½QS½ + βI)."""
+        root = np.sqrt(self.operator.groups.weights)
+        return self.operator.apply(U * root) * root + self.beta * U
+
+
+Step = Generator[tuple[Array, Array], NDArray[np.bool_], None]
+
+
+def gradient_descent(
+    problem: Quadratic, b: Array, U: Array, eigenvalue: float | None, backtracking: bool
+) -> Step:
+    """Algorithm 3: steps along the gradient with the exact line search (16)."""
+    gradient = problem.curved(U) - b
+    while True:
+        image = problem.curved(gradient)
+        length = _ratio(_dot(gradient, gradient), _dot(gradient, image))[:, None]
+        U = U - length * gradient
+        gradient = gradient - length * image
+        kept = yield U, gradient
+        U, gradient, b = U[kept], gradient[kept], b[kept]
+
+
+def proximal_point(
+    problem: Quadratic, b: Array, U: Array, eigenvalue: float, backtracking: bool
+) -> Step:
+    """Algorithms 4 and 5: w ← (K_x − Qw + cw) / (β + c), equation (18)."""
+    gradient = problem.curved(U) - b
+    while True:
+        U = U - gradient / (problem.beta + eigenvalue)
+        gradient = problem.curved(U) - b
+        kept = yield U, gradient
+        U, gradient, b = U[kept], gradient[kept], b[kept]
+
+
+def accelerated(
+    problem: Quadratic, b: Array, U: Array, eigenvalue: float, backtracking: bool
+) -> Step:
+    """Algorithm 6: accelerated proximal gradient, with or without backtracking by (25)."""
+    ahead = U  # v of the paper
+    image = problem.curved(U)
+    image_ahead = image
+    inertia = 1.0  # d of the paper
+    # Without backtracking b = c + β is known; with it, b grows from the curvature at the start.
+    bound = np.full(len(U), problem.beta + eigenvalue)
+    if backtracking:
+        bound = np.full(len(U), problem.beta + 1e-3 * eigenvalue)
+    while True:
+        slope = image_ahead - b
+        if backtracking:
+            needed = _ratio(_dot(slope, problem.curved(slope)), _dot(slope, slope))
+            short = bound < needed
+            powers = np.ceil(np.log(needed[short] / bound[short]) / np.log(GROWTH))
+            bound[short] *= GROWTH**powers
+        following = ahead - slope / bound[:, None]
+        following_image = problem.curved(following)
+        inertia, previous = (1 + np.sqrt(1 + 4 * inertia**2)) / 2, inertia
+        momentum = (previous - 1) / inertia
+        # The image of a combination is the combination of the images: one product an iteration.
+        ahead = following + momentum * (following - U)
+        image_ahead = following_image + momentum * (following_image - image)
+        U, image = following, following_image
+        kept = yield U, image - b
+        U, image, ahead, image_ahead = U[kept], image[kept], ahead[kept], image_ahead[kept]
+        b, bound = b[kept], bound[kept]
+
+
+Algorithm = Callable[[Quadratic, Array, Array, Any, bool], Step]
+ALGORITHMS: dict[str, Algorithm] = {
+    "gd": gradient_descent,
+    "ppa": proximal_point,
+    "apg": accelerated,
+}
+
+
+def iterate(
+    problem: Quadratic,
+    K_x: Array,
+    k_xx: Array,
+    algorithm: str,
+    *,
+    tol: float,
+    max_iter: int,
+    eigenvalue: float | None = None,
+    backtracking: bool = False,
+    start: Array | None = None,
+) -> Iterations:
+    """Run an algorithm for a batch of test points.
+
+    Parameters
+    ----------
+    problem : Quadratic
+    K_x : ndarray of shape (n_points, n)
+        Kernel between the points and the training samples.
+    k_xx : ndarray of shape (n_points,)
+        Kernel of each point with itself.
+    algorithm : {"gd", "ppa", "apg"}
+    tol, max_iter
+        The stopping rule.
+    eigenvalue : float
+        The paper's c, an upper bound of the largest eigenvalue of Q; not used by "gd".
+    backtracking : bool
+        Whether "apg" finds the bound by (25) instead.
+    start : ndarray of shape (n_points, n), optional
+        Representations to begin with; zero by default.
+
+    Returns
+    -------
+    Iterations
+    """
+    root = np.sqrt(problem.operator.groups.weights)
+    b = K_x * root
+    U = np.zeros_like(b) if start is None else start / root
+    n_points = len(b)
+    coef, gradient = U.copy(), problem.curved(U) - b
+    objective = _objective(U, gradient, b)
+    history = [objective.copy()]
+    n_iter = np.zeros(n_points, dtype=np.intp)
+    running = np.arange(n_points)
+    steps = ALGORITHMS[algorithm](problem, b, U, eigenvalue, backtracking)
+    kept = None
+    for _ in range(max_iter if n_points else 0):
+        U_next, slope = next(steps) if kept is None else steps.send(kept)
+        moved = np.sqrt(_dot(U_next - coef[running], U_next - coef[running]))
+        coef[running], gradient[running] = U_next, slope
+        n_iter[running] += 1
+        objective[running] = _objective(U_next, slope, b[running])
+        history.append(objective.copy())
+        kept = moved > tol
+        running = running[kept]
+        if not len(running):
+            break
+    converged = np.ones(n_points, dtype=bool)
+    converged[running] = False
+    # Strong convexity with constant β bounds what is left by the gradient.
+    scale = np.maximum(k_xx, np.finfo(float).tiny)
+    gap = _dot(gradient, gradient) / (problem.beta * scale)
+    return Iterations(coef * root, np.array(history), n_iter, converged, gap)
+
+
+def largest_eigenvalue(operator: Operator, tol: float = 1e-3) -> float:
+    """A safe upper bound of the largest eigenvalue of S½QS½, by Lanczos' method.
+
+    A Ritz value lies below an eigenvalue by at most the norm of its residual, which is added.
+    """
+    n = len(operator.groups.weights)
+    root = np.sqrt(operator.groups.weights)
+
+    def product(u: Array) -> Array:
+        return operator.apply((u.ravel() * root)[None])[0] * root
+
+    if n <= 2:
+        return float(np.linalg.norm([product(row) for row in np.eye(n)]))
+    start = np.random.default_rng(0).uniform(0.5, 1.5, n)
+    values, vectors = eigsh(
+        ScipyOperator((n, n), matvec=product, dtype=np.float64), k=1, tol=tol, v0=start
+    )
+    vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
+    residual = product(vector) - values[0] * vector
+    return float(values[0] + np.linalg.norm(residual)) * (1 + 1e-12)
+
+
+def _objective(U: Array, gradient: Array, b: Array) -> Array:
+    """½ uᵀAu − uᵀb from the gradient Au − b."""
+    return 0.5 * _dot(U, gradient - b)
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    """Quotient, zero where there is nothing left to divide."""
+    positive = denominator > 0
+    return np.where(positive, numerator / np.where(positive, denominator, 1.0), 0.0)
+
+
+def _dot(A: Array, B: Array) -> Array:
+    """Inner products of the rows of A with those of B."""
+    return np.einsum("ij,ij->i", A, B)

@@ -1,0 +1,248 @@
+"""Exact leave-one-out of the kernel form of DRM, equations (11) and (14), in O(n³).
+
+In the coefficients v of the samples (see `_problem`) the matrix of (14) is M = K − aK_ii + D, with
+a = α / n_i in the diagonal block of class i and D = diag((αh + β) / s). A unit of weight u of
+sample k in class i that leaves turns a into a' = α / (n_i − u) and adds 1/κ to the k-th diagonal
+entry, κ = s (s − u) / (u (αh + β)); κ = 0 says that the coefficient of k is zero.
+
+With N = M⁻¹ and I the samples of class i, eliminating the other classes leaves a system for v_I,
+
+    (N_II⁻¹ − (a' − a) K_II + e_k e_kᵀ/κ) v_I = (N_II⁻¹ − D + a K_II) e_k,
+
+and the others follow from v_I and the multiplier t = v_k / κ:
+
+    v_rest = N_rest,I z,    z = (a' − a) K_II v_I − (D + t − a K_II) e_k.
+
+The products in (11) need no K v: by the system of the model without the unit, v_cᵀ(Kv)_c is
+v_cᵀK_xc + (α/n_c) v_cᵀK_cc v_c − v_cᵀDv_c, with a' for α/n_c and κt² more to take off in class i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from discreg.representation._problem import Groups
+
+__all__ = ["leave_one_out_residuals", "require_leavable"]
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-12
+# How much `_shared_solution` may magnify the rounding errors of N.
+MAX_GROWTH = 1e2
+# Columns that LAPACK's symmetric factorisation treats at a time.
+BLOCK = 64
+
+
+def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
+    """Raise ValueError when leaving one unit out would leave a class without samples.
+
+    Parameters
+    ----------
+    groups : Groups
+    units : ndarray of shape (n,)
+        The weight that is left out of each sample.
+    classes : ndarray of shape (n_classes,)
+        The labels, for the message.
+    """
+    whole = units >= (1 - ROUNDING) * groups.weights
+    single = [
+        str(label)
+        for label, rows in zip(classes, groups.slices, strict=True)
+        if rows.stop - rows.start == 1 and whole[rows].all()
+    ]
+    if single:
+        which = (
+            f"Class {single[0]} has" if len(single) == 1 else f"Classes {', '.join(single)} have"
+        )
+        raise ValueError(
+            f"{which} only one sample, which leave-one-out would leave the class without. Add "
+            "samples, choose folds with cv=..., or do without probabilities: probability=False."
+        )
+
+
+def leave_one_out_residuals(
+    kernel: Array, groups: Groups, alpha: float, beta: float, units: Array
+) -> Array:
+    """Residuals δ of equation (11) of every sample by the model that has not seen one unit of it.
+
+    They are those of n refits to rounding, which grows with the condition number of M and with α.
+    Beside the kernel matrix the memory is between two matrices of its size (small classes) and four
+    (one class has nearly all samples; seven if its units differ).
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n, n)
+        Kernel matrix of the samples in order of their class. It is not changed.
+    groups : Groups
+        Every class has a sample; `require_leavable` holds.
+    alpha, beta : float
+        α ≥ 0 and β > 0.
+    units : ndarray of shape (n,)
+        The weight that is left out, positive and at most the weight of the sample. Units that are
+        the same throughout a class are about twice as fast.
+
+    Returns
+    -------
+    residuals : ndarray of shape (n, n_classes)
+    """
+    shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
+    kappa = np.maximum(groups.weights - units, 0.0) / (units * shrinkage)
+    multipliers, own_quadratic = np.empty((2, len(kernel)))
+    # N at first; the solutions take the place of its columns, which only their own class needs.
+    solutions = _inverse(_system(kernel, groups, alpha, shrinkage))
+    for rows, total in zip(groups.slices, groups.totals, strict=True):
+        held_out, pull, multipliers[rows], own_quadratic[rows] = _within_class(
+            kernel[rows, rows],
+            solutions[rows, rows],
+            shrinkage[rows],
+            kappa[rows],
+            alpha / total,
+            alpha / total * units[rows] / (total - units[rows]),
+        )
+        for others in _others(rows):
+            solutions[others, rows] = solutions[others, rows] @ pull
+        solutions[rows, rows] = held_out
+
+    residuals = np.empty((len(kernel), groups.n_classes))
+    whole = np.zeros((len(kernel), 1))  # vᵀKv
+    for c, (rows, total) in enumerate(zip(groups.slices, groups.totals, strict=True)):
+        v = solutions[rows]
+        linear = np.einsum("ij,ij->j", v, kernel[rows])
+        shrunk = np.einsum("i,ij,ij->j", shrinkage[rows], v, v)
+        shrunk[rows] += kappa[rows] * multipliers[rows] ** 2
+        quadratic = own_quadratic.copy()
+        for others in _others(rows):
+            quadratic[others] = _quadratic_form(kernel[rows, rows], v[:, others])
+        ratio = np.full(len(kernel), alpha / total)
+        ratio[rows] = alpha / (total - units[rows])
+        cross = linear + ratio * quadratic - shrunk
+        residuals[:, c] = 2 * (quadratic - cross - linear)
+        whole[:, 0] += cross
+    residuals += whole
+    return residuals
+
+
+def _others(rows: slice) -> tuple[slice, slice]:
+    """The samples before and after those of a class."""
+    return slice(0, rows.start), slice(rows.stop, None)
+
+
+def _system(kernel: Array, groups: Groups, alpha: float, shrinkage: Array) -> Array:
+    """M, the matrix of equation (14)."""
+    system = kernel.copy()
+    for rows, total in zip(groups.slices, groups.totals, strict=True):
+        system[rows, rows] *= 1 - alpha / total
+    system[np.diag_indices_from(system)] += shrinkage
+    return system
+
+
+def _inverse(matrix: Array) -> Array:
+    """Inverse of a positive definite matrix, in its memory."""
+    # matrix.T has LAPACK's column order.
+    factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+    if not failed:
+        factor, failed = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if failed:
+        raise np.linalg.LinAlgError(
+            "The system of leave-one-out is not positive definite to rounding. Use a larger beta, "
+            "or a kernel that is positive semi-definite."
+        )
+    return _mirrored(factor.T)
+
+
+def _indefinite_inverse(matrix: Array) -> Array | None:
+    """Inverse of a symmetric matrix, in its memory; None when it is singular."""
+    work = BLOCK * len(matrix)
+    factor, pivots, failed = linalg.lapack.dsytrf(matrix.T, lower=1, lwork=work, overwrite_a=1)
+    if not failed:
+        factor, failed = linalg.lapack.dsytri(factor, pivots, lower=1, overwrite_a=1)
+    return None if failed else _mirrored(np.triu(factor.T))
+
+
+def _mirrored(upper: Array) -> Array:
+    """Symmetric matrix from its upper triangle, in its memory; the rest of it is zero."""
+    upper[np.diag_indices_from(upper)] /= 2
+    upper += upper.T
+    return upper
+
+
+def _within_class(
+    kernel: Array, inverse: Array, shrinkage: Array, kappa: Array, before: float, shift: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The v_I and z of every sample of a class in columns, their t and v_IᵀK_IIv_I.
+
+    `before` is a and `shift` is a' − a.
+    """
+    found = None
+    if np.all(shift == shift[0]):
+        found = _shared_solution(kernel, inverse, shrinkage, kappa, before, float(shift[0]))
+    if found is None:
+        found = _spectral_solution(kernel, inverse, shrinkage, kappa, before, shift)
+    held_out, multipliers = found
+    diagonal = np.diag_indices_from(kernel)
+    held_out[diagonal] = kappa * multipliers
+    pull = kernel @ held_out
+    quadratic = np.einsum("ij,ij->j", pull, held_out)
+    pull *= shift
+    pull += before * kernel
+    pull[diagonal] -= shrinkage + multipliers
+    return held_out, pull, multipliers, quadratic
+
+
+def _shared_solution(
+    kernel: Array, inverse: Array, shrinkage: Array, kappa: Array, before: float, shift: float
+) -> tuple[Array, Array] | None:
+    """The v_I and t of a class whose units are the same, from A = (N_II⁻¹ − (a' − a) K_II)⁻¹.
+
+    None when A would be too large: its inverse may be near to singular, although the system of v_I
+    is not, and is often indefinite (classes that are nearly homogeneous, large α).
+    """
+    difference = _inverse(inverse.copy())
+    difference -= shift * kernel
+    shifted = _indefinite_inverse(difference)
+    if shifted is None:
+        return None
+    held_out = shifted @ kernel
+    # A = N_II (1 + (a' − a) K_II A): the norm says what becomes of the errors of N.
+    if not shift * linalg.norm(held_out) < MAX_GROWTH:
+        return None
+    held_out *= before + shift
+    own = shifted.diagonal()
+    multipliers = (1 - own * shrinkage + held_out.diagonal()) / (own + kappa)
+    # Column k is (1 − A(D − a'K)) e_k − t A e_k; the caller knows the diagonal.
+    shifted *= shrinkage + multipliers
+    held_out -= shifted
+    return held_out, multipliers
+
+
+def _spectral_solution(
+    kernel: Array, inverse: Array, shrinkage: Array, kappa: Array, before: float, shift: Array
+) -> tuple[Array, Array]:
+    """The v_I and t of a class, whatever its units, from the eigenvectors of K_II N_II.
+
+    With N_II = XXᵀ and XᵀK_IIX = diag(λ), N_II⁻¹ − (a' − a) K_II becomes diag(1 − (a' − a) λ). Only
+    the entry of the largest λ can be near zero or negative, because the rank-one term e_k e_kᵀ/κ
+    makes the system positive definite; it is eliminated together with t, without dividing by it.
+    """
+    values, dual = linalg.eigh(kernel, inverse, type=2)  # dual = X⁻ᵀ
+    basis = inverse @ dual
+    x = basis.T
+    right = (1 + before * values)[:, None] * dual.T - x * shrinkage
+    gaps = 1 - np.outer(values, shift)
+    last = gaps[-1].copy()
+    gaps[-1] = np.inf
+    leverage = np.einsum("ij,ij->j", x / gaps, x) + kappa
+    response = np.einsum("ij,ij->j", x / gaps, right)
+    pivot = x[-1] ** 2 + last * leverage
+    multipliers = (x[-1] * right[-1] + last * response) / pivot
+    coefficients = (right - multipliers * x) / gaps
+    coefficients[-1] = (right[-1] * leverage - x[-1] * response) / pivot
+    return basis @ coefficients, multipliers
+
+
+def _quadratic_form(kernel: Array, v: Array) -> Array:
+    """vᵀKv for the columns of v, from one triangle of K, which is half the work."""
+    half = linalg.blas.dtrmm(1.0, kernel.T, v.T, side=1).T
+    return 2 * np.einsum("ij,ij->j", half, v) - np.einsum("i,ij,ij->j", kernel.diagonal(), v, v)

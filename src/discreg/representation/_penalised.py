@@ -1,0 +1,192 @@
+"""Representations under any penalty ρ(‖·‖_{q,r}): accelerated proximal gradient, certified.
+
+In coordinates u = v/√s the problem of a test point x, equation (9) of the DRM paper, is
+
+    P(u) = ½ uᵀQu − bᵀu + β ρ(Ω(u)),
+
+with √s on both sides of Q and b = √s K_x. How far u is from the optimum follows from duality. K
+with K_x and k(x, x) is a Gram matrix and α(H − B) is positive semidefinite, so there are z and Φ
+with ΦᵀΦ = Q, Φᵀz = b and zᵀz = k(x, x), and
+
+    P(u) + ½ k(x, x) = ½ ‖z − Φu‖² + β ρ(Ω(u)) ≥ θᵀz − ½ ‖θ‖² − β ρ*(Ω°(Φᵀθ) / β)    for any θ,
+
+where Ω° is the dual norm; ρ* is zero up to 1 and infinite beyond it for the identity, and the
+half-square for the half-square. Take θ = κ(z − Φu), a multiple of the residual. With the negative
+gradient g = b − Qu the bound is
+
+    D(κ) = κ (k(x, x) − bᵀu) − ½ κ² (k(x, x) − 2bᵀu + uᵀQu) − β ρ*(κ Ω°(g) / β),
+
+which needs no feature map; its best κ has a closed form. No u has an objective below D − ½ k(x, x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._penalties import Penalty
+from ._problem import Operator
+from ._prox import prox
+
+__all__ = ["PenalisedSolution", "solve_penalised"]
+
+Array = NDArray[np.float64]
+
+TINY = np.finfo(np.float64).tiny
+
+
+class PenalisedSolution(NamedTuple):
+    """Representations of m test points by n samples, and how good they are.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m, n)
+        Coefficients v, one row a test point.
+    gap : ndarray of shape (m,)
+        Duality gap relative to ½ k(x, x): a bound on the objective's distance from the optimum.
+    n_iter : ndarray of shape (m,)
+        Iterations of each point.
+    history : list of ndarray of shape (m,)
+        Lowest objective of each point so far: at the start and after each iteration. Points that
+        have converged keep their last one.
+    """
+
+    coef: Array
+    gap: Array
+    n_iter: NDArray[np.intp]
+    history: list[Array]
+
+
+class _State(NamedTuple):
+    """The points still iterated on: one row, or one entry, each."""
+
+    b: Array  # √s K_x
+    k_xx: Array
+    U: Array
+    QU: Array
+    ahead: Array  # U extrapolated by the momentum
+    Q_ahead: Array
+    momentum: Array  # t of FISTA
+    bound: Array  # largest lower bound of P + ½ k(x, x) so far
+
+    def keep(self, rows: NDArray[np.bool_]) -> _State:
+        return _State(*(part[rows] for part in self))
+
+
+def solve_penalised(
+    operator: Operator,
+    K_x: Array,
+    k_xx: Array,
+    beta: float,
+    penalty: Penalty,
+    *,
+    tol: float,
+    max_iter: int,
+    lipschitz: float,
+) -> PenalisedSolution:
+    """Minimise ½ vᵀQv − K_xᵀv + β ρ(‖v‖_{q,r}) for a batch of test points.
+
+    Parameters
+    ----------
+    operator : Operator
+        Q and the groups. The kernel must be positive semidefinite.
+    K_x : ndarray of shape (m, n)
+        Kernel between the test points and the samples, in the order of the groups.
+    k_xx : ndarray of shape (m,)
+        Kernel of each test point with itself.
+    beta : float
+        Weight of the penalty, positive.
+    penalty : Penalty
+    tol : float
+        A point is done when its duality gap is at most `tol` times ½ k(x, x).
+    max_iter : int
+        Iterations after which the points that are not done are returned as they are.
+    lipschitz : float
+        At least the largest eigenvalue of S^{1/2} Q S^{1/2}, S the diagonal of sample weights.
+
+    Returns
+    -------
+    solution : PenalisedSolution
+    """
+    slices = operator.groups.slices
+    c = np.sqrt(operator.groups.weights)
+    step = 1 / max(lipschitz, TINY)
+    n_points = len(K_x)
+    coef = np.zeros(K_x.shape)
+    n_iter = np.zeros(n_points, dtype=np.intp)
+    lowest = np.zeros(n_points)  # the objective at the start, u = 0
+    gap = np.empty(n_points)
+    history: list[Array] = []
+    zeros = np.zeros(K_x.shape)
+    state = _State(
+        b=K_x * c,
+        k_xx=np.asarray(k_xx, dtype=np.float64),
+        U=zeros,
+        QU=zeros,
+        ahead=zeros,
+        Q_ahead=zeros,
+        momentum=np.ones(n_points),
+        bound=np.zeros(n_points),
+    )
+    active = np.arange(n_points)
+    for iteration in range(max_iter + 1):
+        if iteration > 0:
+            state = _advance(state, operator, c, step, beta, penalty)
+        objective, bound = _objective_and_bound(state, beta, penalty, slices, c)
+        state = state._replace(bound=np.maximum(state.bound, bound))
+        half = 0.5 * state.k_xx
+        coef[active] = state.U
+        n_iter[active] = iteration
+        lowest[active] = np.minimum(lowest[active], objective)
+        gap[active] = np.maximum(objective + half - state.bound, 0.0) / np.maximum(half, TINY)
+        history.append(lowest.copy())
+        open_ = gap[active] > tol
+        if not open_.all():
+            state, active = state.keep(open_), active[open_]
+        if len(active) == 0:
+            break
+    return PenalisedSolution(coef * c, gap, n_iter, history)
+
+
+def _advance(
+    state: _State, operator: Operator, c: Array, step: float, beta: float, penalty: Penalty
+) -> _State:
+    """One step of FISTA. A point whose step turns against its momentum starts it anew.
+
+    Q times the extrapolated point is extrapolated too, so a step costs one product.
+    """
+    slices = operator.groups.slices
+    U = prox(state.ahead - step * (state.Q_ahead - state.b), step * beta, penalty, slices, c)
+    QU = operator.apply(U * c) * c
+    moved = U - state.U
+    turned = np.einsum("ij,ij->i", state.ahead - U, moved) > 0
+    momentum = np.where(turned, 1.0, 0.5 + np.sqrt(0.25 + state.momentum**2))
+    carry = np.where(turned, 0.0, (state.momentum - 1) / momentum)[:, None]
+    return state._replace(
+        U=U,
+        QU=QU,
+        ahead=U + carry * moved,
+        Q_ahead=QU + carry * (QU - state.QU),
+        momentum=momentum,
+    )
+
+
+def _objective_and_bound(
+    state: _State, beta: float, penalty: Penalty, slices: Sequence[slice], c: Array
+) -> tuple[Array, Array]:
+    """P(u) and the largest D(κ) over κ ≥ 0; see the top of this file."""
+    linear = np.einsum("ij,ij->i", state.b, state.U)
+    quadratic = np.einsum("ij,ij->i", state.QU, state.U)
+    objective = 0.5 * quadratic - linear + beta * penalty.value(state.U, slices, c)
+    gain = np.maximum(state.k_xx - linear, 0.0)
+    curvature = np.maximum(state.k_xx - 2 * linear + quadratic, 0.0)
+    dual = penalty.dual_norm(state.b - state.QU, slices, c)
+    if penalty.half_square:
+        curvature += dual**2 / beta
+    kappa = gain / np.maximum(curvature, TINY)
+    if not penalty.half_square:
+        kappa = np.minimum(kappa, beta / np.maximum(dual, TINY))
+    return objective, gain * kappa - 0.5 * curvature * kappa**2

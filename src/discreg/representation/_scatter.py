@@ -1,0 +1,161 @@
+"""Linear DRM in its features: prediction does not depend on the number of training samples.
+
+With squared norms h, D = diag((α h + β) / s), ψ_i = X_iᵀ v_i the projection on class i, u = Σ ψ_i
+and r = x − u, row block i of the system (14) reads D_i v_i = X_i (r + (α / n_i) ψ_i), so
+
+    S_i = X_iᵀ D_i⁻¹ X_i,     P_i = (I − (α / n_i) S_i)⁻¹ S_i,
+    r   = (I + Σ P_i)⁻¹ x,    ψ_i = P_i r,    v_i = D_i⁻¹ X_i (r + (α / n_i) ψ_i).
+
+The S_i are sums over samples. δ of (11) is a quadratic form of x for each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.utils import gen_batches
+
+from discreg.core.rows import centred_gram, times
+
+from ._problem import Groups
+
+__all__ = ["ScatterForm", "class_maps", "class_scatters", "resolvent", "row_norms"]
+
+Array = NDArray[np.float64]
+BATCH_BYTES = 8 << 20
+
+
+def row_norms(X: Any) -> Array:
+    """Squared norms h of the rows, in float64."""
+    if sparse.issparse(X):
+        return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def class_scatters(X: Any, norms: Array, groups: Groups, alpha: float, beta: float) -> list[Array]:
+    """S_i of every class, for rows X in the order of the groups."""
+    gains = 1 / groups.shrinkage(norms, alpha, beta)
+    return [centred_gram(X[rows], gains[rows], None) for rows in groups.slices]
+
+
+def class_maps(scatters: Sequence[Array], totals: Array, alpha: float) -> list[Array]:
+    """P_i of every class, symmetric, from its scatter and its total weight."""
+    return [
+        _symmetric(linalg.solve(_identity_minus(alpha / total, S), S, assume_a="pos"))
+        for S, total in zip(scatters, totals, strict=True)
+    ]
+
+
+def resolvent(maps: Sequence[Array]) -> Array:
+    """R = (I + Σ P_i)⁻¹."""
+    total = np.sum(maps, axis=0)
+    total[np.diag_indices_from(total)] += 1.0
+    return inverse_of_positive(total)
+
+
+def inverse_of_positive(matrix: Array) -> Array:
+    """Inverse of a symmetric positive definite matrix, in its memory."""
+    factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
+    if failed:
+        raise ValueError(
+            "The class scatters are singular to rounding. Use a larger beta or a smaller alpha; "
+            "both are in the units of the squared features."
+        )
+    inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    return np.tril(inverse) + np.tril(inverse, -1).T
+
+
+def decision_form(P: Array, R: Array) -> Array:
+    """Upper triangle T with δ_i = Σ (x T) ∘ x.
+
+    δ_i = ‖u‖² + 2 ψ·(ψ − x − u) with ψ = P R x and u = (I − R) x.
+    """
+    C = P @ R
+    U = -R
+    U[np.diag_indices_from(U)] += 1.0
+    shifted = C - U
+    shifted[np.diag_indices_from(shifted)] -= 1.0
+    form = U.T @ U + C.T @ shifted + shifted.T @ C
+    return np.triu(form) + np.triu(form, 1)
+
+
+@dataclass(frozen=True)
+class ScatterForm:
+    """Everything a prediction of linear DRM needs: matrices of features times features.
+
+    Attributes
+    ----------
+    groups : Groups
+    maps : list of ndarray of shape (n_features, n_features)
+        P_i.
+    resolvent : ndarray of shape (n_features, n_features)
+        R.
+    forms : list of ndarray of shape (n_features, n_features)
+        The quadratic form of each class, as an upper triangle.
+    alpha, beta : float
+    """
+
+    groups: Groups
+    maps: list[Array]
+    resolvent: Array
+    forms: list[Array]
+    alpha: float
+    beta: float
+
+    @classmethod
+    def of(cls, X: Any, groups: Groups, alpha: float, beta: float) -> ScatterForm:
+        """Fit in one pass over the rows X, which are in the order of the groups."""
+        scatters = class_scatters(X, row_norms(X), groups, alpha, beta)
+        return cls.from_scatters(scatters, groups, alpha, beta)
+
+    @classmethod
+    def from_scatters(
+        cls, scatters: Sequence[Array], groups: Groups, alpha: float, beta: float
+    ) -> ScatterForm:
+        """Fit from the class scatters alone."""
+        maps = class_maps(scatters, groups.totals, alpha)
+        R = resolvent(maps)
+        return cls(groups, maps, R, [decision_form(P, R) for P in maps], alpha, beta)
+
+    def residuals(self, X: Any) -> Array:
+        """δ of (11) for the rows of X, one column a class."""
+        n_points, n_features = X.shape
+        delta = np.empty((n_points, len(self.forms)))
+        for rows in gen_batches(n_points, max(64, BATCH_BYTES // (8 * n_features))):
+            block = X[rows]
+            if sparse.issparse(block):
+                block = block.astype(np.float64)
+                for k, form in enumerate(self.forms):
+                    delta[rows, k] = np.asarray(block.multiply(block @ form).sum(axis=1)).ravel()
+                continue
+            block = np.asarray(block, dtype=np.float64)
+            for k, form in enumerate(self.forms):
+                # A product with a triangle takes half of the multiplications.
+                half = linalg.blas.dtrmm(1.0, form.T, block.T, lower=1)
+                delta[rows, k] = np.einsum("ji,ij->i", half, block)
+        return delta
+
+    def represent(self, X: Any, X_fit: Any, norms: Array) -> Array:
+        """Representations v of the rows of X by the training rows X_fit of squared norms h."""
+        remaining = times(X, self.resolvent)
+        gains = 1 / self.groups.shrinkage(norms, self.alpha, self.beta)
+        V = np.empty((X.shape[0], X_fit.shape[0]))
+        for rows, total, P in zip(self.groups.slices, self.groups.totals, self.maps, strict=True):
+            along = remaining + (self.alpha / total) * (remaining @ P)
+            V[:, rows] = times(X_fit[rows], along.T).T * gains[rows]
+        return V
+
+
+def _identity_minus(factor: float, matrix: Array) -> Array:
+    difference = -factor * matrix
+    difference[np.diag_indices_from(difference)] += 1.0
+    return difference
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2

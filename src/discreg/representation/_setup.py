@@ -1,0 +1,106 @@
+"""From the parameters of an estimator to its training data, its solver and its unknown label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.fitted_kernel import FittedKernel
+from discreg.core.low_rank import feature_map
+from discreg.core.memory import require_memory
+
+from ._penalties import Penalty
+from ._problem import Groups
+from ._scatter import row_norms
+from ._training import Training
+
+__all__ = ["choose_solver", "make_training", "unknown_label"]
+
+LINEAR = FittedKernel("linear", None, 1, 0.0, None)
+
+
+def make_training(
+    estimator: Any,
+    X: Any,
+    groups: Groups,
+    weights: NDArray[np.float64],
+    random: np.random.RandomState,
+) -> Training:
+    """Training rows in order of their class, in features where they approximate a kernel."""
+    kernel = FittedKernel.of(estimator, X, weights)
+    precomputed = isinstance(kernel.kernel, str) and kernel.kernel == "precomputed"
+    if precomputed:
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"A precomputed kernel must be a square matrix of the training samples; its shape "
+                f"is {X.shape}."
+            )
+        rows = X[groups.order][:, groups.order]
+    else:
+        rows = X[groups.order]
+    if isinstance(kernel.kernel, str) and kernel.kernel == "linear":
+        if not np.all(np.isfinite(row_norms(rows))):
+            raise ValueError(
+                "The squares of the features overflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+        kernel = LINEAR
+    if estimator.n_components is None:
+        return Training(rows, groups, kernel, None)
+    if precomputed:
+        raise ValueError(
+            "n_components approximates a kernel between rows; a precomputed kernel has none. Set "
+            "n_components=None, or pass the features and the name of the kernel."
+        )
+    features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
+    return Training(features(rows), groups, LINEAR, features)
+
+
+def choose_solver(estimator: Any, training: Training, penalty: Penalty) -> str:
+    """The solver that "auto" means for these data, or the one that was asked for if it can be."""
+    asked = estimator.solver
+    if not penalty.is_ridge:
+        if asked not in ("auto", "apg"):
+            raise ValueError(
+                f"solver={asked!r} is for penalty='ridge'; other penalties are solved by "
+                "accelerated proximal gradient. Use solver='auto' or 'apg'."
+            )
+        return "apg"
+    if asked == "scatter" and not training.is_linear:
+        raise ValueError(
+            "solver='scatter' is for inner products of features. Use kernel='linear', or set "
+            "n_components to approximate the kernel by features."
+        )
+    if asked == "auto":
+        asked = "scatter" if training.has_few_features else "closed"
+    if asked == "scatter":
+        n_classes, n_features = training.groups.n_classes, training.X.shape[1]
+        require_memory(
+            8 * (3 * n_classes + 3) * n_features**2,
+            f"Scatter matrices of {n_classes} classes in {n_features:,} features",
+            "Use solver='closed' or reduce the features.",
+        )
+    return str(asked)
+
+
+def unknown_label(estimator: Any, classes: NDArray[Any]) -> Any:
+    """The label of rejected samples, which must be of the others' kind and not one of them."""
+    if estimator.reject_above is None:
+        return None
+    if estimator.kernel == "precomputed":
+        raise ValueError(
+            "reject_above needs k(x, x) of new samples, which a precomputed kernel between them "
+            "and the training samples does not hold. Use reject_above=None or another kernel."
+        )
+    strings = classes.dtype.kind in "OUS"
+    label = estimator.unknown_label
+    if label is None:
+        label = "unknown" if strings else -1
+    if isinstance(label, str) != strings or label in classes.tolist():
+        raise ValueError(
+            f"unknown_label must be {'a string' if strings else 'a number'} as the labels in y "
+            f"are, and none of them; got {label!r}."
+        )
+    return label

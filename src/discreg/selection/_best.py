@@ -1,0 +1,71 @@
+"""A classifier that answers by the best estimator of its search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["BestClassifier"]
+
+
+class BestClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the ...CV classifiers: predictions and fitted attributes of `best_estimator_`."""
+
+    kernel: Any
+    best_estimator_: Any
+
+    def _adopt(self, optional: Iterable[str]) -> None:
+        """Take over the fitted attributes; those that not every fit has are forgotten first."""
+        for name in optional:
+            self.__dict__.pop(name, None)
+        for name, value in vars(self.best_estimator_).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column a class; for two classes the score of the second minus that of the first.
+        """
+        X = self._check_new(X)
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        X = self._check_new(X)
+        return self.best_estimator_.predict(X)
+
+    def _check_new(self, X: ArrayLike) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

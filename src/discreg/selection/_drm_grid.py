@@ -1,0 +1,274 @@
+"""Held-out residuals of DRM for every setting of a grid: one by one, or by folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+
+from discreg.core.kernels import resolve_gamma
+from discreg.core.temperature import fit_inverse_temperature, log_loss
+from discreg.representation import DRMClassifier
+from discreg.representation._closed import ClosedForm
+from discreg.representation._held_out import LEAVE_ONE_OUT_ARRAYS, exact_leave_one_out
+from discreg.representation._leave_one_out import require_leavable
+from discreg.representation._penalties import Penalty
+from discreg.representation._problem import Groups
+from discreg.representation._scatter import ScatterForm, class_scatters, row_norms
+from discreg.representation._setup import choose_solver, make_training
+from discreg.representation._training import Training
+
+from ._search import HeldOutScores, Setting, weighted_score
+
+__all__ = ["held_out_by_folds", "held_out_one_by_one", "kernel_settings", "penalty_settings"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times "scale"
+WITH_WIDTH = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
+WITH_DEGREE = {"poly", "polynomial"}
+
+
+class Judged(NamedTuple):
+    """Scores of one setting, one for each fold, and the log-loss of all held-out samples."""
+
+    scores: list[float]
+    log_loss: float
+
+
+def penalty_settings(alphas: ArrayLike, betas: ArrayLike) -> list[Setting]:
+    """All pairs of alpha and beta, the largest first."""
+    candidates = {
+        "alpha": _numbers("alphas", alphas, lambda values: values >= 0, "not negative"),
+        "beta": _numbers("betas", betas, lambda values: values > 0, "positive"),
+    }
+    return [dict(zip(candidates, pair, strict=True)) for pair in product(*candidates.values())]
+
+
+def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
+    """All pairs of the width and the degree that the kernel has."""
+    settings: dict[str, list[float]] = {}
+    named = search.kernel if isinstance(search.kernel, str) else ""
+    if named in WITH_WIDTH:
+        gammas = search.gammas
+        if gammas is None:
+            scale = resolve_gamma("scale", X, weights)
+            gammas = [scale * width for width in WIDTHS] if named == "rbf" else [scale]
+        else:
+            gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
+            gammas = [
+                resolve_gamma(gamma, X, weights) if gamma in ("scale", "auto") else gamma
+                for gamma in gammas
+            ]
+        settings["gamma"] = _numbers("gammas", gammas, lambda values: values > 0, "positive")
+    if named in WITH_DEGREE:
+        settings["degree"] = _numbers(
+            "degrees", search.degrees, lambda values: values >= 0, "not negative"
+        )
+    return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+
+
+def _numbers(
+    name: str, values: Any, allowed: Callable[[Array], NDArray[np.bool_]], described: str
+) -> list[float]:
+    try:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        numbers = np.array([np.nan])
+    if numbers.ndim != 1 or not numbers.size or not np.all(np.isfinite(numbers) & allowed(numbers)):
+        raise ValueError(
+            f"{name} must hold one or more finite numbers, each {described}; got {values!r}."
+        )
+    return sorted(set(numbers.tolist()), reverse=True)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Base of both kinds: the data, and how residuals of held-out samples are judged."""
+
+    classifier: DRMClassifier
+    X: Any
+    groups: Groups
+    classes: NDArray[Any]
+    weights: Array
+
+    def training(self, kernel: Setting) -> Training:
+        """Training data in order of their class, for one setting of the kernel."""
+        classifier = clone(self.classifier).set_params(**kernel)
+        random = check_random_state(classifier.random_state)
+        training = make_training(classifier, self.X, self.groups, self.weights, random)
+        choose_solver(classifier, training, Penalty.of(classifier.penalty))  # or say why it cannot
+        return training
+
+    def in_features(self, training: Training) -> bool:
+        """Whether the linear form in the features is used."""
+        asked = self.classifier.solver
+        return training.has_few_features if asked == "auto" else asked == "scatter"
+
+    def _judge_part(
+        self,
+        scorer: Callable[..., float],
+        tau: float,
+        delta: Array,
+        rows: Rows,
+        labels: NDArray[Any],
+        given: Array | None,
+    ) -> float:
+        judge = HeldOutScores(self.classes, tau)
+        weights = None if given is None else given[rows]
+        return weighted_score(scorer, judge, -delta, labels[rows], weights)
+
+
+@dataclass(frozen=True)
+class OneByOne(HeldOut):
+    """Exact leave-one-out: one score for all samples together."""
+
+    units: Array
+
+    def residuals(self, kernel: Setting, penalties: Sequence[Setting]) -> Iterator[Array]:
+        """δ of all samples, in order of their class, for each penalty."""
+        training = self.training(kernel)
+        in_features = self.in_features(training)
+        matrix = None if in_features else training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
+        for penalty in penalties:
+            yield exact_leave_one_out(
+                training, matrix, penalty["alpha"], penalty["beta"], self.units
+            )
+
+    def judge(
+        self,
+        scorer: Callable[..., float],
+        delta: Array,
+        labels: NDArray[Any],
+        given: Array | None,
+    ) -> Judged:
+        """Score and log-loss of one setting."""
+        groups = self.groups
+        tau = fit_inverse_temperature(-delta, groups.y, groups.weights)
+        score = self._judge_part(scorer, tau, delta, groups.order, labels, given)
+        return Judged([score], log_loss(-delta, groups.y, groups.weights, tau))
+
+
+@dataclass(frozen=True)
+class ByFolds(HeldOut):
+    """Any splitter: a score for each fold. Rows are positions in order of the class."""
+
+    folds: list[tuple[Rows, Rows]]
+
+    def residuals(self, kernel: Setting, penalties: Sequence[Setting]) -> Iterator[list[Array]]:
+        """δ of the test samples of every fold, for each penalty."""
+        training = self.training(kernel)
+        if self.in_features(training):
+            norms = row_norms(training.X)
+            for penalty in penalties:
+                yield self._in_features(training, norms, penalty["alpha"], penalty["beta"])
+            return
+        matrix = training.matrix(copies=3)
+        for penalty in penalties:
+            yield [
+                self._by_kernel(matrix, train, test, penalty["alpha"], penalty["beta"])
+                for train, test in self.folds
+            ]
+
+    def _by_kernel(
+        self, matrix: Array, train: Rows, test: Rows, alpha: float, beta: float
+    ) -> Array:
+        form = ClosedForm.of(matrix[np.ix_(train, train)], self._part(train), alpha, beta)
+        K_x = matrix[np.ix_(test, train)]
+        return form.residuals(form.represent(K_x), K_x)
+
+    def _in_features(
+        self, training: Training, norms: Array, alpha: float, beta: float
+    ) -> list[Array]:
+        """Sums over the samples of each fold are enough for the fits without it."""
+        X, n_samples = training.X, len(self.groups.y)
+
+        def scatters(rows: Rows) -> Array:
+            return np.array(class_scatters(X[rows], norms[rows], self._part(rows), alpha, beta))
+
+        complete = all(len(train) + len(test) == n_samples for train, test in self.folds)
+        if complete:
+            of_folds = [scatters(test) for _, test in self.folds]
+            tested = np.sort(np.concatenate([test for _, test in self.folds]))
+            partition = np.array_equal(tested, np.arange(n_samples))
+            total = sum(of_folds) if partition else scatters(np.arange(n_samples))
+            remaining = [total - own for own in of_folds]
+        else:
+            remaining = [scatters(train) for train, _ in self.folds]
+        return [
+            ScatterForm.from_scatters(list(own), self._part(train), alpha, beta).residuals(X[test])
+            for own, (train, test) in zip(remaining, self.folds, strict=True)
+        ]
+
+    def _part(self, rows: Rows) -> Groups:
+        groups = self.groups
+        return Groups(rows, groups.y[rows], groups.weights[rows], groups.n_classes)
+
+    def judge(
+        self,
+        scorer: Callable[..., float],
+        delta: list[Array],
+        labels: NDArray[Any],
+        given: Array | None,
+    ) -> Judged:
+        """Score of each fold and log-loss of all test samples of one setting."""
+        tested = np.concatenate([test for _, test in self.folds])
+        y, weights, scores = self.groups.y[tested], self.groups.weights[tested], -np.vstack(delta)
+        tau = fit_inverse_temperature(scores, y, weights)
+        of_folds = [
+            self._judge_part(scorer, tau, own, self.groups.order[test], labels, given)
+            for own, (_, test) in zip(delta, self.folds, strict=True)
+        ]
+        return Judged(of_folds, log_loss(scores, y, weights, tau))
+
+
+def held_out_one_by_one(
+    classifier: DRMClassifier,
+    X: Any,
+    indices: NDArray[np.intp],
+    classes: NDArray[Any],
+    given: Array | None,
+    weights: Array,
+) -> OneByOne:
+    """Leave-one-out, once every class has a sample to spare."""
+    groups = Groups.of(indices, weights, len(classes))
+    units = weights if given is None else weights / np.maximum(given, 1.0)
+    units = units[groups.order]
+    require_leavable(groups, units, classes)
+    return OneByOne(classifier, X, groups, classes, weights, units)
+
+
+def held_out_by_folds(
+    classifier: DRMClassifier,
+    X: Any,
+    labels: NDArray[Any],
+    indices: NDArray[np.intp],
+    classes: NDArray[Any],
+    weights: Array,
+    cv: Any,
+    split_groups: ArrayLike | None,
+) -> ByFolds:
+    """The folds of a splitter, once every training part has all classes."""
+    groups = Groups.of(indices, weights, len(classes))
+    position = np.full(len(labels), -1)
+    position[groups.order] = np.arange(len(groups.order))
+    folds = []
+    splits = check_cv(cv, labels, classifier=True).split(X, labels, split_groups)
+    for number, parts in enumerate(splits):
+        train, test = (np.sort(position[np.asarray(part)]) for part in parts)
+        train, test = train[train >= 0], test[test >= 0]  # samples of weight zero are left out
+        missing = np.setdiff1d(np.arange(len(classes)), groups.y[train])
+        if len(missing):
+            raise ValueError(
+                f"The training part of fold {number} has no sample of class "
+                f"{classes[missing[0]]!r}. Use fewer or stratified folds, or cv=None."
+            )
+        folds.append((train, test))
+    return ByFolds(classifier, X, groups, classes, weights, folds)
