@@ -190,7 +190,7 @@ def test_classes_of_one_sample_are_named():
     y = np.array([0, 0, 1, 2])
     classes = np.array(["ash", "beech", "cedar"])
     ones = np.ones(4)
-    with pytest.raises(ValueError, match=r"Classes beech, cedar have only one sample.*cv="):
+    with pytest.raises(ValueError, match=r"Classes beech, cedar have only one sample.*Add samples"):
         require_leavable(Groups.of(y, ones, 3), ones, classes)
     weights = np.array([1.0, 1.0, 1.0, 2.0])
     with pytest.raises(ValueError, match=r"Class beech has only one sample.*probability=False"):

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from .kernels import kernel_matrix, require_kernel_memory, resolve_gamma
+from .kernels import kernel_diagonal, kernel_matrix, require_kernel_memory, resolve_gamma
 from .linalg import require_psd
 
 __all__ = ["FittedKernel"]
 
 BATCH_BYTES = 64 << 20
+CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
 POSITIVE_SEMI_DEFINITE = {"rbf", "laplacian", "chi2", "cosine"}
 
 
@@ -62,6 +63,17 @@ class FittedKernel:
             kernel_params=self.params,
         )
 
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        """Kernel of each row of X with itself."""
+        return kernel_diagonal(
+            X,
+            kernel=self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.params,
+        )
+
     def training_matrix(
         self, X: Any, *, copies: int = 1, has_components: bool = False
     ) -> NDArray[np.float64]:
@@ -81,7 +93,7 @@ class FittedKernel:
                     f"A precomputed kernel must be a square matrix of the training samples; its "
                     f"shape is {matrix.shape}."
                 )
-        batches = list(gen_batches(len(matrix), max(1, BATCH_BYTES // (8 * len(matrix)))))
+        batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
         if not all(np.isfinite(matrix[rows]).all() for rows in batches):
             raise ValueError(
                 f"The kernel {self.kernel!r} gives infinite or undefined values on these data. "

@@ -171,8 +171,9 @@ def resolve_gamma(
     if gamma != "scale":
         return float(gamma)
     weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
-    variance = _variance_of_entries(X, weights)
-    return 1 / (n_features * variance) if variance > 0 else 1.0
+    variance = n_features * _variance_of_entries(X, weights)
+    # A variance whose inverse overflows is that of entries which are all equal.
+    return 1 / variance if variance > np.finfo(np.float64).tiny else 1.0
 
 
 def require_kernel_memory(

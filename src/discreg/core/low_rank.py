@@ -42,7 +42,9 @@ class NystroemMap:
         """
         _, different = np.unique(row_signatures(X), return_index=True)
         basis = X[different[random.permutation(len(different))[:n_components]]]
-        values, vectors = linalg.eigh(kernel.training_matrix(basis), check_finite=False)
+        matrix = kernel.training_matrix(basis)
+        kernel.require_psd(matrix, basis)
+        values, vectors = linalg.eigh(matrix, check_finite=False)
         kept = values > 10 * len(values) * EPS * values[-1]
         if not kept.any():
             raise ValueError(

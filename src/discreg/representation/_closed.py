@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from discreg.core.linalg import EPS
+
 from ._problem import Groups
 
 __all__ = ["ClosedForm", "system_matrix"]
@@ -51,13 +53,16 @@ class ClosedForm:
         """Factor M in the memory of the kernel matrix, whose diagonal blocks are copied first."""
         blocks = [kernel[rows, rows].copy() for rows in groups.slices]
         shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
+        largest = float(kernel.diagonal().max())
         matrix = system_matrix(kernel, groups, alpha, beta)
         # The transpose of a symmetric matrix has LAPACK's column order, so nothing is copied.
+        norm = linalg.lapack.dlange("1", matrix.T)
         factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-        if failed:
+        if failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] <= 10 * EPS:
             raise ValueError(
-                "K + alpha (H - B) + beta I is singular to rounding. Use a larger beta or a "
-                "smaller alpha; both are in the units of the kernel's values."
+                "K + alpha (H - B) + beta I is singular to rounding: beta is too small against the "
+                f"kernel's values, of which the largest is {largest:.3g}. Use a larger beta, or "
+                "scale the features, for example with sklearn.preprocessing.StandardScaler."
             )
         return cls(groups, factor, blocks, shrinkage, alpha)
 

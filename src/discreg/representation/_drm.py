@@ -22,7 +22,9 @@ from ._held_out import held_out_residuals
 from ._iterative import Iterations
 from ._penalties import NAMES, Penalty
 from ._problem import Groups
-from ._setup import choose_solver, make_training, unknown_label
+from ._scatter import LossOfPrecisionError
+from ._setup import choose_solver, make_training, require_squares, unknown_label
+from ._training import Training
 
 __all__ = ["DRMClassifier"]
 
@@ -55,9 +57,9 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float, default=0.01
+    alpha : float, default=0.1
         Weight of the within-class scatter, not negative.
-    beta : float, default=0.1
+    beta : float, default=0.01
         Weight of the penalty on the representation, positive. It is in units of the kernel's
         values: for the RBF kernel k(x, x) = 1, for the linear kernel it is the squared norm.
     kernel : str or callable, default="rbf"
@@ -117,7 +119,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     solver_ : str
         The solver that is used.
     n_iter_ : int
-        1, or the iterations that the mean of the training samples takes.
+        1, or the iterations that the training sample of the largest norm takes.
     objective_history_, gap_ : ndarray and float
         Objective of each of these iterations and bound of what is left of it, relative to
         k(x, x) / 2; for solvers that iterate.
@@ -190,8 +192,8 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        alpha: float = 0.01,
-        beta: float = 0.1,
+        alpha: float = 0.1,
+        beta: float = 0.01,
         kernel: str | Callable[..., float] = "rbf",
         gamma: float | str | None = "scale",
         degree: float = 3,
@@ -263,20 +265,27 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         self._forget()
         self.classes_ = classes
         self.solver_ = choose_solver(self, training, penalty)
-        self._solver = make_solver(self.solver_, training, self._settings(penalty))
+        try:
+            self._solver = make_solver(self.solver_, training, self._settings(penalty))
+        except LossOfPrecisionError:
+            if self.solver != "auto":
+                raise
+            self.solver_ = "closed"
+            self._solver = make_solver(self.solver_, training, self._settings(penalty))
         self._dtype, self._n_training = rows.dtype, rows.shape[0]
         self.fit_order_ = groups.order
         if not training.is_precomputed:
             self.X_fit_ = training.X if training.features is None else rows[groups.order]
         self.n_iter_ = 1
         if isinstance(self._solver, BatchSolver):
-            outcome = self._solver.mean_point()
+            outcome = self._solver.largest_sample()
             self.n_iter_ = max(1, int(outcome.n_iter[0]))
             self.objective_history_ = outcome.objective_history[:, 0]
             self.gap_ = float(outcome.gap[0])
         if self.probability:
             copies = np.maximum(sample_weights(sample_weight, len(indices)), 1.0)
-            self._fit_probability(rows, (weights / copies)[groups.order], penalty, random)
+            units = (weights / copies)[groups.order]
+            self._fit_probability(training, rows, units, penalty, random)
         return self
 
     def _settings(self, penalty: Penalty) -> Settings:
@@ -288,10 +297,14 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.pop(name, None)
 
     def _fit_probability(
-        self, X: Any, units: NDArray[np.float64], penalty: Penalty, random: np.random.RandomState
+        self,
+        training: Training,
+        X: Any,
+        units: NDArray[np.float64],
+        penalty: Penalty,
+        random: np.random.RandomState,
     ) -> None:
         """Held-out scores of the training samples, and the temperature that suits them."""
-        training = self._solver.training
         groups = training.groups
         delta = held_out_residuals(
             self.solver_, training, self._settings(penalty), units, self.classes_, random
@@ -347,15 +360,16 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        points = self._points(X)
-        delta = self._residuals(points)
+        rows = self._rows(X)
+        delta = self._residuals(self._solver.training.points(rows))
         labels = self.classes_[delta.argmin(axis=1)]
         if self.reject_above is None:
             return labels
-        norms = self._solver.training.self_kernel(points)
+        norms = self._solver.training.exact_self_kernel(rows)
         smallest = delta.min(axis=1) + norms
         rejected = smallest > self.reject_above * norms
-        return np.where(rejected, unknown_label(self, self.classes_), labels)
+        # An array, so that the type of the labels grows where it cannot hold the unknown one.
+        return np.where(rejected, np.asarray(unknown_label(self, self.classes_)), labels)
 
     @available_if(_has_probability)
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -370,6 +384,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
+        check_is_fitted(self, "inverse_temperature_")
         scores = -self._residuals(self._points(X))
         return probabilities(scores, self.inverse_temperature_, self._dtype.type)
 
@@ -414,14 +429,22 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         training = self._solver.training
         return self._solver.run(training.cross(points), training.self_kernel(points))
 
+    def _rows(self, X: ArrayLike) -> Any:
+        """New samples, checked."""
+        check_is_fitted(self)
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        require_squares(rows, self._solver.training.source_kernel)
+        return rows
+
     def _points(self, X: ArrayLike) -> Any:
         """New samples in the coordinates of the solver."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._solver.training.points(X)
+        return self._solver.training.points(self._rows(X))
 
     def _residuals(self, points: Any) -> NDArray[np.float64]:
-        delta = self._solver.residuals(points)
+        with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell
+            delta = self._solver.residuals(points)
         if not np.all(np.isfinite(delta)):
             raise ValueError(
                 "The residuals of these samples overflow. Scale the features as in training, for "

@@ -79,8 +79,8 @@ class ClosedSolver:
     @classmethod
     def of(cls, training: Training, alpha: float, beta: float) -> ClosedSolver:
         # The kernel matrix becomes the factor; the blocks of its classes are a second array.
-        matrix = training.matrix(copies=2)
-        return cls(training, ClosedForm.of(matrix, training.groups, alpha, beta))
+        form = ClosedForm.of(training.matrix(copies=2), training.groups, alpha, beta)
+        return cls(training.without_matrix(), form)
 
     def residuals(self, points: Any) -> Array:
         delta = np.empty((points.shape[0], self.training.groups.n_classes))
@@ -129,14 +129,15 @@ class BatchSolver(ABC):
             )
         return outcomes
 
-    def mean_point(self) -> Iterations:
-        """What the iterations do for the mean of the training samples."""
-        weights = self.training.groups.weights / self.training.groups.weights.sum()
+    def largest_sample(self) -> Iterations:
+        """What the iterations do for the training sample of the largest norm."""
         if isinstance(self.operator, KernelOperator):
-            K_x = (weights @ self.operator.kernel)[None]
+            norms = self.operator.kernel.diagonal()
+            K_x = self.operator.kernel[[norms.argmax()]]
         else:
-            K_x = self.training.cross((weights @ self.training.X)[None])
-        return self.run(K_x, K_x @ weights)
+            norms = row_norms(self.training.X)
+            K_x = self.training.cross(self.training.X[[norms.argmax()]])
+        return self.run(K_x, norms.max()[None])
 
     def residuals(self, points: Any) -> Array:
         delta = np.empty((points.shape[0], self.training.groups.n_classes))

@@ -30,19 +30,22 @@ def held_out_residuals(
     """δ of every training sample: exact leave-one-out, or five folds for penalties without it."""
     require_leavable(training.groups, units, classes)
     if settings.penalty.is_ridge:
-        in_features = solver == "scatter" or training.has_few_features
+        in_features = solver != "closed" and training.has_few_features
         matrix = None if in_features else training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
         return exact_leave_one_out(training, matrix, settings.alpha, settings.beta, units)
     groups = training.groups
     counts = np.bincount(groups.y)
+    if counts.min() < 2:
+        raise ValueError(
+            f"Class {classes[counts.argmin()]} has only one sample, so that folds cannot be held "
+            "out. Add samples, remove the class, or set probability=False."
+        )
     folds = StratifiedKFold(min(N_FOLDS, counts.min()), shuffle=True, random_state=random)
     delta = np.empty((len(groups.y), groups.n_classes))
     for train, test in folds.split(groups.y, groups.y):
         part = _subset(training, train)
-        held_out = training.X[test]
-        if training.is_precomputed:
-            held_out = held_out[:, train]
-        delta[test] = make_solver(solver, part, settings).residuals(held_out)
+        held_out = training.X[groups.order[test] if training.is_precomputed else test]
+        delta[test] = make_solver(solver, part, settings).residuals(part.points(held_out))
     return delta
 
 
@@ -58,6 +61,6 @@ def exact_leave_one_out(
 def _subset(training: Training, rows: NDArray[np.intp]) -> Training:
     """The training data restricted to some of their samples, in ascending order."""
     groups = training.groups
-    part = Groups(np.arange(len(rows)), groups.y[rows], groups.weights[rows], groups.n_classes)
-    X = training.X[rows][:, rows] if training.is_precomputed else training.X[rows]
-    return Training(X, part, training.kernel, None)
+    part = Groups(groups.order[rows], groups.y[rows], groups.weights[rows], groups.n_classes)
+    X = training.X if training.is_precomputed else training.X[rows]
+    return Training(X, part, training.kernel, None, training.kernel)

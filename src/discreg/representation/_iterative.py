@@ -22,6 +22,7 @@ __all__ = ["ALGORITHMS", "Iterations", "Quadratic", "iterate", "largest_eigenval
 
 Array = NDArray[np.float64]
 GROWTH = 2.0  # η of Algorithm 6
+LANCZOS_TOLERANCE = 1e-8
 
 
 class Iterations(NamedTuple):
@@ -196,10 +197,11 @@ def iterate(
     return Iterations(coef * root, np.array(history), n_iter, converged, gap)
 
 
-def largest_eigenvalue(operator: Operator, tol: float = 1e-3) -> float:
-    """A safe upper bound of the largest eigenvalue of S½QS½, by Lanczos' method.
+def largest_eigenvalue(operator: Operator) -> float:
+    """An upper bound of the largest eigenvalue of S½QS½, by Lanczos' method.
 
-    A Ritz value lies below an eigenvalue by at most the norm of its residual, which is added.
+    A Ritz value is below an eigenvalue by at most the norm of its residual, which is added. The
+    residual is made so small that two eigenvalues which are close do not hide each other.
     """
     n = len(operator.groups.weights)
     root = np.sqrt(operator.groups.weights)
@@ -210,12 +212,13 @@ def largest_eigenvalue(operator: Operator, tol: float = 1e-3) -> float:
     if n <= 2:
         return float(np.linalg.norm([product(row) for row in np.eye(n)]))
     start = np.random.default_rng(0).uniform(0.5, 1.5, n)
-    values, vectors = eigsh(
-        ScipyOperator((n, n), matvec=product, dtype=np.float64), k=1, tol=tol, v0=start
-    )
+    if not product(start).any():
+        return 0.0
+    matrix = ScipyOperator((n, n), matvec=product, dtype=np.float64)
+    values, vectors = eigsh(matrix, k=1, tol=LANCZOS_TOLERANCE, v0=start)
     vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
     residual = product(vector) - values[0] * vector
-    return float(values[0] + np.linalg.norm(residual)) * (1 + 1e-12)
+    return float(values[0] + np.linalg.norm(residual)) * (1 + LANCZOS_TOLERANCE)
 
 
 def _objective(U: Array, gradient: Array, b: Array) -> Array:

@@ -57,8 +57,8 @@ def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
             f"Class {single[0]} has" if len(single) == 1 else f"Classes {', '.join(single)} have"
         )
         raise ValueError(
-            f"{which} only one sample, which leave-one-out would leave the class without. Add "
-            "samples, choose folds with cv=..., or do without probabilities: probability=False."
+            f"{which} only one sample, so that no sample can be left out. Add samples, remove the "
+            "class, or fit a DRMClassifier with probability=False."
         )
 
 

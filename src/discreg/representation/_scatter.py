@@ -24,10 +24,29 @@ from discreg.core.rows import centred_gram, times
 
 from ._problem import Groups
 
-__all__ = ["ScatterForm", "class_maps", "class_scatters", "resolvent", "row_norms"]
+__all__ = [
+    "LossOfPrecisionError",
+    "ScatterForm",
+    "class_maps",
+    "class_scatters",
+    "resolvent",
+    "row_norms",
+]
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 8 << 20
+PRECISE = 1e-8  # reciprocal condition below which residuals would lose half of their digits
+
+
+class LossOfPrecisionError(ValueError):
+    """The scatter form would lose the digits that the kernel form keeps."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The scatter form loses its digits: beta is too small against the squared features. "
+            "Use a larger beta, solver='closed', or scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
 
 
 def row_norms(X: Any) -> Array:
@@ -45,27 +64,23 @@ def class_scatters(X: Any, norms: Array, groups: Groups, alpha: float, beta: flo
 
 def class_maps(scatters: Sequence[Array], totals: Array, alpha: float) -> list[Array]:
     """P_i of every class, symmetric, from its scatter and its total weight."""
-    return [
-        _symmetric(linalg.solve(_identity_minus(alpha / total, S), S, assume_a="pos"))
-        for S, total in zip(scatters, totals, strict=True)
-    ]
+    maps = []
+    for S, total in zip(scatters, totals, strict=True):
+        factor, failed = linalg.lapack.dpotrf(_identity_minus(alpha / total, S), lower=1)
+        if failed:
+            raise LossOfPrecisionError
+        maps.append(_symmetric(linalg.lapack.dpotrs(factor, S, lower=1)[0]))
+    return maps
 
 
 def resolvent(maps: Sequence[Array]) -> Array:
     """R = (I + Σ P_i)⁻¹."""
     total = np.sum(maps, axis=0)
     total[np.diag_indices_from(total)] += 1.0
-    return inverse_of_positive(total)
-
-
-def inverse_of_positive(matrix: Array) -> Array:
-    """Inverse of a symmetric positive definite matrix, in its memory."""
-    factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
-    if failed:
-        raise ValueError(
-            "The class scatters are singular to rounding. Use a larger beta or a smaller alpha; "
-            "both are in the units of the squared features."
-        )
+    norm = linalg.lapack.dlange("1", total.T)
+    factor, failed = linalg.lapack.dpotrf(total.T, lower=1, overwrite_a=1)
+    if failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] < PRECISE:
+        raise LossOfPrecisionError
     inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     return np.tril(inverse) + np.tril(inverse, -1).T
 

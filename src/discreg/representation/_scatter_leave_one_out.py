@@ -25,7 +25,8 @@ from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent, row_no
 __all__ = ["scatter_leave_one_out_residuals"]
 
 Array = NDArray[np.float64]
-WELL_CONDITIONED = 1e-6  # reciprocal condition below which a sample's own class is fitted afresh
+# What a matrix with n_i − u may grow by against those with n_i, else a class is fitted afresh.
+LARGEST_GROWTH = 1e4
 
 
 def scatter_leave_one_out_residuals(
@@ -49,13 +50,15 @@ def scatter_leave_one_out_residuals(
     norms = row_norms(X)
     scatters = class_scatters(X, norms, groups, alpha, beta)
     maps = class_maps(scatters, groups.totals, alpha)
+    resolvent(maps)  # or say that digits would be lost
     lost = (alpha * norms + beta) / units  # (α h + β) / u
     delta = np.empty((X.shape[0], groups.n_classes))
     for own, members in enumerate(groups.slices):
         for unit in np.unique(units[members]):
             rows = members.start + np.flatnonzero(units[members] == unit)
             nu = alpha / (groups.totals[own] - unit)
-            shared = _shared_inverses(scatters[own], maps, own, nu)
+            natural = float((alpha * norms[members] + beta).max()) / beta  # bound of ‖J‖ for n_i
+            shared = _shared_inverses(scatters[own], maps, own, nu, natural)
             size = max(64, BATCH_BYTES // (8 * X.shape[1]))
             for batch in gen_batches(len(rows), size):
                 block = X[rows[batch]]
@@ -71,26 +74,31 @@ def scatter_leave_one_out_residuals(
 
 
 def _shared_inverses(
-    scatter: Array, maps: list[Array], own: int, nu: float
+    scatter: Array, maps: list[Array], own: int, nu: float, natural: float
 ) -> tuple[Array, Array, Array] | None:
-    """J, P̃ and R̃ for all samples that change n_i alike; None where they are nearly singular."""
+    """J, P̃ and R̃ for all samples that change n_i alike; None where they are nearly singular.
+
+    With all samples of the class and the smaller n_i they need not be definite. R alone has norm 1
+    at most.
+    """
     identity = np.eye(len(scatter))
-    J = _inverse(identity - nu * scatter)
+    J = _inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
     if J is None:
         return None
     P = J @ scatter
     P = (P + P.T) / 2
-    R = _inverse(identity + sum(m for k, m in enumerate(maps) if k != own) + P)
+    R = _inverse(identity + sum(m for k, m in enumerate(maps) if k != own) + P, LARGEST_GROWTH)
     return None if R is None else (J, P, R)
 
 
-def _inverse(matrix: Array) -> Array | None:
-    """Inverse of a symmetric matrix that need not be definite; None if it is ill-conditioned."""
-    norm = linalg.norm(matrix, 1)
+def _inverse(matrix: Array, largest: float) -> Array | None:
+    """Inverse of a symmetric matrix that need not be definite; None if it is too large."""
     factor, pivots, failed = linalg.lapack.dgetrf(matrix)
-    if failed or linalg.lapack.dgecon(factor, norm)[0] < WELL_CONDITIONED:
+    if failed:
         return None
     inverse, _ = linalg.lapack.dgetri(factor, pivots)
+    if linalg.norm(inverse, 1) > largest * len(matrix):
+        return None
     return (inverse + inverse.T) / 2
 
 

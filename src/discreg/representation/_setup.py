@@ -16,8 +16,9 @@ from ._problem import Groups
 from ._scatter import row_norms
 from ._training import Training
 
-__all__ = ["choose_solver", "make_training", "unknown_label"]
+__all__ = ["choose_solver", "make_training", "require_squares", "unknown_label"]
 
+OF_INNER_PRODUCTS = {"linear", "rbf", "poly", "polynomial", "sigmoid"}
 LINEAR = FittedKernel("linear", None, 1, 0.0, None)
 
 
@@ -31,31 +32,30 @@ def make_training(
     """Training rows in order of their class, in features where they approximate a kernel."""
     kernel = FittedKernel.of(estimator, X, weights)
     precomputed = isinstance(kernel.kernel, str) and kernel.kernel == "precomputed"
-    if precomputed:
-        if X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"A precomputed kernel must be a square matrix of the training samples; its shape "
-                f"is {X.shape}."
-            )
-        rows = X[groups.order][:, groups.order]
-    else:
-        rows = X[groups.order]
-    if isinstance(kernel.kernel, str) and kernel.kernel == "linear":
-        if not np.all(np.isfinite(row_norms(rows))):
-            raise ValueError(
-                "The squares of the features overflow. Scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
-        kernel = LINEAR
+    require_squares(X, kernel)
+    rows = X if precomputed else X[groups.order]
     if estimator.n_components is None:
-        return Training(rows, groups, kernel, None)
+        return Training(rows, groups, kernel, None, kernel)
     if precomputed:
         raise ValueError(
             "n_components approximates a kernel between rows; a precomputed kernel has none. Set "
             "n_components=None, or pass the features and the name of the kernel."
         )
     features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
-    return Training(features(rows), groups, LINEAR, features)
+    return Training(features(rows), groups, LINEAR, features, kernel)
+
+
+def require_squares(X: Any, kernel: FittedKernel) -> None:
+    """Refuse rows whose squared norms overflow, for kernels that depend on inner products."""
+    if not isinstance(kernel.kernel, str) or kernel.kernel not in OF_INNER_PRODUCTS:
+        return
+    with np.errstate(over="ignore"):
+        finite = np.all(np.isfinite(row_norms(X)))
+    if not finite:
+        raise ValueError(
+            "The squares of the features overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
 
 
 def choose_solver(estimator: Any, training: Training, penalty: Penalty) -> str:

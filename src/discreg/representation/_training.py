@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,6 @@ from scipy import linalg
 from sklearn.utils import gen_batches
 
 from discreg.core.fitted_kernel import FittedKernel
-from discreg.core.kernels import kernel_diagonal
 from discreg.core.linalg import pivoted_cholesky
 from discreg.core.low_rank import FeatureMap
 
@@ -33,18 +32,21 @@ class Training:
     ----------
     X : ndarray or CSR of shape (n, n_features)
         Training rows in the order of the groups; with a feature map, their features; with a
-        precomputed kernel, the kernel matrix of the training samples.
+        precomputed kernel, the kernel matrix as it was given, or None once it is not needed.
     groups : Groups
     kernel : FittedKernel
         Kernel between rows of X; linear where there is a feature map.
     features : FeatureMap or None
         How points become rows like those of X.
+    source_kernel : FittedKernel
+        Kernel between rows of the data as they are given.
     """
 
     X: Any
     groups: Groups
     kernel: FittedKernel
     features: FeatureMap | None
+    source_kernel: FittedKernel
 
     @property
     def is_linear(self) -> bool:
@@ -57,8 +59,10 @@ class Training:
 
         A prediction takes n² multiplications in the kernel form and g p² in the features.
         """
+        if not self.is_linear:
+            return False
         n_samples, n_features = self.X.shape
-        return self.is_linear and self.groups.n_classes * n_features**2 <= n_samples**2
+        return bool(self.groups.n_classes * n_features**2 <= n_samples**2)
 
     @property
     def is_precomputed(self) -> bool:
@@ -69,8 +73,14 @@ class Training:
         """Kernel matrix of the training samples, a fresh array that has been checked."""
         has_components = self.features is None and not self.is_precomputed
         matrix = self.kernel.training_matrix(self.X, copies=copies, has_components=has_components)
+        if self.is_precomputed:
+            matrix = matrix[np.ix_(self.groups.order, self.groups.order)]
         self.kernel.require_psd(matrix, self.X)
         return matrix
+
+    def without_matrix(self) -> Training:
+        """The same for new points alone: a precomputed kernel matrix is let go."""
+        return replace(self, X=None) if self.is_precomputed else self
 
     def points(self, X: Any) -> Any:
         """Rows of new data in the coordinates of the training rows."""
@@ -92,18 +102,17 @@ class Training:
         """
         if self.is_precomputed:
             triangle, pivots = self._span
+            if not len(pivots):
+                return np.zeros(points.shape[0])
             coordinates = linalg.solve_triangular(
                 triangle, self.cross(points)[:, pivots].T, lower=True, check_finite=False
             )
             return np.einsum("ji,ji->i", coordinates, coordinates)
-        return kernel_diagonal(
-            points,
-            kernel=self.kernel.kernel,
-            gamma=self.kernel.gamma,
-            degree=self.kernel.degree,
-            coef0=self.kernel.coef0,
-            kernel_params=self.kernel.params,
-        )
+        return self.kernel.diagonal(points)
+
+    def exact_self_kernel(self, X: Any) -> Array:
+        """k(x, x) of rows of new data by the kernel itself, even where features approximate it."""
+        return self.source_kernel.diagonal(X)
 
     @cached_property
     def _span(self) -> tuple[Array, NDArray[np.intp]]:

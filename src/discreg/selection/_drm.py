@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, make_scorer
 from sklearn.utils.validation import validate_data
 
@@ -16,7 +18,13 @@ from discreg.core.params import Boolean, Choice, check_params
 from discreg.representation import DRMClassifier
 
 from ._best import BestClassifier
-from ._drm_grid import held_out_by_folds, held_out_one_by_one, kernel_settings, penalty_settings
+from ._drm_grid import (
+    Failure,
+    held_out_by_folds,
+    held_out_one_by_one,
+    kernel_settings,
+    penalty_settings,
+)
 from ._g_mean import g_mean_score
 from ._progress import with_progress
 from ._search import cv_results
@@ -70,7 +78,8 @@ class DRMClassifierCV(BestClassifier):
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`, and
         the log-loss of the held-out samples as `mean_log_loss`; with leave-one-out there is one
-        score for all samples together.
+        score for all samples together. A setting that cannot be fitted, for its beta is too small
+        to be seen beside the kernel's values, has the score nan.
     best_estimator_ : DRMClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes are those
         of this estimator too.
@@ -191,7 +200,7 @@ class DRMClassifierCV(BestClassifier):
             )
         )
         grid = [kernel | penalty for kernel in kernels for penalty in penalties]
-        scores, losses = [], []
+        scores, losses, failures = [], [], []
         for judged in with_progress(
             (
                 held_out.judge(scorer, delta, labels, given)
@@ -203,11 +212,16 @@ class DRMClassifierCV(BestClassifier):
         ):
             scores.append(judged.scores)
             losses.append(judged.log_loss)
-        table = np.array(scores)
-        self.cv_results_ = cv_results(grid, table, per_fold=self.cv is not None)
+            failures.append(judged.failure)
+        self.cv_results_ = cv_results(
+            grid,
+            np.array(scores),
+            per_fold=self.cv is not None,
+            failed=_tell_failures(failures),
+        )
         self.cv_results_["mean_log_loss"] = np.array(losses)
         means = self.cv_results_["mean_test_score"]
-        tied = np.flatnonzero(means == means.max())
+        tied = np.flatnonzero(means == np.nanmax(means))
         best = int(tied[np.argmin(self.cv_results_["mean_log_loss"][tied])])
         self.best_params_, self.best_score_ = grid[best], float(means[best])
         self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
@@ -240,3 +254,18 @@ class DRMClassifierCV(BestClassifier):
         if isinstance(self.scoring, str) and self.scoring == "g_mean":
             return make_scorer(g_mean_score)
         return check_scoring(classifier, scoring=self.scoring)
+
+
+def _tell_failures(failures: Sequence[Failure | None]) -> NDArray[np.bool_]:
+    """Which settings failed; a warning says so, or an error where no setting is left."""
+    reasons = [failure.reason for failure in failures if failure is not None]
+    if len(reasons) == len(failures):
+        raise ValueError(f"None of the {len(failures)} settings can be fitted. {reasons[0]}")
+    if reasons:
+        warnings.warn(
+            f"{len(reasons)} of {len(failures)} settings cannot be fitted; their scores are nan. "
+            f"The first says: {reasons[0]}",
+            FitFailedWarning,
+            stacklevel=3,
+        )
+    return np.array([failure is not None for failure in failures])

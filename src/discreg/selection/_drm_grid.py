@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -21,13 +22,24 @@ from discreg.representation._held_out import LEAVE_ONE_OUT_ARRAYS, exact_leave_o
 from discreg.representation._leave_one_out import require_leavable
 from discreg.representation._penalties import Penalty
 from discreg.representation._problem import Groups
-from discreg.representation._scatter import ScatterForm, class_scatters, row_norms
+from discreg.representation._scatter import (
+    LossOfPrecisionError,
+    ScatterForm,
+    class_scatters,
+    row_norms,
+)
 from discreg.representation._setup import choose_solver, make_training
 from discreg.representation._training import Training
 
 from ._search import HeldOutScores, Setting, weighted_score
 
-__all__ = ["held_out_by_folds", "held_out_one_by_one", "kernel_settings", "penalty_settings"]
+__all__ = [
+    "Failure",
+    "held_out_by_folds",
+    "held_out_one_by_one",
+    "kernel_settings",
+    "penalty_settings",
+]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -41,6 +53,21 @@ class Judged(NamedTuple):
 
     scores: list[float]
     log_loss: float
+    failure: Failure | None = None
+
+
+class Failure(NamedTuple):
+    """Why a setting cannot be fitted."""
+
+    reason: str
+
+
+def _or_failure(residuals: Callable[..., Any], *arguments: Any) -> Any:
+    """What the function returns, or why it cannot."""
+    try:
+        return residuals(*arguments)
+    except ValueError as error:
+        return Failure(str(error))
 
 
 def penalty_settings(alphas: ArrayLike, betas: ArrayLike) -> list[Setting]:
@@ -132,24 +159,31 @@ class OneByOne(HeldOut):
 
     units: Array
 
-    def residuals(self, kernel: Setting, penalties: Sequence[Setting]) -> Iterator[Array]:
+    def residuals(self, kernel: Setting, penalties: Sequence[Setting]) -> Iterator[Array | Failure]:
         """δ of all samples, in order of their class, for each penalty."""
         training = self.training(kernel)
         in_features = self.in_features(training)
-        matrix = None if in_features else training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
+        matrix = None
         for penalty in penalties:
-            yield exact_leave_one_out(
-                training, matrix, penalty["alpha"], penalty["beta"], self.units
-            )
+            setting = penalty["alpha"], penalty["beta"]
+            if in_features:
+                with suppress(LossOfPrecisionError):
+                    yield exact_leave_one_out(training, None, *setting, self.units)
+                    continue
+            if matrix is None:
+                matrix = training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
+            yield _or_failure(exact_leave_one_out, training, matrix, *setting, self.units)
 
     def judge(
         self,
         scorer: Callable[..., float],
-        delta: Array,
+        delta: Array | Failure,
         labels: NDArray[Any],
         given: Array | None,
     ) -> Judged:
         """Score and log-loss of one setting."""
+        if isinstance(delta, Failure):
+            return Judged([np.nan], np.inf, delta)
         groups = self.groups
         tau = fit_inverse_temperature(-delta, groups.y, groups.weights)
         score = self._judge_part(scorer, tau, delta, groups.order, labels, given)
@@ -162,27 +196,31 @@ class ByFolds(HeldOut):
 
     folds: list[tuple[Rows, Rows]]
 
-    def residuals(self, kernel: Setting, penalties: Sequence[Setting]) -> Iterator[list[Array]]:
+    def residuals(
+        self, kernel: Setting, penalties: Sequence[Setting]
+    ) -> Iterator[list[Array] | Failure]:
         """δ of the test samples of every fold, for each penalty."""
         training = self.training(kernel)
-        if self.in_features(training):
-            norms = row_norms(training.X)
-            for penalty in penalties:
-                yield self._in_features(training, norms, penalty["alpha"], penalty["beta"])
-            return
-        matrix = training.matrix(copies=3)
+        in_features = self.in_features(training)
+        norms = row_norms(training.X) if in_features else np.empty(0)
+        matrix = None
         for penalty in penalties:
-            yield [
-                self._by_kernel(matrix, train, test, penalty["alpha"], penalty["beta"])
-                for train, test in self.folds
-            ]
+            setting = penalty["alpha"], penalty["beta"]
+            if in_features:
+                with suppress(LossOfPrecisionError):
+                    yield self._in_features(training, norms, *setting)
+                    continue
+            if matrix is None:
+                matrix = training.matrix(copies=3)
+            yield _or_failure(self._by_kernel, matrix, *setting)
 
-    def _by_kernel(
-        self, matrix: Array, train: Rows, test: Rows, alpha: float, beta: float
-    ) -> Array:
-        form = ClosedForm.of(matrix[np.ix_(train, train)], self._part(train), alpha, beta)
-        K_x = matrix[np.ix_(test, train)]
-        return form.residuals(form.represent(K_x), K_x)
+    def _by_kernel(self, matrix: Array, alpha: float, beta: float) -> list[Array]:
+        delta = []
+        for train, test in self.folds:
+            form = ClosedForm.of(matrix[np.ix_(train, train)], self._part(train), alpha, beta)
+            K_x = matrix[np.ix_(test, train)]
+            delta.append(form.residuals(form.represent(K_x), K_x))
+        return delta
 
     def _in_features(
         self, training: Training, norms: Array, alpha: float, beta: float
@@ -214,11 +252,13 @@ class ByFolds(HeldOut):
     def judge(
         self,
         scorer: Callable[..., float],
-        delta: list[Array],
+        delta: list[Array] | Failure,
         labels: NDArray[Any],
         given: Array | None,
     ) -> Judged:
         """Score of each fold and log-loss of all test samples of one setting."""
+        if isinstance(delta, Failure):
+            return Judged([np.nan] * len(self.folds), np.inf, delta)
         tested = np.concatenate([test for _, test in self.folds])
         y, weights, scores = self.groups.y[tested], self.groups.weights[tested], -np.vstack(delta)
         tau = fit_inverse_temperature(scores, y, weights)

@@ -137,12 +137,13 @@ def cv_results(
     times: NDArray[np.float64] | None = None,
     *,
     per_fold: bool | None = None,
+    failed: NDArray[np.bool_] | None = None,
 ) -> dict[str, Any]:
     """Results of a search under the names that `sklearn.model_selection.GridSearchCV` gives them.
 
     `scores` has a column for each fold, or one column for the score of all held-out samples
     together, which then is not listed as a fold. `per_fold` says which; by default there are folds
-    where there are fitting times.
+    where there are fitting times. Only settings that have `failed` may have no score.
     """
     per_fold = times is not None if per_fold is None else per_fold
     results: dict[str, Any] = {"params": list(grid)}
@@ -156,12 +157,15 @@ def cv_results(
             results[f"split{number}_test_score"] = column
         results["std_test_score"] = scores.std(axis=1)
     means = results["mean_test_score"] = scores.mean(axis=1)
-    if not np.all(np.isfinite(means)):
+    scored = means if failed is None else means[~failed]
+    if not np.all(np.isfinite(scored)):
         raise ValueError(
-            f"The scorer gave {means[~np.isfinite(means)][0]} for at least one setting: no setting "
-            "can be preferred. Use a scorer that is defined on every fold, or fewer folds."
+            f"The scorer gave {scored[~np.isfinite(scored)][0]} for at least one setting: no "
+            "setting can be preferred. Use a scorer that is defined on every fold, or fewer folds."
         )
-    results["rank_test_score"] = rankdata(-means, method="min").astype(np.int32)
+    results["rank_test_score"] = rankdata(-np.nan_to_num(means, nan=-np.inf), method="min").astype(
+        np.int32
+    )
     return results
 
 

@@ -1,0 +1,560 @@
+"""Section VI of the DRM paper: the closed form, the iterations that reach it, and how fast."""
+
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
+
+from discreg import DRMClassifier
+from discreg.representation._iterative import Quadratic, iterate, largest_eigenvalue
+from discreg.representation._problem import Groups, KernelOperator, LinearOperator
+
+ALGORITHMS = ["gd", "ppa", "apg"]
+VARIANTS = [("gd", False), ("ppa", False), ("apg", False), ("apg", True)]
+every_variant = pytest.mark.parametrize(("algorithm", "backtracking"), VARIANTS)
+TIGHT = {"tol": 1e-12, "max_iter": 100_000}
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def random_samples(sizes, n_features, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.normal(size=(len(y), n_features)) + rng.normal(size=(len(sizes), n_features))[y], y
+
+
+def paper_matrix(K, y, alpha, beta=0.0):
+    """K + αH − αB + βI of (14), entry by entry."""
+    n = len(y)
+    matrix = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            same_class = y[i] == y[j]
+            matrix[i, j] = K[i, j] - alpha * same_class * K[i, j] / np.sum(y == y[i])
+            matrix[i, j] += (i == j) * (alpha * K[i, i] + beta)
+    return matrix
+
+
+def paper_residuals(K, K_x, y, w):
+    """δ of (11)."""
+    residuals = []
+    for c in np.unique(y):
+        own, other = np.where(y == c, w, 0), np.where(y == c, 0, w)
+        residuals.append(own @ K @ own + other @ K @ other - 2 * own @ K_x)
+    return np.array(residuals)
+
+
+class Problem:
+    """A kernel problem of a few points with its exact solutions."""
+
+    def __init__(self, alpha=0.5, beta=0.2, seed=0, weights=None):
+        self.X, self.y = random_samples([9, 6, 4, 1], 5, seed)
+        self.alpha, self.beta = alpha, beta
+        self.weights = np.ones(20) if weights is None else np.asarray(weights, dtype=float)
+        K = rbf_kernel(self.X, gamma=0.1)
+        points = self.X[::4] + 0.3
+        self.K_x = rbf_kernel(points, self.X, gamma=0.1)
+        self.k_xx = np.ones(len(points))
+        groups = Groups.of(self.y, self.weights, 4)
+        self.operator = KernelOperator(groups, K, alpha)
+        self.quadratic = Quadratic(self.operator, beta)
+        self.root = np.sqrt(self.weights)
+        # In the coordinates u = v / √s the iterations are those of the paper.
+        self.Q = self.root[:, None] * self.operator.apply(np.eye(20)) * self.root
+        self.spectrum = np.linalg.eigvalsh(self.Q)
+        system = self.Q + beta * np.eye(20)
+        self.optimum = np.linalg.solve(system, self.root[:, None] * self.K_x.T).T * self.root
+
+    def objective(self, V):
+        """f of (13) for each row."""
+        U = V / self.root
+        quadratic = np.einsum("ij,jk,ik->i", U, self.Q + self.beta * np.eye(20), U)
+        return 0.5 * quadratic - np.sum(self.K_x * V, axis=1)
+
+    def distance(self, V):
+        """‖w − w*‖ of each row."""
+        return np.linalg.norm((V - self.optimum) / self.root, axis=1)
+
+    def iterate(self, algorithm, *, start=None, rows=slice(None), **params):
+        params = {"eigenvalue": largest_eigenvalue(self.operator), **TIGHT, **params}
+        K_x, k_xx = self.K_x[rows], self.k_xx[rows]
+        return iterate(self.quadratic, K_x, k_xx, algorithm, start=start, **params)
+
+    def path(self, algorithm, n_iter, **params):
+        """w⁽⁰⁾, …, w⁽ⁿ⁾: the same iterations, stopped after each of them."""
+        start = params.get("start")
+        first = np.zeros_like(self.K_x) if start is None else start
+        stops = range(1, n_iter + 1)
+        params["tol"] = 0
+        return [first, *(self.iterate(algorithm, max_iter=t, **params).coef for t in stops)]
+
+
+def start_of(problem, seed=5):
+    return np.random.default_rng(seed).normal(scale=3, size=problem.K_x.shape)
+
+
+# The closed form -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0, 0.01, 3.0])
+@pytest.mark.parametrize("beta", [0.01, 1.0])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_closed_form_is_that_of_the_paper(kernel, alpha, beta):
+    """Algorithm 2: (14), then (11), then (12)."""
+    X, y = random_samples([8, 5, 3, 1], 6)
+    points = X[::2] + 0.4
+    K, K_x = X @ X.T, points @ X.T
+    if kernel == "rbf":
+        K, K_x = rbf_kernel(X, gamma=0.2), rbf_kernel(points, X, gamma=0.2)
+    model = DRMClassifier(alpha=alpha, beta=beta, kernel=kernel, gamma=0.2, solver="closed")
+    model.fit(X, y)
+    W = np.linalg.solve(paper_matrix(K, y, alpha, beta), K_x.T).T
+    delta = np.array([paper_residuals(K, *pair) for pair in _pairs(K_x, y, W)])
+    scale = np.abs(delta).max()
+    np.testing.assert_allclose(model.representation(points), W, atol=1e-10 * np.abs(W).max())
+    np.testing.assert_allclose(model.class_residuals(points), delta, atol=1e-10 * scale)
+    np.testing.assert_array_equal(model.predict(points), delta.argmin(axis=1))
+
+
+def _pairs(K_x, y, W):
+    return [(k, y, w) for k, w in zip(K_x, W, strict=True)]
+
+
+@pytest.mark.parametrize("solver", ["closed", "scatter"])
+def test_residuals_are_distances_in_the_space_of_the_features(solver):
+    """δ of section V is ‖x − ψ‖² + ‖ψ̄‖²; (11) leaves out ‖x‖²."""
+    X, y = random_samples([8, 5, 3], 6)
+    points = X[::2] + 0.4
+    model = DRMClassifier(alpha=0.3, beta=0.5, kernel="linear", solver=solver).fit(X, y)
+    W = model.representation(points)
+    for c in range(3):
+        own, other = W[:, y == c] @ X[y == c], W[:, y != c] @ X[y != c]
+        distances = np.sum((points - own) ** 2, axis=1) + np.sum(other**2, axis=1)
+        expected = distances - np.sum(points**2, axis=1)
+        np.testing.assert_allclose(model.class_residuals(points)[:, c], expected, atol=1e-10)
+
+
+# All algorithms solve the same problem -------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_features", [4, 40])
+def test_all_algorithms_agree_with_the_linear_kernel(n_features, container):
+    X, y = random_samples([14, 10, 5, 1], n_features)
+    X = np.where(X > 0, X, 0)
+    X, points = container(X), container(X[::3] + np.where(X[::3] > 1, 0.3, 0))
+    params = {"alpha": 0.4, "beta": 20.0 * n_features, "kernel": "linear", **TIGHT}
+    exact = DRMClassifier(solver="closed", **params).fit(X, y)
+    W, delta = exact.representation(points), exact.class_residuals(points)
+    others = [DRMClassifier(solver="scatter", **params)]
+    others += [DRMClassifier(solver=a, backtracking=b, **params) for a, b in VARIANTS]
+    for other in others:
+        other.fit(X, y)
+        np.testing.assert_allclose(other.representation(points), W, atol=1e-9)
+        np.testing.assert_allclose(other.class_residuals(points), delta, atol=1e-9 * X.max() ** 2)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("alpha", [0.01, 1.0])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_linear_forms_agree_where_a_class_has_no_scatter_within(copies, alpha, scale):
+    """A class of one sample or of equal ones, and features that are large against β.
+
+    The system (14) is well-conditioned up to the scale of its diagonal, so the answer is known to
+    many digits.
+    """
+    X, y = random_samples([30, 20, 1], 4)
+    X, y = np.vstack([X, np.repeat(X[-1:], copies - 1, axis=0)]), np.r_[y, np.full(copies - 1, 2)]
+    params = {"alpha": alpha, "kernel": "linear"}
+    closed = DRMClassifier(solver="closed", **params).fit(scale * X, y)
+    chosen = DRMClassifier(**params).fit(scale * X, y)
+    expected = closed.class_residuals(scale * X) / scale**2
+    found = chosen.class_residuals(scale * X) / scale**2
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@every_variant
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed"])
+def test_iterations_agree_with_the_closed_form(kernel, algorithm, backtracking):
+    X, y = random_samples([9, 7, 4], 5)
+    points = X[::2] + 0.2
+    if kernel == "precomputed":
+        points, X = rbf_kernel(points, X), rbf_kernel(X)
+    params = {"alpha": 0.4, "beta": 0.5, "kernel": kernel, "degree": 2, **TIGHT}
+    exact = DRMClassifier(solver="closed", **params).fit(X, y)
+    model = DRMClassifier(solver=algorithm, backtracking=backtracking, **params).fit(X, y)
+    W, delta = exact.representation(points), exact.class_residuals(points)
+    np.testing.assert_allclose(model.representation(points), W, atol=1e-8)
+    np.testing.assert_allclose(
+        model.class_residuals(points), delta, rtol=1e-8, atol=1e-8 * np.abs(delta).max()
+    )
+
+
+@every_variant
+def test_global_minimum_from_any_start(algorithm, backtracking):
+    """Theorems VI.1, VI.2 and VI.4: "with any w⁽⁰⁾"."""
+    problem = Problem()
+    for seed in range(3):
+        outcome = problem.iterate(
+            algorithm, start=start_of(problem, seed), backtracking=backtracking
+        )
+        assert outcome.converged.all()
+        assert problem.distance(outcome.coef).max() < 1e-8
+
+
+@every_variant
+def test_weighted_iterations_are_those_of_copies(algorithm, backtracking):
+    """Not the limit alone: each iterate shares a coefficient evenly among the copies."""
+    copies = np.random.default_rng(0).integers(1, 4, size=20)
+    weighted = Problem(weights=copies)
+    rows = np.repeat(np.arange(20), copies)
+    K = weighted.operator.kernel[np.ix_(rows, rows)]
+    groups = Groups.of(weighted.y[rows], np.ones(len(rows)), 4)
+    copied = Quadratic(KernelOperator(groups, K, weighted.alpha), weighted.beta)
+    params = {"tol": 1e-6, "backtracking": backtracking, "eigenvalue": 40.0, "max_iter": 100_000}
+    one = weighted.iterate(algorithm, **params)
+    other = iterate(copied, weighted.K_x[:, rows], weighted.k_xx, algorithm, **params)
+    np.testing.assert_array_equal(one.n_iter, other.n_iter)
+    summed = np.add.reduceat(other.coef, np.r_[0, np.cumsum(copies)[:-1]], axis=1)
+    np.testing.assert_allclose(one.coef, summed, atol=1e-10)
+    np.testing.assert_allclose(one.objective_history, other.objective_history, atol=1e-10)
+
+
+# Rates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["gd", "ppa"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_objective_never_rises(kernel, algorithm):
+    """Theorems VI.1 and VI.2."""
+    X, y = wine()
+    model = DRMClassifier(kernel=kernel, solver=algorithm, beta=1.0, max_iter=500).fit(X, y)
+    history = model.convergence(X[::5]).objective_history
+    assert len(history) > 5
+    rounding = 1e-13 * np.abs(history).max()
+    assert np.diff(history, axis=0).max() <= rounding
+    assert np.diff(model.objective_history_).max() <= rounding
+
+
+@pytest.mark.parametrize("algorithm", ["gd", "ppa"])
+def test_objective_never_rises_from_any_start(algorithm):
+    problem = Problem()
+    history = problem.iterate(algorithm, start=start_of(problem)).objective_history
+    np.testing.assert_allclose(history[0], problem.objective(start_of(problem)), rtol=1e-10)
+    assert np.diff(history, axis=0).max() <= 1e-13 * np.abs(history).max()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_objective_history_is_equation_13(algorithm):
+    problem = Problem(weights=np.random.default_rng(0).uniform(0.3, 3, size=20))
+    path = problem.path(algorithm, 12)
+    history = problem.iterate(algorithm, tol=0, max_iter=12).objective_history
+    for t, W in enumerate(path):
+        np.testing.assert_allclose(history[t], problem.objective(W), atol=1e-12)
+
+
+def test_gradient_descent_searches_the_line_exactly():
+    """(16): after a step the new gradient is orthogonal to the old one."""
+    problem = Problem()
+    path = problem.path("gd", 6, start=start_of(problem))
+    gradients = [problem.quadratic.curved(W) - problem.K_x for W in path]
+    for old, new in pairwise(gradients):
+        cosines = np.sum(old * new, axis=1)
+        cosines /= np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1)
+        assert np.abs(cosines).max() < 1e-7
+
+
+def test_proximal_point_follows_equation_18():
+    problem = Problem()
+    c = largest_eigenvalue(problem.operator)
+    path = problem.path("ppa", 6, start=start_of(problem))
+    for old, new in pairwise(path):
+        expected = (problem.K_x - old @ problem.Q + c * old) / (problem.beta + c)
+        np.testing.assert_allclose(new, expected, atol=1e-12)
+
+
+def test_proximal_point_contracts_at_the_rate_of_theorem_3():
+    """Each iteration brings w nearer to w* by (c − σ_min) / (c + β) at least."""
+    for seed in range(3):
+        problem = Problem(seed=seed)
+        c = largest_eigenvalue(problem.operator)
+        rate = (c - problem.spectrum[0]) / (c + problem.beta)
+        path = problem.path("ppa", 40, start=start_of(problem))
+        distances = np.array([problem.distance(W) for W in path])
+        assert np.all(distances[1:] <= rate * distances[:-1] * (1 + 1e-10))
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-8])
+def test_proximal_point_needs_no_more_iterations_than_theorem_3_allows(epsilon):
+    """The bound is for ‖w − w*‖ ≤ ε.
+
+    One more iteration shows it to the rule on consecutive iterates, because a step from there is no
+    longer than the distance that is left.
+    """
+    problem = Problem()
+    c = largest_eigenvalue(problem.operator)
+    start = start_of(problem)
+    outcome = problem.iterate("ppa", tol=epsilon, start=start)
+    growth = np.log((c + problem.beta) / (c - problem.spectrum[0]))
+    bound = np.ceil(np.log(problem.distance(start) / epsilon) / growth) + 1
+    assert outcome.converged.all()
+    assert np.all(outcome.n_iter <= bound)
+
+
+@pytest.mark.parametrize("backtracking", [False, True])
+def test_accelerated_error_falls_with_the_square_of_the_iterations(backtracking):
+    """Theorem VI.4: f(w⁽ᵗ⁾) − f* ≤ 2b‖w⁽⁰⁾ − w*‖² / (t + 1)² for every t.
+
+    With backtracking the last bound b is at most η = 2 times the Lipschitz constant.
+    """
+    problem = Problem(beta=1e-3)
+    c = largest_eigenvalue(problem.operator)
+    start = start_of(problem)
+    outcome = problem.iterate("apg", tol=0, max_iter=300, start=start, backtracking=backtracking)
+    errors = outcome.objective_history - problem.objective(problem.optimum)
+    t = np.arange(len(errors))[1:, None]
+    b = (2 if backtracking else 1) * (c + problem.beta)
+    bound = 2 * b * problem.distance(start) ** 2 / (t + 1) ** 2
+    assert np.all(errors[1:] <= bound + 1e-12)
+    assert np.all(errors >= -1e-12)
+
+
+def test_acceleration_is_faster_where_the_condition_is_poor():
+    """What section VI-E is for."""
+    problem = Problem(alpha=0, beta=1e-4)
+    lowest = problem.objective(problem.optimum)
+    left = {
+        algorithm: problem.iterate(algorithm, tol=0, max_iter=200).objective_history[-1] - lowest
+        for algorithm in ("ppa", "apg")
+    }
+    assert np.all(left["apg"] < left["ppa"] / 10)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_step_solves_a_problem_without_curvature(algorithm):
+    """With K = 0 only βI is left: the first step is exact and the second finds no change."""
+    groups = Groups.of(np.array([0, 0, 0, 1, 1, 1]), np.ones(6), 2)
+    problem = Quadratic(KernelOperator(groups, np.zeros((6, 6)), 0.5), 0.3)
+    K_x = np.random.default_rng(0).normal(size=(2, 6))
+    outcome = iterate(problem, K_x, np.ones(2), algorithm, eigenvalue=0.0, tol=1e-9, max_iter=9)
+    np.testing.assert_allclose(outcome.coef, K_x / 0.3, rtol=1e-12)
+    assert np.all(outcome.n_iter == 2)
+
+
+# Lanczos -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=4),
+    st.integers(1, 12),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.1, 10.0]),
+    st.booleans(),
+)
+def test_bound_of_the_largest_eigenvalue_is_never_below_it(sizes, n_features, seed, alpha, linear):
+    X, y = random_samples(sizes, n_features, seed)
+    weights = np.random.default_rng(seed).uniform(0.2, 4, size=len(y))
+    groups = Groups.of(y, weights, len(sizes))
+    if linear:
+        operator = LinearOperator(groups, X, np.sum(X**2, axis=1), alpha)
+    else:
+        operator = KernelOperator(groups, rbf_kernel(X), alpha)
+    root = np.sqrt(weights)
+    largest = np.linalg.eigvalsh(root[:, None] * operator.apply(np.eye(len(y))) * root)[-1]
+    bound = largest_eigenvalue(operator)
+    assert bound >= largest * (1 - 1e-14)
+    assert bound <= 1.5 * largest if len(y) <= 2 else bound <= 1.01 * largest
+
+
+def test_bound_of_the_largest_eigenvalue_is_not_below_it_where_two_are_close():
+    """Where Lanczos' method may stop at the second largest."""
+    rng = np.random.default_rng(0)
+    for difference in np.logspace(-6, -2, 60):
+        vectors, _ = np.linalg.qr(rng.normal(size=(40, 40)))
+        spectrum = np.r_[1 + difference, 1, rng.uniform(0, 1, size=38)]
+        groups = Groups.of(np.repeat([0, 1], 20), np.ones(40), 2)
+        operator = KernelOperator(groups, (vectors * spectrum) @ vectors.T, 0.0)
+        assert largest_eigenvalue(operator) >= (1 + difference) * (1 - 1e-14)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_a_kernel_of_zeros_has_no_curvature(kernel):
+    X, y = np.zeros((6, 6)), np.repeat([0, 1], 3)
+    for solver in ALGORITHMS:
+        model = DRMClassifier(kernel=kernel, solver=solver).fit(X, y)
+        np.testing.assert_array_equal(model.representation(X), 0)
+
+
+# Batches and the stopping rule -----------------------------------------------------------------
+
+
+@every_variant
+def test_a_batch_gives_the_same_as_its_points_one_by_one(algorithm, backtracking):
+    problem = Problem(weights=np.random.default_rng(0).uniform(0.3, 3, size=20))
+    problem.K_x[1] *= 1e-3  # this point is done long before the others
+    together = problem.iterate(algorithm, tol=1e-7, backtracking=backtracking)
+    assert len(set(together.n_iter)) > 1
+    for i in range(len(problem.K_x)):
+        alone = problem.iterate(
+            algorithm, tol=1e-7, backtracking=backtracking, rows=slice(i, i + 1)
+        )
+        assert alone.n_iter[0] == together.n_iter[i]
+        np.testing.assert_allclose(together.coef[i], alone.coef[0], atol=1e-12)
+        history = together.objective_history[:, i]
+        np.testing.assert_allclose(
+            history[: alone.n_iter[0] + 1], alone.objective_history[:, 0], atol=1e-12
+        )
+        assert np.all(history[alone.n_iter[0] :] == history[-1])
+
+
+def test_points_that_are_done_leave_the_batch():
+    problem = Problem()
+    problem.K_x[1:] *= 1e-6
+    sizes = []
+
+    class Counting:
+        groups = problem.operator.groups
+
+        def apply(self, V):
+            sizes.append(len(V))
+            return problem.operator.apply(V)
+
+    quadratic = Quadratic(Counting(), problem.beta)
+    c = largest_eigenvalue(problem.operator)
+    outcome = iterate(
+        quadratic, problem.K_x, problem.k_xx, "ppa", eigenvalue=c, tol=1e-5, max_iter=1000
+    )
+    assert sizes[0] == len(problem.K_x)
+    assert sizes[-1] == 1
+    assert sizes.count(1) >= outcome.n_iter[0] - outcome.n_iter[1:].max()
+
+
+@every_variant
+def test_stopping_rule_is_the_length_of_the_last_step(algorithm, backtracking):
+    """‖w⁽ᵗ⁺¹⁾ − w⁽ᵗ⁾‖ ≤ ε for the first time."""
+    problem = Problem()
+    tol = 1e-4
+    outcome = problem.iterate(algorithm, tol=tol, backtracking=backtracking)
+    path = problem.path(algorithm, outcome.n_iter.max(), backtracking=backtracking)
+    for i, n_iter in enumerate(outcome.n_iter):
+        steps = [np.linalg.norm(path[t + 1][i] - path[t][i]) for t in range(n_iter)]
+        assert steps[-1] <= tol
+        assert all(step > tol for step in steps[:-1])
+        np.testing.assert_allclose(outcome.coef[i], path[n_iter][i], atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_iteration_limit_is_kept_and_reported(algorithm):
+    X, y = wine()
+    model = DRMClassifier(solver=algorithm, tol=1e-12, max_iter=4).fit(X, y)
+    outcome = model.convergence(X[:6])
+    assert np.all(outcome.n_iter == 4)
+    assert not outcome.converged.any()
+    assert outcome.objective_history.shape == (5, 6)
+    with pytest.warns(ConvergenceWarning, match=r"did not converge for 6 of 6 samples in 4 iter"):
+        model.predict(X[:6])
+
+
+# What is known of the iterations -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("max_iter", [1, 5, 30])
+def test_gap_is_a_bound_of_what_is_left(algorithm, max_iter):
+    """f(w) − f* ≤ gap · k(x, x) / 2."""
+    problem = Problem(weights=np.random.default_rng(0).uniform(0.3, 3, size=20))
+    outcome = problem.iterate(algorithm, tol=0, max_iter=max_iter)
+    left = problem.objective(outcome.coef) - problem.objective(problem.optimum)
+    assert np.all(left <= outcome.gap * problem.k_xx / 2 + 1e-14)
+    assert np.all(outcome.gap > 0)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_attributes_of_fit_are_about_the_training_sample_of_the_largest_norm(algorithm, kernel):
+    X, y = wine()
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
+    K = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.1)
+    data = K if kernel == "precomputed" else X
+    model = DRMClassifier(
+        alpha=0.2, beta=5.0, kernel=kernel, gamma=0.1, solver=algorithm, max_iter=2000
+    ).fit(data, y, sample_weight=weights)
+    groups = Groups.of(y, weights, 3)
+    largest = groups.order[K.diagonal()[groups.order].argmax()]
+    K_x, k_xx = K[largest], K[largest, largest]
+    operator = KernelOperator(groups, K[np.ix_(groups.order, groups.order)], 0.2)
+    system = operator.apply(np.eye(len(y))) + np.diag(5.0 / groups.weights)
+    lowest = -0.5 * K_x[groups.order] @ np.linalg.solve(system, K_x[groups.order])
+    history = model.objective_history_
+    assert len(history) == model.n_iter_ + 1
+    assert history[0] == 0
+    assert -1e-12 * abs(lowest) <= history[-1] - lowest <= model.gap_ * k_xx / 2 + 1e-13 * k_xx
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "group_lasso", "exclusive_lasso"])
+def test_penalties_report_their_iterations_too(penalty):
+    X, y = wine()
+    model = DRMClassifier(penalty=penalty, beta=0.05, tol=1e-6, max_iter=5000).fit(X, y)
+    assert len(model.objective_history_) == model.n_iter_ + 1
+    assert np.all(np.diff(model.objective_history_) <= 0)
+    assert 0 <= model.gap_ <= 1e-6
+    outcome = model.convergence(X[:5])
+    assert outcome.converged.all()
+    assert np.all(outcome.gap <= 1e-6)
+    assert outcome.objective_history.shape == (outcome.n_iter.max() + 1, 5)
+
+
+@pytest.mark.parametrize("solver", ["closed", "scatter"])
+def test_solvers_that_do_not_iterate_have_nothing_to_report(solver):
+    X, y = wine()
+    model = DRMClassifier(kernel="linear", solver=solver).fit(X, y)
+    assert model.n_iter_ == 1
+    assert not hasattr(model, "objective_history_")
+    assert not hasattr(model, "gap_")
+    with pytest.raises(ValueError, match=r"does not iterate\. Use solver='gd'"):
+        model.convergence(X)
+
+
+# The linear kernel without its matrix -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_linear_operator_is_the_matrix_that_it_never_forms(container):
+    """(21) to (23)."""
+    X, y = random_samples([8, 5, 3, 1], 6)
+    weights = np.random.default_rng(0).uniform(0.3, 3, size=17)
+    groups = Groups.of(y, weights, 4)
+    V = np.random.default_rng(1).normal(size=(3, 17))
+    linear = LinearOperator(groups, container(X), np.sum(X**2, axis=1), 0.7)
+    kernel = KernelOperator(groups, X @ X.T, 0.7)
+    np.testing.assert_allclose(linear.apply(V), kernel.apply(V), atol=1e-10)
+    K_x = (X[:3] + 0.5) @ X.T
+    np.testing.assert_allclose(linear.residuals(V, K_x), kernel.residuals(V, K_x), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["scatter", *ALGORITHMS])
+def test_memory_of_the_linear_kernel_does_not_grow_with_the_square_of_the_samples(solver):
+    """20,000 samples: their kernel matrix would take 3.2 GB."""
+    rng = np.random.default_rng(0)
+    y = np.arange(20_000) % 4
+    X = rng.normal(size=(20_000, 5)) + rng.normal(size=(4, 5))[y]
+    model = DRMClassifier(kernel="linear", solver=solver, beta=1e4, max_iter=1000)
+    tracemalloc.start()
+    try:
+        model.fit(X, y).predict(X[:20])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6
