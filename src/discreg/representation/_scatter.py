@@ -35,7 +35,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 8 << 20
-PRECISE = 1e-8  # reciprocal condition below which residuals would lose half of their digits
+PRECISE = 1e-9  # reciprocal condition below which residuals would lose most of their digits
 
 
 class LossOfPrecisionError(ValueError):
@@ -74,15 +74,22 @@ def class_maps(scatters: Sequence[Array], totals: Array, alpha: float) -> list[A
 
 
 def resolvent(maps: Sequence[Array]) -> Array:
-    """R = (I + Σ P_i)⁻¹."""
+    """R = (I + Σ P_i)⁻¹.
+
+    The matrix is brought to a unit diagonal first, so that features of unlike size do no harm.
+    """
     total = np.sum(maps, axis=0)
     total[np.diag_indices_from(total)] += 1.0
+    scale = 1 / np.sqrt(total.diagonal())
+    total *= scale[:, None]
+    total *= scale
     norm = linalg.lapack.dlange("1", total.T)
     factor, failed = linalg.lapack.dpotrf(total.T, lower=1, overwrite_a=1)
     if failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] < PRECISE:
         raise LossOfPrecisionError
     inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    return np.tril(inverse) + np.tril(inverse, -1).T
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    return inverse * scale * scale[:, None]
 
 
 def decision_form(P: Array, R: Array) -> Array:
