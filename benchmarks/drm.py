@@ -27,7 +27,7 @@ from discreg import DRMClassifier, DRMClassifierCV
 
 DECADES = np.logspace(-3, 3, 7)
 LINEAR = {"kernel": "linear", "alpha": 1e-3, "beta": 1e-3}
-NYSTROEM = {"alpha": 1e-3, "beta": 1e-3, "gamma": 3.0, "n_components": 600, "random_state": 0}
+NYSTROEM = {"alpha": 1e-3, "beta": 1e-3, "gamma": 100.0, "n_components": 600, "random_state": 0}
 
 
 def shuttle():
@@ -162,6 +162,22 @@ def gene_data():
         yield name, f"{value:.2f}", f"{value / seconds['SVC, 5 folds']:.2f}"
 
 
+def chosen_on_a_part(X, y):
+    """Nyström features with width, alpha and beta by leave-one-out on 3,000 training samples."""
+    part = np.random.default_rng(0).permutation(len(y))[:3_000]
+    labels, counts = np.unique(y[part], return_counts=True)
+    part = part[np.isin(y[part], labels[counts > 1])]
+    gamma = 1 / (X.shape[1] * X[part].var())
+    search = DRMClassifierCV(
+        alphas=(1e-3, 1e-2, 0.1),
+        betas=(1e-3, 1e-2, 0.1),
+        gammas=gamma * np.array([0.3, 1.0, 3.0, 10.0, 30.0]),
+        n_components=600,
+        random_state=0,
+    ).fit(X[part], y[part])
+    return DRMClassifier(n_components=600, random_state=0, **search.best_params_)
+
+
 def large_data():
     """What large data give: accuracy, balanced accuracy and the rate of the largest class."""
     for name, n_train in (("shuttle", 43_500), ("ijcnn1_train", 24_995), ("poker_train", 12_505)):
@@ -169,12 +185,13 @@ def large_data():
         if name != "shuttle":
             order = np.random.default_rng(0).permutation(len(y))
             X, y = X[order], y[order]
-        X = X / np.maximum(np.abs(X[:n_train]).max(axis=0), 1e-300)
+        X = X / np.maximum(np.abs(X[:n_train]).max(axis=0), np.finfo(float).tiny)
         X, y, X_test, y_test = X[:n_train], y[:n_train], X[n_train:], y[n_train:]
         majority = np.bincount(np.unique(y_test, return_inverse=True)[1]).max() / len(y_test)
         for label, model in (
             ("DRM, linear", DRMClassifier(**LINEAR)),
-            ("DRM, 600 Nyström features", DRMClassifier(**NYSTROEM)),
+            ("DRM, 600 Nyström features", DRMClassifier(n_components=600, random_state=0)),
+            ("the same, parameters chosen", chosen_on_a_part(X, y)),
             ("LinearSVC", LinearSVC()),
         ):
             start = perf_counter()
@@ -235,7 +252,8 @@ TABLES = {
         "Large data",
         "Accuracy, balanced accuracy and the rate of the largest class. Shuttle has its official "
         "split; of ijcnn1 and poker half of the training part is held out, because the test parts "
-        "are not at hand. Seconds are for fit and prediction.",
+        "are not at hand. Features are divided by their largest absolute value. Parameters are "
+        "chosen by leave-one-out on 3,000 training samples. Seconds are for fit and prediction.",
         ["data", "model", "accuracy", "balanced accuracy", "largest class", "seconds"],
         large_data(),
     ),

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import tempfile
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 
@@ -21,7 +22,7 @@ import pandas as pd
 from _timing import Table, write_page
 from threadpoolctl import threadpool_limits
 
-from discreg import DRMClassifierCV
+from discreg import DRMClassifier, DRMClassifierCV
 from discreg.selection import g_mean_score
 
 DATA = Path(os.environ.get("DISCREG_DATA", Path(__file__).parents[2] / "shared" / "data")) / "keel"
@@ -49,21 +50,29 @@ DEGREES = (2, 3, 4, 5, 8, 10)
 KERNELS = {
     "rbf": {"kernel": "rbf", "gammas": 1 / (2 * DECADES)},
     "poly": {"kernel": "poly", "gammas": [1.0], "coef0": 1},
-    "libsvm": {"kernel": "poly", "gammas": ["auto"], "coef0": 0},
 }
 SCALINGS = ("plain", "scaled")
 FOLDS = range(1, 6)
 Cache = dict[str, dict]
 
 
+def load(name: str):
+    table = pd.read_csv(DATA / f"{name}.csv.gz")
+    fold, y = table.pop("fold").to_numpy(), table.pop("y").to_numpy()
+    return table.to_numpy(dtype=np.float64), y, fold
+
+
+def split(X, y, fold, number: int, scaling: str):
+    """One fold for testing and the others for training, which alone decide the scaling."""
+    train, test = fold != number, fold == number
+    largest = np.abs(X[train]).max(axis=0) if scaling == "scaled" else np.ones(X.shape[1])
+    X = X / np.where(largest > 0, largest, 1)
+    return X[train], X[test], y[train], y[test]
+
+
 def run_fold(X, y, fold, number: int, kernel: str, scaling: str) -> dict:
     """G-mean on one fold with the setting that leave-one-out on the other four chooses."""
-    train, test = fold != number, fold == number
-    X_train, X_test = X[train], X[test]
-    if scaling == "scaled":
-        largest = np.abs(X_train).max(axis=0)
-        largest[largest == 0] = 1
-        X_train, X_test = X_train / largest, X_test / largest
+    X_train, X_test, y_train, y_test = split(X, y, fold, number, scaling)
     degrees, dropped = list(DEGREES), []
     start = perf_counter()
     while True:
@@ -71,7 +80,7 @@ def run_fold(X, y, fold, number: int, kernel: str, scaling: str) -> dict:
             alphas=DECADES, betas=DECADES, degrees=degrees, scoring="g_mean", **KERNELS[kernel]
         )
         try:
-            search.fit(X_train, y[train])
+            search.fit(X_train, y_train)
             break
         except ValueError as error:  # values not finite, or a system singular to rounding
             if kernel == "rbf" or len(degrees) == 1:
@@ -79,7 +88,7 @@ def run_fold(X, y, fold, number: int, kernel: str, scaling: str) -> dict:
             dropped.append(degrees.pop())
             print(f"  degree {dropped[-1]} dropped: {error}", flush=True)
     return {
-        "g_mean": g_mean_score(y[test], search.predict(X_test)),
+        "g_mean": g_mean_score(y_test, search.predict(X_test)),
         "leave_one_out": search.best_score_,
         "params": search.best_params_,
         "dropped": dropped,
@@ -99,15 +108,32 @@ def finished(cache: Cache, name: str, kernel: str, scaling: str) -> list[dict] |
 
 def run(path: Path, cache: Cache, name: str, kernel: str) -> None:
     """Run what is not in the cache yet of one data set and kernel."""
-    table = pd.read_csv(DATA / f"{name}.csv.gz")
-    fold, y = table.pop("fold").to_numpy(), table.pop("y").to_numpy()
-    X = table.to_numpy(dtype=np.float64)
+    X, y, fold = load(name)
     for scaling in SCALINGS:
         for number in FOLDS:
             if (k := key(name, kernel, scaling, number)) not in cache:
                 cache[k] = run_fold(X, y, fold, number, kernel, scaling)
                 path.write_text(json.dumps(cache, indent=1))
                 print(f"{k}: {cache[k]['g_mean']:.4f}, {cache[k]['seconds']:.1f} s", flush=True)
+
+
+def run_ceiling(path: Path, cache: Cache, name: str) -> None:
+    """The best that the RBF grid has on the test folds: by one setting, and by one for each."""
+    data = load(name)
+    for scaling in SCALINGS:
+        if (k := f"{name} ceiling {scaling}") in cache:
+            continue
+        scores: dict[tuple, list[float]] = {}
+        for number in FOLDS:
+            X_train, X_test, y_train, y_test = split(*data, number, scaling)
+            for setting in product(DECADES, DECADES, KERNELS["rbf"]["gammas"]):
+                alpha, beta, gamma = setting
+                model = DRMClassifier(kernel="rbf", gamma=gamma, alpha=alpha, beta=beta)
+                found = model.fit(X_train, y_train).predict(X_test)
+                scores.setdefault(setting, []).append(g_mean_score(y_test, found))
+        table = np.array(list(scores.values()))
+        cache[k] = {"one": table.mean(axis=1).max(), "each": table.max(axis=0).mean()}
+        path.write_text(json.dumps(cache, indent=1))
 
 
 def summary(folds: list[dict]) -> tuple[float, float]:
@@ -129,7 +155,7 @@ def note(folds: list[dict]) -> str:
 def rows(cache: Cache, kernel: str) -> list[tuple[str, ...]]:
     found = []
     for name, reported in PAPER.items():
-        paper = reported[0 if kernel == "rbf" else 1]
+        paper = reported[kernel == "poly"]
         ours = [finished(cache, name, kernel, scaling) for scaling in SCALINGS]
         cells = ["not run" if own is None else spread(*summary(own)) + note(own) for own in ours]
         if not (DATA / f"{name}.csv.gz").exists():
@@ -145,39 +171,73 @@ def rows(cache: Cache, kernel: str) -> list[tuple[str, ...]]:
     return found
 
 
+def outcome(table: list[tuple[str, ...]]) -> str:
+    """How many rows come out, and which of them to the last digit."""
+    complete = [row for row in table if row[-1]]
+    within = [row for row in complete if row[-1] == "yes"]
+    equal = [f"{row[0]} ({SCALINGS[row[1] != row[4]]})" for row in table if row[4] in row[1:3]]
+    text = f"{len(within)} of {len(complete)} sets come within one reported deviation"
+    return f"{text}; to the last digit: {', '.join(equal)}." if equal else f"{text}."
+
+
 def write(cache: Cache) -> str:
     header = ("data set", "plain", "scaled", "better", "paper", "within its deviation")
-    seconds = sum(fold["seconds"] for fold in cache.values())
+    rbf, poly = rows(cache, "rbf"), rows(cache, "poly")
+    missing = [row[0] for row in rbf if row[1] == "data missing"]
+    text = f"{PROTOCOL} {outcome(rbf)}"
+    ceilings = [cache.get(f"haberman ceiling {scaling}") for scaling in SCALINGS]
+    if None not in ceilings:
+        plain, scaled = ceilings
+        text += (
+            " What does not come out is haberman. The setting of the grid that is best on its test "
+            f"folds themselves has a mean of {plain['one']:.4f} on plain and {scaled['one']:.4f} "
+            "on scaled features, and even the best for each of them together have no more than "
+            f"{plain['each']:.4f} and {scaled['each']:.4f}, so hardly any choice in this grid "
+            "gives the paper's 0.6541 on these folds. Other folds would explain it, but the "
+            "polynomial row below has the paper's value on the same folds; the cause is open."
+        )
+    if missing:
+        text += f" Not provided: {', '.join(missing)}."
     return write_page(
         "drm_keel",
         [
-            Table("DRM on KEEL's imbalanced sets, RBF kernel", TEXT, header, rows(cache, "rbf")),
-            Table("The same, polynomial kernel", POLY_TEXT, header, rows(cache, "poly")),
-            Table(
-                "The same, polynomial kernel as LibSVM has it by default",
-                LIBSVM_TEXT + f" All that is on this page took {seconds / 60:.0f} minutes.",
-                header,
-                rows(cache, "libsvm"),
-            ),
+            Table("DRM on KEEL's imbalanced sets, RBF kernel", text, header, rbf),
+            Table("The same, polynomial kernel", f"{POLYNOMIAL} {outcome(poly)}", header, poly),
         ],
     )
 
 
-TEXT = ""
-POLY_TEXT = ""
-LIBSVM_TEXT = ""
+PROTOCOL = (
+    "Table VII of the DRM paper with `DRMClassifierCV`, on the original five folds: mean and "
+    "sample standard deviation of the G-mean over the folds. alpha, beta and v are powers of ten "
+    "from 0.001 to 1000, the kernel is exp(−‖x − z‖² / 2v). The setting is chosen by the "
+    "leave-one-out G-mean on the four training folds; of equally good ones the one with the "
+    "smaller log-loss is taken. Everything is done on plain features and on features divided by "
+    "their largest absolute value in the training folds, and the better mean is taken, as in the "
+    "paper; only this last choice looks at the test folds."
+)
+POLYNOMIAL = (
+    "The kernel is (xᵀz + 1)^d with d out of 2, 3, 4, 5, 8 and 10, the rest is as above. The paper "
+    "does not say which form it has. A degree whose kernel cannot be used on a training fold is "
+    "left out there and named in the table. On page-blocks-1-3_vs_4 the scaled features do better "
+    "than the paper's value, which the plain ones give: the paper's scaling, or its choice among "
+    "equally good settings, is not quite this one."
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--cache", type=Path, default=CACHE, help=f"default: {CACHE}")
-    path = parser.parse_args().cache
+    parser.add_argument("--cache", type=Path, default=CACHE, help="default: %(default)s")
+    parser.add_argument("--sets", nargs="*", choices=list(PAPER), help="run only these sets")
+    options = parser.parse_args()
+    path = options.cache
     cache: Cache = json.loads(path.read_text()) if path.exists() else {}
-    names = [name for name in PAPER if (DATA / f"{name}.csv.gz").exists()]
-    parts = [(name, kernel) for name in names for kernel in ("rbf", "poly")]
-    parts += [(name, "libsvm") for name in names]
+    chosen = options.sets or list(PAPER)
+    names = [name for name in chosen if (DATA / f"{name}.csv.gz").exists()]
     with threadpool_limits(1):
-        for name, kernel in parts:
+        if "haberman" in names:
+            run_ceiling(path, cache, "haberman")
+        for name, kernel in product(names, KERNELS):
             run(path, cache, name, kernel)
             write(cache)
         print(write(cache))

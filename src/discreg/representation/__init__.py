@@ -1,5 +1,7 @@
 """Represent a point by the training samples: the discriminative regression machine."""
 
 from ._drm import DRMClassifier
+from ._penalties import Penalty
+from ._prox import prox
 
-__all__ = ["DRMClassifier"]
+__all__ = ["DRMClassifier", "Penalty", "prox"]

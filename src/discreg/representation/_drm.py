@@ -150,8 +150,8 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     >>> model = DRMClassifier(probability=True).fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.98
     True
-    >>> model.class_residuals(scale(X)[:1]).argmin() == y[0]
-    True
+    >>> model.predict_proba(scale(X)).shape, model.representation(scale(X)).shape
+    ((178, 3), (178, 178))
     """
 
     _constraints: dict[str, Any] = {

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from discreg.representation import DRMClassifier
 from discreg.retargeted import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg.selection import LSRClassifierCV
 
@@ -39,6 +40,7 @@ MODELS = (
     DLSRClassifier(),
     ReLSRClassifier(),
     GReLSRClassifier(),
+    DRMClassifier(),
     RidgeClassifier(),
     LinearSVC(random_state=0),
     LogisticRegression(),
