@@ -37,24 +37,30 @@ def test_blas_has_its_threads_back_after_an_error(before):
     assert blas_threads() == before
 
 
-def test_limits_that_overlap_end_with_the_last_of_them(before):
-    both_in, first_out = Barrier(2), Barrier(2)
+@pytest.mark.parametrize("leaves_first", [0, 1])
+def test_blas_has_its_threads_back_after_calls_that_overlap(before, leaves_first):
+    both_in, one_out = Barrier(2), Barrier(2)
 
-    def leaves_first():
+    def limit(number):
         with one_blas_thread():
             both_in.wait()
-        first_out.wait()
-
-    def leaves_last():
-        with one_blas_thread():
-            both_in.wait()
-            first_out.wait()
-            assert blas_threads() == {1}
+            if number != leaves_first:
+                one_out.wait()
+        if number == leaves_first:
+            one_out.wait()
 
     with ThreadPoolExecutor(2) as pool:
-        for task in [pool.submit(leaves_first), pool.submit(leaves_last)]:
-            task.result()
+        list(pool.map(limit, range(2)))
     assert blas_threads() == before
+    with one_blas_thread():
+        assert blas_threads() == {1}
+
+
+def test_tasks_within_a_limit_run_in_their_thread(before):
+    seen = []
+    with one_blas_thread():
+        run_in_threads(seen.append, range(5))
+    assert seen == list(range(5))
 
 
 def test_tasks_run_once_each_while_blas_has_one_thread(before):

@@ -40,7 +40,7 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
             n_threads = _permitted_threads()
             if n_threads > 1:
                 with (
-                    one_blas_thread(),
+                    _blas().limit(limits=1),
                     ThreadPoolExecutor(n_threads, initializer=_become_worker) as pool,
                 ):
                     for _ in pool.map(function, tasks):
@@ -54,33 +54,29 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread, for many small products whose threads would wait for each other.
 
-    The limit belongs to the process. It ends when the last of the calls that overlap ends, so that
-    the number of threads is then what it was before the first.
+    The number of threads belongs to the process: while another call has changed it, it is left as
+    that call wants it.
     """
-    with _turn.limit_lock:
-        if not _turn.n_limited:
-            _turn.limit = _blas().limit(limits=1)
-        _turn.n_limited += 1
-    try:
+    if _is_worker() or not _turn.lock.acquire(blocking=False):
         yield
+        return
+    try:
+        _become_worker()  # what runs in threads otherwise must not wait for this lock
+        with _blas().limit(limits=1):
+            yield
     finally:
-        with _turn.limit_lock:
-            _turn.n_limited -= 1
-            if not _turn.n_limited:
-                _turn.limit.restore_original_limits()
+        _thread.is_worker = False
+        _turn.lock.release()
 
 
 class _Turn:
-    """The lock of the call whose turn it is, and the limit of BLAS with the calls that want it."""
-
-    limit: Any
+    """The lock of the call whose turn it is."""
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        self.lock, self.limit_lock = Lock(), Lock()
-        self.n_limited = 0
+        self.lock = Lock()
 
 
 _turn = _Turn()
