@@ -19,13 +19,13 @@ def noisy_scores(n_samples=80, n_classes=3, strength=1.0, seed=0):
 
 
 def smoothed_loss(scores, y, weights, tau):
-    """Log-loss with the target (n + 1) / (n + g) for the own class and 1 / (n + g) for others."""
+    """Log-loss with the target (n + 1) / (n + 2) for the own class; the others share the rest."""
     n_classes = scores.shape[1]
     total = 0.0
     for row, own, weight in zip(log_softmax(tau * scores, axis=1), y, weights, strict=True):
         size = weights[y == own].sum()
-        targets = np.full(n_classes, 1 / (size + n_classes))
-        targets[own] = (size + 1) / (size + n_classes)
+        targets = np.full(n_classes, 1 / (size + 2) / (n_classes - 1))
+        targets[own] = (size + 1) / (size + 2)
         total -= weight * targets @ row
     return total
 
@@ -73,7 +73,7 @@ def test_perfect_separation_has_a_finite_temperature():
         assert 1 < tau * strength < 1e3
         # With n samples a class, its smoothed target is the share that they get.
         shares = probabilities(strength * np.eye(3), tau)
-        np.testing.assert_allclose(np.diag(shares), 21 / 23, rtol=1e-9)
+        np.testing.assert_allclose(np.diag(shares), 21 / 22, rtol=1e-9)
 
 
 def test_more_samples_that_are_separated_are_trusted_more():
@@ -157,3 +157,11 @@ def test_extreme_scores_have_finite_probabilities():
         np.testing.assert_allclose(
             probabilities(scores, 1.0, dtype), [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-6
         )
+
+
+def test_one_outlier_does_not_flatten_all_probabilities():
+    y = np.arange(60) % 3
+    scores = np.eye(3)[y] + 0.1 * np.random.default_rng(0).normal(size=(60, 3))
+    without = fit_inverse_temperature(scores, y, np.ones(60))
+    scores[5] *= 1e6
+    assert fit_inverse_temperature(scores, y, np.ones(60)) > 0.5 * without

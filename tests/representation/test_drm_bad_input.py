@@ -397,3 +397,37 @@ def test_extreme_parameters_are_answered_or_refused_with_advice(kernel, alpha, b
         else:
             assert np.all(np.isfinite(model.class_residuals(X)))
             assert np.all(np.isfinite(model.representation(X)))
+
+
+def test_a_fit_that_fails_leaves_no_model():
+    X, y = wine()
+    model = DRMClassifier(kernel="linear", solver="closed").fit(X, y)
+    huge = 1e9 * np.random.default_rng(0).normal(size=(50, 13))
+    with pytest.raises(ValueError, match="singular to rounding"):
+        model.set_params(alpha=0.0).fit(huge, np.arange(50) % 2)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_tiny_weights_are_no_reason_to_refuse():
+    X, y = wine()
+    weights = np.where(np.arange(len(y)) % 7 == 0, 1e-18, 1.0)
+    tiny = DRMClassifier().fit(X, y, weights)
+    none = DRMClassifier(gamma=tiny._solver.training.kernel.gamma).fit(X, y, np.round(weights))
+    np.testing.assert_allclose(tiny.decision_function(X), none.decision_function(X), atol=1e-9)
+
+
+def test_one_sample_with_nearly_all_weight_of_its_class_can_be_left_out():
+    X, y = wine()
+    weights = np.where(y == 0, 1e-20, 1.0)
+    weights[0] = 1.0
+    for solver in ("closed", "scatter"):
+        model = DRMClassifier(kernel="linear", solver=solver, probability=True)
+        assert np.all(np.isfinite(model.fit(X, y, weights).loo_decision_function_))
+
+
+def test_probabilities_asked_for_after_fit():
+    X, y = wine()
+    model = DRMClassifier().fit(X, y).set_params(probability=True)
+    with pytest.raises(NotFittedError, match="Fit again with probability=True"):
+        model.predict_proba(X)

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -232,3 +233,72 @@ def test_a_class_of_one_sample_is_named():
     without_it = [(np.arange(1, len(y)), np.array([0]))]
     with pytest.raises(ValueError, match=r"fold 0.*rare"):
         DRMClassifierCV(cv=without_it).fit(X, y)
+
+
+@pytest.mark.parametrize("params", [{"kernel": "linear"}, {"n_components": 20, "random_state": 0}])
+def test_folds_without_some_class_are_refits_in_features(params):
+    X, y = wine()
+    setting = {"alpha": 0.1, "beta": 0.1}
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,), cv=LeaveOneOut(), **params)
+    one_by_one = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,), **params)
+    assert model.fit(X, y).best_score_ == one_by_one.fit(X, y).best_score_
+    assert model.best_params_.items() >= setting.items()
+
+
+def test_a_split_that_leaves_samples_out_and_takes_some_twice_is_a_refit():
+    X, y = wine()
+    rng = np.random.RandomState(0)
+    train, test = rng.choice(89, 60, replace=False), rng.choice(89, 29, replace=False)
+    params = {"alphas": (0.1,), "betas": (0.1,), "kernel": "linear", "cv": [(train, test)]}
+    refit = DRMClassifier(alpha=0.1, beta=0.1, kernel="linear").fit(X[train], y[train])
+    assert DRMClassifierCV(**params).fit(X, y).best_score_ == refit.score(X[test], y[test])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"kernel": "poly", "degrees": (2, 2.5)},
+        {"alphas": (0.0,), "betas": (1e-17, 1.0), "gammas": (1e-9,)},
+        {"kernel": "linear", "solver": "scatter", "alphas": (0.0,), "betas": (1e-13, 1e3)},
+    ],
+)
+@pytest.mark.parametrize("cv", [None, 3])
+def test_settings_that_cannot_be_fitted_are_left_out(params, cv):
+    X, y = wine()
+    X = np.hstack([X, X])
+    with pytest.warns(FitFailedWarning, match="cannot be fitted"):
+        model = DRMClassifierCV(**({"alphas": (0.1,), "betas": (0.1,)} | params), cv=cv).fit(X, y)
+    scores = model.cv_results_["mean_test_score"]
+    assert np.isnan(scores).any()
+    assert model.best_score_ == np.nanmax(scores)
+    assert model.cv_results_["rank_test_score"][np.isnan(scores)].min() > 1
+
+
+def test_no_setting_that_can_be_fitted_is_an_error():
+    X, y = wine()
+    model = DRMClassifierCV(kernel="poly", degrees=(2.5,), alphas=(0.1,), betas=(0.1,))
+    with pytest.raises(ValueError, match=r"None of the 1 settings.*lower gamma or degree"):
+        model.fit(X, y)
+
+
+def test_a_second_search_leaves_nothing_of_the_first():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=(1.0,), betas=(100.0,), kernel="linear", solver="ppa").fit(X, y)
+    assert hasattr(model, "gap_")
+    model.set_params(solver="auto").fit(X, y)
+    assert not hasattr(model, "gap_")
+
+
+def test_feature_names_reach_the_best_estimator():
+    pd = pytest.importorskip("pandas")
+    X, y = wine()
+    frame = pd.DataFrame(X, columns=[f"feature {k}" for k in range(X.shape[1])])
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,)).fit(frame, y)
+    np.testing.assert_array_equal(model.best_estimator_.predict(frame), model.predict(frame))
+
+
+def test_a_fold_that_cannot_be_scored_is_named():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), scoring="neg_log_loss", cv=LeaveOneOut())
+    with pytest.raises(ValueError, match=r"fold 0 cannot be scored.*cv=None"):
+        model.fit(X, y)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ __all__ = ["FittedKernel"]
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
-POSITIVE_SEMI_DEFINITE = {"rbf", "laplacian", "chi2", "cosine"}
+POSITIVE_SEMI_DEFINITE = {"linear", "rbf", "laplacian", "chi2", "cosine"}
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class FittedKernel:
 
     def _certainly_psd(self) -> bool:
         if self.kernel in ("poly", "polynomial"):
-            return isinstance(self.degree, Integral) and self.coef0 >= 0
+            return float(self.degree).is_integer() and self.coef0 >= 0
         return isinstance(self.kernel, str) and self.kernel in POSITIVE_SEMI_DEFINITE
 
     def _rounding(self, X: Any) -> float:

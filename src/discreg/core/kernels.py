@@ -18,9 +18,16 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 
 from .memory import require_memory
+from .rows import row_norms
 from .threads import run_in_threads
 
-__all__ = ["kernel_diagonal", "kernel_matrix", "require_kernel_memory", "resolve_gamma"]
+__all__ = [
+    "INNER_PRODUCT_KERNELS",
+    "kernel_diagonal",
+    "kernel_matrix",
+    "require_kernel_memory",
+    "resolve_gamma",
+]
 
 Kernel = str | Callable[..., float]
 Matrix = NDArray[np.float64]
@@ -132,7 +139,7 @@ def kernel_diagonal(
         return np.ones(X.shape[0])
     if kernel == "additive_chi2":
         return np.zeros(X.shape[0])
-    diagonal = _squared_norms(X)
+    diagonal = row_norms(X)
     if kernel == "cosine":
         return np.sign(diagonal)
     function = _of_inner_products(X, X, kernel, gamma, degree, coef0)
@@ -242,12 +249,6 @@ def _centre(X: Matrix, Y: Matrix | None) -> tuple[Matrix, Matrix | None]:
     return X - origin, None if Y is None else Y - origin
 
 
-def _squared_norms(X: Any) -> NDArray[np.float64]:
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
-
-
 def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
     """Variance of all entries of X, those of each row weighted."""
     X = _as_float64(X)
@@ -257,9 +258,9 @@ def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
         deviations = X.copy()
         deviations.data -= mean
         n_zeros = X.shape[1] - np.diff(X.indptr)
-        squares = _squared_norms(deviations) + n_zeros * mean**2
+        squares = row_norms(deviations) + n_zeros * mean**2
     else:
-        squares = _squared_norms(X - mean)
+        squares = row_norms(X - mean)
     return float(weights @ squares / total)
 
 
@@ -274,11 +275,12 @@ def _of_inner_products(
 
     def real_power(K: Matrix, rows: slice, cols: slice) -> None:
         tile = K[rows, cols]
-        np.power(gamma * tile + coef0, degree, out=tile)
+        with np.errstate(invalid="ignore", over="ignore"):  # of negative numbers; the values tell
+            np.power(gamma * tile + coef0, degree, out=tile)
 
     match kernel:
         case "rbf":
-            norms = _squared_norms(X), _squared_norms(Y)
+            norms = row_norms(X), row_norms(Y)
             return lambda K, rows, cols: rbf_tile(K, rows, cols, *norms, gamma)
         case "sigmoid":
             return lambda K, rows, cols: tanh_tile(K, rows, cols, gamma, coef0)

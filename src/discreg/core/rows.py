@@ -16,6 +16,8 @@ __all__ = [
     "has_distinct_rows",
     "pull_back",
     "row_blocks",
+    "row_dots",
+    "row_norms",
     "row_signatures",
     "times",
     "varies",
@@ -56,6 +58,8 @@ def centred_gram(
 
     The row and column of a feature that is constant to rounding are zero.
     """
+    if not X.shape[0]:
+        return np.zeros((X.shape[1], X.shape[1]))
     if sparse.issparse(X):
         weighted = X.astype(np.float64).multiply(weights[:, None]).tocsr()
         gram = np.asarray((weighted.T @ X).toarray())
@@ -87,6 +91,18 @@ def varies(X: Any) -> bool:
     if sparse.issparse(X):
         highest, lowest = highest.toarray(), lowest.toarray()
     return bool(np.any(highest != lowest))
+
+
+def row_norms(X: Any) -> NDArray[np.float64]:
+    """Squared norms of the rows, in float64."""
+    if sparse.issparse(X):
+        return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inner products of the rows of A with those of B."""
+    return np.einsum("ij,ij->i", A, B)
 
 
 def has_distinct_rows(X: Any, n_rows: int) -> bool:

@@ -11,15 +11,18 @@ __all__ = ["fit_inverse_temperature", "log_loss", "probabilities"]
 Array = NDArray[np.float64]
 LOWEST, HIGHEST = 1e-3, 1e3  # of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
+MOST_SPREAD = 10.0  # of a row's scores, in medians
 
 
 def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) -> float:
     """The τ for which softmax(τ · scores) has the least log-loss on held-out samples.
 
     Targets are smoothed as Platt did: a sample of a class of weight n has the target
-    (n + 1) / (n + g) for its own class among g, and 1 / (n + g) for each other. The loss is convex
-    in τ; its slope is brought to zero by Newton's method within an interval of positive numbers,
-    so that a perfect separation does not send τ to infinity, nor a useless one to zero.
+    (n + 1) / (n + 2) for its own class, and the others share the rest. The loss is convex in τ; its
+    slope is brought to zero by Newton's method within an interval of positive numbers, so that a
+    perfect separation does not send τ to infinity, nor a useless one to zero. Rows whose scores are
+    spread over more than ten times the median are scaled down to that here, lest a few outliers
+    decide.
 
     Parameters
     ----------
@@ -33,7 +36,12 @@ def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) 
     -------
     float
     """
-    spread = float(weights @ np.ptp(scores, axis=1)) / float(weights.sum())
+    spreads = np.ptp(scores, axis=1)
+    limit = MOST_SPREAD * _weighted_median(spreads, weights)
+    if limit > 0:
+        shrink = np.minimum(1.0, limit / np.maximum(spreads, limit))
+        scores, spreads = scores * shrink[:, None], spreads * shrink
+    spread = float(weights @ spreads) / float(weights.sum())
     if not spread > 0:
         return 1.0
     targets = _smoothed_targets(y, weights, scores.shape[1])
@@ -75,7 +83,14 @@ def probabilities(scores: Array, tau: float, dtype: type = np.float64) -> NDArra
 
 def _smoothed_targets(y: NDArray[np.intp], weights: Array, n_classes: int) -> Array:
     totals = np.bincount(y, weights=weights, minlength=n_classes)
-    others = 1 / (totals + n_classes)
-    targets = np.repeat(others[y][:, None], n_classes, axis=1)
-    targets[np.arange(len(y)), y] += totals[y] * others[y]
+    others = 1 / ((totals[y] + 2) * (n_classes - 1))
+    targets = np.repeat(others[:, None], n_classes, axis=1)
+    targets[np.arange(len(y)), y] = (totals[y] + 1) / (totals[y] + 2)
     return targets
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    """Smallest value that at least half of the weight does not exceed."""
+    order = np.argsort(values)
+    reached = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2 * (1 - 1e-12))
+    return float(values[order[min(reached, len(order) - 1)]])

@@ -12,7 +12,7 @@ from discreg.core.linalg import EPS
 
 from ._problem import Groups
 
-__all__ = ["ClosedForm", "system_matrix"]
+__all__ = ["ClosedForm", "system_matrix", "to_unit_diagonal"]
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,17 @@ def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> A
     return kernel
 
 
+def to_unit_diagonal(matrix: Array) -> Array:
+    """Bring a positive definite matrix to a unit diagonal, in its memory; returns the scale.
+
+    Whether it is singular then does not depend on the weights of the samples.
+    """
+    scale = 1 / np.sqrt(matrix.diagonal())
+    matrix *= scale[:, None]
+    matrix *= scale
+    return scale
+
+
 @dataclass(frozen=True)
 class ClosedForm:
     """The factor of M with what decisions need beside it.
@@ -34,7 +45,9 @@ class ClosedForm:
     ----------
     groups : Groups
     factor : ndarray of shape (n, n)
-        Lower Cholesky factor of M, in column order.
+        Lower Cholesky factor of M at a unit diagonal, in column order.
+    scale : ndarray of shape (n,)
+        What brings M to a unit diagonal.
     blocks : list of ndarray
         Kernel matrix of each class.
     shrinkage : ndarray of shape (n,)
@@ -44,6 +57,7 @@ class ClosedForm:
 
     groups: Groups
     factor: Array
+    scale: Array
     blocks: list[Array]
     shrinkage: Array
     alpha: float
@@ -55,6 +69,7 @@ class ClosedForm:
         shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
         largest = float(kernel.diagonal().max())
         matrix = system_matrix(kernel, groups, alpha, beta)
+        scale = to_unit_diagonal(matrix)
         # The transpose of a symmetric matrix has LAPACK's column order, so nothing is copied.
         norm = linalg.lapack.dlange("1", matrix.T)
         factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
@@ -64,12 +79,14 @@ class ClosedForm:
                 f"kernel's values, of which the largest is {largest:.3g}. Use a larger beta, or "
                 "scale the features, for example with sklearn.preprocessing.StandardScaler."
             )
-        return cls(groups, factor, blocks, shrinkage, alpha)
+        return cls(groups, factor, scale, blocks, shrinkage, alpha)
 
     def represent(self, K_x: Array) -> Array:
         """Representations v = M⁻¹K_x, one row a test point."""
-        solution, _ = linalg.lapack.dpotrs(self.factor, K_x.T, lower=1)
-        return solution.T
+        solution, _ = linalg.lapack.dpotrs(
+            self.factor, (K_x * self.scale).T, lower=1, overwrite_b=1
+        )
+        return solution.T * self.scale
 
     def residuals(self, V: Array, K_x: Array) -> Array:
         """δ of (11) from the diagonal blocks alone: Kv = K_x − Dv + αBv by the system itself."""

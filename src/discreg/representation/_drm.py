@@ -8,27 +8,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.core.labels import encode_labels, row_weights, sample_weights
-from discreg.core.params import Boolean, Choice, Number, check_params
+from discreg.core.params import check_params
 from discreg.core.temperature import fit_inverse_temperature, probabilities
 
 from ._forms import BatchSolver, Settings, make_solver
 from ._held_out import held_out_residuals
 from ._iterative import Iterations
-from ._penalties import NAMES, Penalty
+from ._penalties import Penalty
 from ._problem import Groups
 from ._scatter import LossOfPrecisionError
-from ._setup import choose_solver, make_training, require_squares, unknown_label
+from ._setup import CONSTRAINTS, choose_solver, make_training, require_squares, unknown_label
 from ._training import Training
 
 __all__ = ["DRMClassifier"]
 
-PROBABILITY_ATTRIBUTES = ("inverse_temperature_", "loo_decision_function_")
+FITTED = (
+    "classes_",
+    "_solver",
+    "X_fit_",
+    "objective_history_",
+    "gap_",
+    "inverse_temperature_",
+    "loo_decision_function_",
+)
 
 
 def _has_probability(estimator: Any) -> bool:
@@ -126,7 +134,8 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     inverse_temperature_ : float
         With ``probability=True``, probabilities are its softmax with the residuals.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        With ``probability=True``, decision values of the training samples when held out.
+        With ``probability=True``, decision values of the training samples when held out: one by
+        one with the width and the features that all samples gave, or in folds (other penalties).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -154,40 +163,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     ((178, 3), (178, 178))
     """
 
-    _constraints: dict[str, Any] = {
-        "alpha": Number(0, closed="left"),
-        "beta": Number(0, closed="neither"),
-        "kernel": Choice(
-            ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)),
-            test=callable,
-            described="a callable",
-        ),
-        "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
-        "degree": Number(0, closed="left"),
-        "coef0": Number(),
-        "kernel_params": Choice(
-            (None,), test=lambda value: isinstance(value, dict), described="a dict"
-        ),
-        "penalty": Choice(
-            tuple(NAMES), test=lambda value: isinstance(value, tuple | list), described="a triple"
-        ),
-        "solver": Choice(("auto", "closed", "scatter", "gd", "ppa", "apg")),
-        "n_components": Choice((None,), others=(Number(1, closed="left", integer=True),)),
-        "approximation": Choice(("nystroem", "fourier")),
-        "backtracking": Boolean(),
-        "class_weight": Choice(
-            (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
-        ),
-        "probability": Boolean(),
-        "reject_above": Choice((None,), others=(Number(0, closed="left"),)),
-        "unknown_label": Choice(
-            (None,),
-            test=lambda value: isinstance(value, str | int | float | np.generic),
-            described="a label",
-        ),
-        "tol": Number(0, closed="left"),
-        "max_iter": Number(1, closed="left", integer=True),
-    }
+    _constraints = CONSTRAINTS
 
     def __init__(
         self,
@@ -259,10 +235,10 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         unknown_label(self, classes)
+        self._forget()
         random = check_random_state(self.random_state)
         groups = Groups.of(indices, weights, len(classes))
         training = make_training(self, rows, groups, weights, random)
-        self._forget()
         self.classes_ = classes
         self.solver_ = choose_solver(self, training, penalty)
         try:
@@ -275,7 +251,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         self._dtype, self._n_training = rows.dtype, rows.shape[0]
         self.fit_order_ = groups.order
         if not training.is_precomputed:
-            self.X_fit_ = training.X if training.features is None else rows[groups.order]
+            self.X_fit_ = training.rows
         self.n_iter_ = 1
         if isinstance(self._solver, BatchSolver):
             outcome = self._solver.largest_sample()
@@ -292,8 +268,8 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         return Settings(self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking)
 
     def _forget(self) -> None:
-        """Drop what an earlier fit with other parameters may have left."""
-        for name in ("X_fit_", "objective_history_", "gap_", *PROBABILITY_ATTRIBUTES):
+        """Drop what an earlier fit left, so that one which fails leaves no mixture."""
+        for name in FITTED:
             self.__dict__.pop(name, None)
 
     def _fit_probability(
@@ -306,8 +282,10 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Held-out scores of the training samples, and the temperature that suits them."""
         groups = training.groups
+        # "auto" may leave the features for the kernel form where they would lose digits.
+        name = self.solver if self.solver_ == "scatter" else self.solver_
         delta = held_out_residuals(
-            self.solver_, training, self._settings(penalty), units, self.classes_, random
+            name, training, self._settings(penalty), units, self.classes_, random
         )
         self.inverse_temperature_ = fit_inverse_temperature(-delta, groups.y, groups.weights)
         scores = np.empty((self._n_training, groups.n_classes))
@@ -384,7 +362,9 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        check_is_fitted(self, "inverse_temperature_")
+        check_is_fitted(self)
+        if not hasattr(self, "inverse_temperature_"):
+            raise NotFittedError("Fit again with probability=True to have probabilities.")
         scores = -self._residuals(self._points(X))
         return probabilities(scores, self.inverse_temperature_, self._dtype.type)
 
@@ -402,7 +382,8 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
             One column for each sample that fit was given; a sample of weight k has the sum of the
             weights of its k copies.
         """
-        V = self._solver.represent(self._points(X))
+        points = self._points(X)
+        V = self._solver.represent(points)
         weights = np.zeros((len(V), self._n_training), dtype=self._dtype)
         weights[:, self.fit_order_] = V
         return weights
@@ -431,7 +412,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> Any:
         """New samples, checked."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_solver")
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
@@ -440,7 +421,8 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
 
     def _points(self, X: ArrayLike) -> Any:
         """New samples in the coordinates of the solver."""
-        return self._solver.training.points(self._rows(X))
+        rows = self._rows(X)
+        return self._solver.training.points(rows)
 
     def _residuals(self, points: Any) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.core.rows import row_norms
+
 from ._closed import ClosedForm
 from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
 from ._penalised import solve_penalised
 from ._penalties import Penalty
 from ._problem import KernelOperator, LinearOperator, Operator
-from ._scatter import ScatterForm, row_norms
+from ._scatter import ScatterForm
 from ._training import Training
 
 __all__ = ["BatchSolver", "Settings", "Solver", "make_solver"]
@@ -59,13 +61,15 @@ class ScatterSolver:
 
     @classmethod
     def of(cls, training: Training, alpha: float, beta: float) -> ScatterSolver:
-        return cls(training, ScatterForm.of(training.X, training.groups, alpha, beta))
+        form = ScatterForm.of(training.X, training.groups, alpha, beta)
+        return cls(training.without_features(), form)
 
     def residuals(self, points: Any) -> Array:
         return self.form.residuals(points)
 
     def represent(self, points: Any) -> Array:
-        X = self.training.X
+        training = self.training
+        X = training.X if training.features is None else training.features(training.rows)
         return self.form.represent(points, X, row_norms(X))
 
 

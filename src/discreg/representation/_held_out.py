@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
@@ -9,10 +12,11 @@ from sklearn.model_selection import StratifiedKFold
 from ._forms import Settings, make_solver
 from ._leave_one_out import leave_one_out_residuals, require_leavable
 from ._problem import Groups
+from ._scatter import LossOfPrecisionError
 from ._scatter_leave_one_out import scatter_leave_one_out_residuals
 from ._training import Training
 
-__all__ = ["exact_leave_one_out", "held_out_residuals"]
+__all__ = ["LeaveOneOut", "held_out_residuals", "in_features"]
 
 Array = NDArray[np.float64]
 N_FOLDS = 5
@@ -30,9 +34,7 @@ def held_out_residuals(
     """δ of every training sample: exact leave-one-out, or five folds for penalties without it."""
     require_leavable(training.groups, units, classes)
     if settings.penalty.is_ridge:
-        in_features = solver != "closed" and training.has_few_features
-        matrix = None if in_features else training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
-        return exact_leave_one_out(training, matrix, settings.alpha, settings.beta, units)
+        return LeaveOneOut(training, solver, units).residuals(settings.alpha, settings.beta)
     groups = training.groups
     counts = np.bincount(groups.y)
     if counts.min() < 2:
@@ -49,13 +51,40 @@ def held_out_residuals(
     return delta
 
 
-def exact_leave_one_out(
-    training: Training, matrix: Array | None, alpha: float, beta: float, units: Array
-) -> Array:
-    """Leave-one-out in the kernel form for a kernel matrix, else in the features."""
-    if matrix is None:
-        return scatter_leave_one_out_residuals(training.X, training.groups, alpha, beta, units)
-    return leave_one_out_residuals(matrix, training.groups, alpha, beta, units)
+@dataclass
+class LeaveOneOut:
+    """Exact leave-one-out of the ridge model for any alpha and beta.
+
+    In the features where the solver is "scatter" or may choose it and they are few, else, and where
+    they would lose digits, in the kernel form.
+    """
+
+    training: Training
+    solver: str
+    units: Array
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Kernel matrix of the training samples."""
+        return self.training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
+
+    def residuals(self, alpha: float, beta: float) -> Array:
+        """δ of every training sample when one unit of it is left out."""
+        training = self.training
+        if in_features(self.solver, training):
+            try:
+                return scatter_leave_one_out_residuals(
+                    training.X, training.groups, alpha, beta, self.units
+                )
+            except LossOfPrecisionError:
+                if self.solver == "scatter":
+                    raise
+        return leave_one_out_residuals(self.matrix, training.groups, alpha, beta, self.units)
+
+
+def in_features(solver: str, training: Training) -> bool:
+    """Whether the linear form in the features is used: for few of them, unless "closed"."""
+    return solver == "scatter" or (solver != "closed" and training.has_few_features)
 
 
 def _subset(training: Training, rows: NDArray[np.intp]) -> Training:
@@ -63,4 +92,4 @@ def _subset(training: Training, rows: NDArray[np.intp]) -> Training:
     groups = training.groups
     part = Groups(groups.order[rows], groups.y[rows], groups.weights[rows], groups.n_classes)
     X = training.X if training.is_precomputed else training.X[rows]
-    return Training(X, part, training.kernel, None, training.kernel)
+    return Training(X, None, part, training.kernel, None, training.kernel)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator as ScipyOperator
 from scipy.sparse.linalg import eigsh
 
+from discreg.core.rows import row_dots
+
 from ._problem import Operator
 
 __all__ = ["ALGORITHMS", "Iterations", "Quadratic", "iterate", "largest_eigenvalue"]
@@ -73,7 +75,7 @@ def gradient_descent(
     gradient = problem.curved(U) - b
     while True:
         image = problem.curved(gradient)
-        length = _ratio(_dot(gradient, gradient), _dot(gradient, image))[:, None]
+        length = _ratio(row_dots(gradient, gradient), row_dots(gradient, image))[:, None]
         U = U - length * gradient
         gradient = gradient - length * image
         kept = yield U, gradient
@@ -107,7 +109,7 @@ def accelerated(
     while True:
         slope = image_ahead - b
         if backtracking:
-            needed = _ratio(_dot(slope, problem.curved(slope)), _dot(slope, slope))
+            needed = _ratio(row_dots(slope, problem.curved(slope)), row_dots(slope, slope))
             short = bound < needed
             powers = np.ceil(np.log(needed[short] / bound[short]) / np.log(GROWTH))
             bound[short] *= GROWTH**powers
@@ -180,7 +182,7 @@ def iterate(
     kept = None
     for _ in range(max_iter if n_points else 0):
         U_next, slope = next(steps) if kept is None else steps.send(kept)
-        moved = np.sqrt(_dot(U_next - coef[running], U_next - coef[running]))
+        moved = np.sqrt(row_dots(U_next - coef[running], U_next - coef[running]))
         coef[running], gradient[running] = U_next, slope
         n_iter[running] += 1
         objective[running] = _objective(U_next, slope, b[running])
@@ -193,7 +195,7 @@ def iterate(
     converged[running] = False
     # Strong convexity with constant β bounds what is left by the gradient.
     scale = np.maximum(k_xx, np.finfo(float).tiny)
-    gap = _dot(gradient, gradient) / (problem.beta * scale)
+    gap = row_dots(gradient, gradient) / (problem.beta * scale)
     return Iterations(coef * root, np.array(history), n_iter, converged, gap)
 
 
@@ -223,15 +225,10 @@ def largest_eigenvalue(operator: Operator) -> float:
 
 def _objective(U: Array, gradient: Array, b: Array) -> Array:
     """½ uᵀAu − uᵀb from the gradient Au − b."""
-    return 0.5 * _dot(U, gradient - b)
+    return 0.5 * row_dots(U, gradient - b)
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
     """Quotient, zero where there is nothing left to divide."""
     positive = denominator > 0
     return np.where(positive, numerator / np.where(positive, denominator, 1.0), 0.0)
-
-
-def _dot(A: Array, B: Array) -> Array:
-    """Inner products of the rows of A with those of B."""
-    return np.einsum("ij,ij->i", A, B)

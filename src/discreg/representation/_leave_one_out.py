@@ -23,7 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from discreg.representation._problem import Groups
+from discreg.core.linalg import EPS
+
+from ._closed import system_matrix, to_unit_diagonal
+from ._problem import Groups
 
 __all__ = ["leave_one_out_residuals", "require_leavable"]
 
@@ -89,9 +92,10 @@ def leave_one_out_residuals(
     """
     shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
     kappa = np.maximum(groups.weights - units, 0.0) / (units * shrinkage)
+    remaining = groups.remaining(units)
     multipliers, own_quadratic = np.empty((2, len(kernel)))
     # N at first; the solutions take the place of its columns, which only their own class needs.
-    solutions = _inverse(_system(kernel, groups, alpha, shrinkage))
+    solutions = _inverse(system_matrix(kernel.copy(), groups, alpha, beta))
     for rows, total in zip(groups.slices, groups.totals, strict=True):
         held_out, pull, multipliers[rows], own_quadratic[rows] = _within_class(
             kernel[rows, rows],
@@ -99,7 +103,7 @@ def leave_one_out_residuals(
             shrinkage[rows],
             kappa[rows],
             alpha / total,
-            alpha / total * units[rows] / (total - units[rows]),
+            alpha / total * units[rows] / remaining[rows],
         )
         for others in _others(rows):
             solutions[others, rows] = solutions[others, rows] @ pull
@@ -116,7 +120,7 @@ def leave_one_out_residuals(
         for others in _others(rows):
             quadratic[others] = _quadratic_form(kernel[rows, rows], v[:, others])
         ratio = np.full(len(kernel), alpha / total)
-        ratio[rows] = alpha / (total - units[rows])
+        ratio[rows] = alpha / remaining[rows]
         cross = linear + ratio * quadratic - shrunk
         residuals[:, c] = 2 * (quadratic - cross - linear)
         whole[:, 0] += cross
@@ -129,19 +133,13 @@ def _others(rows: slice) -> tuple[slice, slice]:
     return slice(0, rows.start), slice(rows.stop, None)
 
 
-def _system(kernel: Array, groups: Groups, alpha: float, shrinkage: Array) -> Array:
-    """M, the matrix of equation (14)."""
-    system = kernel.copy()
-    for rows, total in zip(groups.slices, groups.totals, strict=True):
-        system[rows, rows] *= 1 - alpha / total
-    system[np.diag_indices_from(system)] += shrinkage
-    return system
-
-
 def _inverse(matrix: Array) -> Array:
     """Inverse of a positive definite matrix, in its memory."""
+    scale = to_unit_diagonal(matrix)
     # matrix.T has LAPACK's column order.
+    norm = linalg.lapack.dlange("1", matrix.T)
     factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+    failed = failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] <= 10 * EPS
     if not failed:
         factor, failed = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     if failed:
@@ -149,7 +147,10 @@ def _inverse(matrix: Array) -> Array:
             "The system of leave-one-out is not positive definite to rounding. Use a larger beta, "
             "or a kernel that is positive semi-definite."
         )
-    return _mirrored(factor.T)
+    inverse = _mirrored(factor.T)
+    inverse *= scale
+    inverse *= scale[:, None]
+    return inverse
 
 
 def _indefinite_inverse(matrix: Array) -> Array | None:

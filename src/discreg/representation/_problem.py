@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.rows import pull_back, times
+from discreg.core.rows import pull_back, row_dots, times
 
 __all__ = ["Groups", "KernelOperator", "LinearOperator", "Operator"]
 
@@ -63,6 +63,19 @@ class Groups:
         """Total weight n_i of each class."""
         return np.array([self.weights[rows].sum() for rows in self.slices])
 
+    def remaining(self, units: Array) -> Array:
+        """Weight that is left in a sample's class once it has lost a unit of weight.
+
+        Added up rather than subtracted, so that no digits are lost to one large weight.
+        """
+        left = np.empty_like(units)
+        for rows in self.slices:
+            weights = self.weights[rows]
+            before = np.concatenate([[0.0], np.cumsum(weights)[:-1]])
+            after = np.concatenate([np.cumsum(weights[::-1])[::-1][1:], [0.0]])
+            left[rows] = before + after + np.maximum(weights - units[rows], 0.0)
+        return left
+
     def shrinkage(self, norms: Array, alpha: float, beta: float) -> Array:
         """(α h + β) / s: the diagonal of Q + βS⁻¹ beside K and B, for squared norms h."""
         return (alpha * norms + beta) / self.weights
@@ -102,8 +115,8 @@ class KernelOperator:
         columns = []
         for rows in self.groups.slices:
             own = V[:, rows] @ self.kernel[rows, rows]
-            columns.append(_dot(V[:, rows], 2 * (own - images[:, rows] - K_x[:, rows])))
-        return np.stack(columns, axis=1) + _dot(V, images)[:, None]
+            columns.append(row_dots(V[:, rows], 2 * (own - images[:, rows] - K_x[:, rows])))
+        return np.stack(columns, axis=1) + row_dots(V, images)[:, None]
 
 
 @dataclass(frozen=True)
@@ -131,12 +144,7 @@ class LinearOperator:
         projections = self.projections(V)
         total = np.sum(projections, axis=0)
         columns = [
-            2 * _dot(own, own - total) - 2 * _dot(V[:, rows], K_x[:, rows])
+            2 * row_dots(own, own - total) - 2 * row_dots(V[:, rows], K_x[:, rows])
             for rows, own in zip(self.groups.slices, projections, strict=True)
         ]
-        return np.stack(columns, axis=1) + _dot(total, total)[:, None]
-
-
-def _dot(A: Array, B: Array) -> Array:
-    """Inner products of the rows of A with those of B."""
-    return np.einsum("ij,ij->i", A, B)
+        return np.stack(columns, axis=1) + row_dots(total, total)[:, None]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from discreg.core.rows import centred_gram, times
+from discreg.core.rows import centred_gram, row_norms, times
 
 from ._problem import Groups
 
@@ -30,7 +30,6 @@ __all__ = [
     "class_maps",
     "class_scatters",
     "resolvent",
-    "row_norms",
 ]
 
 Array = NDArray[np.float64]
@@ -47,13 +46,6 @@ class LossOfPrecisionError(ValueError):
             "Use a larger beta, solver='closed', or scale the features, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-
-
-def row_norms(X: Any) -> Array:
-    """Squared norms h of the rows, in float64."""
-    if sparse.issparse(X):
-        return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 def class_scatters(X: Any, norms: Array, groups: Groups, alpha: float, beta: float) -> list[Array]:

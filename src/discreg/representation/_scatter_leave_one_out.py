@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
+from discreg.core.rows import row_norms
+
 from ._problem import Groups
-from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent, row_norms
+from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent
 
 __all__ = ["scatter_leave_one_out_residuals"]
 
@@ -52,11 +54,12 @@ def scatter_leave_one_out_residuals(
     maps = class_maps(scatters, groups.totals, alpha)
     resolvent(maps)  # or say that digits would be lost
     lost = (alpha * norms + beta) / units  # (α h + β) / u
+    remaining = groups.remaining(units)
     delta = np.empty((X.shape[0], groups.n_classes))
     for own, members in enumerate(groups.slices):
         for unit in np.unique(units[members]):
             rows = members.start + np.flatnonzero(units[members] == unit)
-            nu = alpha / (groups.totals[own] - unit)
+            nu = alpha / remaining[rows[0]]
             natural = float((alpha * norms[members] + beta).max()) / beta  # bound of ‖J‖ for n_i
             shared = _shared_inverses(scatters[own], maps, own, nu, natural)
             size = max(64, BATCH_BYTES // (8 * X.shape[1]))

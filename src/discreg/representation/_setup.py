@@ -1,4 +1,4 @@
-"""From the parameters of an estimator to its training data, its solver and its unknown label."""
+"""Parameters of the estimator: what they may be, and the training data and solver they mean."""
 
 from __future__ import annotations
 
@@ -6,19 +6,56 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from discreg.core.fitted_kernel import FittedKernel
+from discreg.core.kernels import INNER_PRODUCT_KERNELS
 from discreg.core.low_rank import feature_map
 from discreg.core.memory import require_memory
+from discreg.core.params import Boolean, Choice, Number
+from discreg.core.rows import row_norms
 
-from ._penalties import Penalty
+from ._penalties import NAMES, Penalty
 from ._problem import Groups
-from ._scatter import row_norms
 from ._training import Training
 
-__all__ = ["choose_solver", "make_training", "require_squares", "unknown_label"]
+__all__ = ["CONSTRAINTS", "choose_solver", "make_training", "require_squares", "unknown_label"]
 
-OF_INNER_PRODUCTS = {"linear", "rbf", "poly", "polynomial", "sigmoid"}
+CONSTRAINTS: dict[str, Any] = {
+    "alpha": Number(0, closed="left"),
+    "beta": Number(0, closed="neither"),
+    "kernel": Choice(
+        ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)),
+        test=callable,
+        described="a callable",
+    ),
+    "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
+    "degree": Number(0, closed="left"),
+    "coef0": Number(),
+    "kernel_params": Choice(
+        (None,), test=lambda value: isinstance(value, dict), described="a dict"
+    ),
+    "penalty": Choice(
+        tuple(NAMES), test=lambda value: isinstance(value, tuple | list), described="a triple"
+    ),
+    "solver": Choice(("auto", "closed", "scatter", "gd", "ppa", "apg")),
+    "n_components": Choice((None,), others=(Number(1, closed="left", integer=True),)),
+    "approximation": Choice(("nystroem", "fourier")),
+    "backtracking": Boolean(),
+    "class_weight": Choice(
+        (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
+    ),
+    "probability": Boolean(),
+    "reject_above": Choice((None,), others=(Number(0, closed="left"),)),
+    "unknown_label": Choice(
+        (None,),
+        test=lambda value: isinstance(value, str | int | float | np.generic),
+        described="a label",
+    ),
+    "tol": Number(0, closed="left"),
+    "max_iter": Number(1, closed="left", integer=True),
+}
+
 LINEAR = FittedKernel("linear", None, 1, 0.0, None)
 
 
@@ -35,19 +72,19 @@ def make_training(
     require_squares(X, kernel)
     rows = X if precomputed else X[groups.order]
     if estimator.n_components is None:
-        return Training(rows, groups, kernel, None, kernel)
+        return Training(rows, None if precomputed else rows, groups, kernel, None, kernel)
     if precomputed:
         raise ValueError(
             "n_components approximates a kernel between rows; a precomputed kernel has none. Set "
             "n_components=None, or pass the features and the name of the kernel."
         )
     features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
-    return Training(features(rows), groups, LINEAR, features, kernel)
+    return Training(features(rows), rows, groups, LINEAR, features, kernel)
 
 
 def require_squares(X: Any, kernel: FittedKernel) -> None:
     """Refuse rows whose squared norms overflow, for kernels that depend on inner products."""
-    if not isinstance(kernel.kernel, str) or kernel.kernel not in OF_INNER_PRODUCTS:
+    if not isinstance(kernel.kernel, str) or kernel.kernel not in INNER_PRODUCT_KERNELS:
         return
     with np.errstate(over="ignore"):
         finite = np.all(np.isfinite(row_norms(X)))

@@ -32,7 +32,9 @@ class Training:
     ----------
     X : ndarray or CSR of shape (n, n_features)
         Training rows in the order of the groups; with a feature map, their features; with a
-        precomputed kernel, the kernel matrix as it was given, or None once it is not needed.
+        precomputed kernel, the kernel matrix as it was given. None once it is not needed.
+    rows : ndarray or CSR of shape (n, n_features) or None
+        The training rows themselves; None for a precomputed kernel.
     groups : Groups
     kernel : FittedKernel
         Kernel between rows of X; linear where there is a feature map.
@@ -43,6 +45,7 @@ class Training:
     """
 
     X: Any
+    rows: Any
     groups: Groups
     kernel: FittedKernel
     features: FeatureMap | None
@@ -81,6 +84,10 @@ class Training:
     def without_matrix(self) -> Training:
         """The same for new points alone: a precomputed kernel matrix is let go."""
         return replace(self, X=None) if self.is_precomputed else self
+
+    def without_features(self) -> Training:
+        """The same without the features of the training rows, which can be had again."""
+        return self if self.features is None else replace(self, X=None)
 
     def points(self, X: Any) -> Any:
         """Rows of new data in the coordinates of the training rows."""

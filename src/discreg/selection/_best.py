@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,15 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
     kernel: Any
     best_estimator_: Any
 
-    def _adopt(self, optional: Iterable[str]) -> None:
-        """Take over the fitted attributes; those that not every fit has are forgotten first."""
-        for name in optional:
+    def _adopt(self) -> None:
+        """Take over the fitted attributes; those of an earlier search are forgotten first."""
+        for name in self.__dict__.pop("_adopted", ()):
             self.__dict__.pop(name, None)
-        for name, value in vars(self.best_estimator_).items():
-            if name.endswith("_"):
-                setattr(self, name, value)
+        fitted = {k: v for k, v in vars(self.best_estimator_).items() if k.endswith("_")}
+        self.__dict__.update(fitted)
+        self._adopted = [name for name in fitted if not name.endswith("_in_")]
+        if hasattr(self, "feature_names_in_"):  # it has seen the bare array
+            self.best_estimator_.feature_names_in_ = self.feature_names_in_
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the classes by the best classifier.
@@ -40,7 +41,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             One column a class; for two classes the score of the second minus that of the first.
         """
-        X = self._check_new(X)
+        self._check_new(X)
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -55,14 +56,13 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        X = self._check_new(X)
+        self._check_new(X)
         return self.best_estimator_.predict(X)
 
-    def _check_new(self, X: ArrayLike) -> Any:
+    def _check_new(self, X: ArrayLike) -> None:
+        """Check new samples in the name of this estimator."""
         check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

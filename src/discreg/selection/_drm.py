@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, make_scorer
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from discreg.core.labels import encode_labels, row_weights, sample_weights
@@ -38,8 +39,9 @@ class DRMClassifierCV(BestClassifier):
     r"""Discriminative regression machine with its parameters chosen by exact leave-one-out.
 
     The residuals of all samples, each by the model that has not seen it, cost a few fits for one
-    setting and equal those of n refits. A sample of weight k counts as k copies, one of which
-    is left out. Of equally good settings the one with the smaller leave-one-out log-loss is taken.
+    setting and equal those of n refits with the same width and features. A sample of weight k
+    counts as k copies, one of which is left out. Of equally good settings the one with the
+    smaller held-out log-loss is taken.
 
     Parameters
     ----------
@@ -61,6 +63,7 @@ class DRMClassifierCV(BestClassifier):
     solver, n_components, approximation, class_weight, reject_above, unknown_label, random_state
         As for :class:`~discreg.DRMClassifier`. In features ("scatter") leave-one-out costs no more
         than to predict the training samples, and folds are scored from sums over their samples.
+        The search scores without rejection.
     scoring : str or callable, default=None
         Any scorer of scikit-learn, by name or as an object, or "g_mean", the geometric mean of the
         recalls; None means accuracy. It is given the sample weights if it takes them.
@@ -184,6 +187,10 @@ class DRMClassifierCV(BestClassifier):
         penalties = penalty_settings(self.alphas, self.betas)
         classifier = self._model()
         check_params(classifier, classifier._constraints)
+        if not isinstance(self.random_state, int | np.integer):
+            # One draw for all settings and the last fit, so that they have the same features.
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            classifier.set_params(random_state=int(seed))
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -226,7 +233,7 @@ class DRMClassifierCV(BestClassifier):
         self.best_params_, self.best_score_ = grid[best], float(means[best])
         self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
         self.best_estimator_.fit(rows, labels, given)
-        self._adopt(("X_fit_",))
+        self._adopt()
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -242,7 +249,7 @@ class DRMClassifierCV(BestClassifier):
         probabilities : ndarray of shape (n_samples, n_classes)
             The largest is that of the predicted class.
         """
-        X = self._check_new(X)
+        self._check_new(X)
         return self.best_estimator_.predict_proba(X)
 
     def _model(self) -> DRMClassifier:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -15,10 +15,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from discreg.core.kernels import resolve_gamma
+from discreg.core.rows import row_norms
 from discreg.core.temperature import fit_inverse_temperature, log_loss
 from discreg.representation import DRMClassifier
 from discreg.representation._closed import ClosedForm
-from discreg.representation._held_out import LEAVE_ONE_OUT_ARRAYS, exact_leave_one_out
+from discreg.representation._held_out import LeaveOneOut, in_features
 from discreg.representation._leave_one_out import require_leavable
 from discreg.representation._penalties import Penalty
 from discreg.representation._problem import Groups
@@ -26,7 +27,6 @@ from discreg.representation._scatter import (
     LossOfPrecisionError,
     ScatterForm,
     class_scatters,
-    row_norms,
 )
 from discreg.representation._setup import choose_solver, make_training
 from discreg.representation._training import Training
@@ -62,10 +62,10 @@ class Failure(NamedTuple):
     reason: str
 
 
-def _or_failure(residuals: Callable[..., Any], *arguments: Any) -> Any:
+def _or_failure(function: Callable[..., Any], *arguments: Any, **named: float) -> Any:
     """What the function returns, or why it cannot."""
     try:
-        return residuals(*arguments)
+        return function(*arguments, **named)
     except ValueError as error:
         return Failure(str(error))
 
@@ -81,7 +81,7 @@ def penalty_settings(alphas: ArrayLike, betas: ArrayLike) -> list[Setting]:
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
     """All pairs of the width and the degree that the kernel has."""
-    settings: dict[str, list[float]] = {}
+    settings: dict[str, list[Any]] = {}
     named = search.kernel if isinstance(search.kernel, str) else ""
     if named in WITH_WIDTH:
         gammas = search.gammas
@@ -96,9 +96,8 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
             ]
         settings["gamma"] = _numbers("gammas", gammas, lambda values: values > 0, "positive")
     if named in WITH_DEGREE:
-        settings["degree"] = _numbers(
-            "degrees", search.degrees, lambda values: values >= 0, "not negative"
-        )
+        degrees = _numbers("degrees", search.degrees, lambda values: values >= 0, "not negative")
+        settings["degree"] = [int(degree) if degree.is_integer() else degree for degree in degrees]
     return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
 
 
@@ -134,11 +133,6 @@ class HeldOut:
         choose_solver(classifier, training, Penalty.of(classifier.penalty))  # or say why it cannot
         return training
 
-    def in_features(self, training: Training) -> bool:
-        """Whether the linear form in the features is used."""
-        asked = self.classifier.solver
-        return training.has_few_features if asked == "auto" else asked == "scatter"
-
     def _judge_part(
         self,
         scorer: Callable[..., float],
@@ -161,18 +155,11 @@ class OneByOne(HeldOut):
 
     def residuals(self, kernel: Setting, penalties: Sequence[Setting]) -> Iterator[Array | Failure]:
         """δ of all samples, in order of their class, for each penalty."""
-        training = self.training(kernel)
-        in_features = self.in_features(training)
-        matrix = None
+        training = _or_failure(self.training, kernel)
+        held_out = LeaveOneOut(training, self.classifier.solver, self.units)
         for penalty in penalties:
-            setting = penalty["alpha"], penalty["beta"]
-            if in_features:
-                with suppress(LossOfPrecisionError):
-                    yield exact_leave_one_out(training, None, *setting, self.units)
-                    continue
-            if matrix is None:
-                matrix = training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
-            yield _or_failure(exact_leave_one_out, training, matrix, *setting, self.units)
+            failed = isinstance(training, Failure)
+            yield training if failed else _or_failure(held_out.residuals, **penalty)
 
     def judge(
         self,
@@ -200,19 +187,23 @@ class ByFolds(HeldOut):
         self, kernel: Setting, penalties: Sequence[Setting]
     ) -> Iterator[list[Array] | Failure]:
         """δ of the test samples of every fold, for each penalty."""
-        training = self.training(kernel)
-        in_features = self.in_features(training)
-        norms = row_norms(training.X) if in_features else np.empty(0)
-        matrix = None
+        training = _or_failure(self.training, kernel)
+        matrix = cache(lambda: training.matrix(copies=3))
         for penalty in penalties:
-            setting = penalty["alpha"], penalty["beta"]
-            if in_features:
-                with suppress(LossOfPrecisionError):
-                    yield self._in_features(training, norms, *setting)
-                    continue
-            if matrix is None:
-                matrix = training.matrix(copies=3)
-            yield _or_failure(self._by_kernel, matrix, *setting)
+            failed = isinstance(training, Failure)
+            yield training if failed else _or_failure(self._of_folds, training, matrix, **penalty)
+
+    def _of_folds(
+        self, training: Training, matrix: Callable[[], Array], alpha: float, beta: float
+    ) -> list[Array]:
+        solver = self.classifier.solver
+        if in_features(solver, training):
+            try:
+                return self._in_features(training, alpha, beta)
+            except LossOfPrecisionError:
+                if solver == "scatter":
+                    raise
+        return self._by_kernel(matrix(), alpha, beta)
 
     def _by_kernel(self, matrix: Array, alpha: float, beta: float) -> list[Array]:
         delta = []
@@ -222,20 +213,20 @@ class ByFolds(HeldOut):
             delta.append(form.residuals(form.represent(K_x), K_x))
         return delta
 
-    def _in_features(
-        self, training: Training, norms: Array, alpha: float, beta: float
-    ) -> list[Array]:
+    def _in_features(self, training: Training, alpha: float, beta: float) -> list[Array]:
         """Sums over the samples of each fold are enough for the fits without it."""
         X, n_samples = training.X, len(self.groups.y)
+        norms = row_norms(X)
 
         def scatters(rows: Rows) -> Array:
             return np.array(class_scatters(X[rows], norms[rows], self._part(rows), alpha, beta))
 
-        complete = all(len(train) + len(test) == n_samples for train, test in self.folds)
-        if complete:
+        def cover(parts: list[Rows]) -> bool:
+            return np.array_equal(np.sort(np.concatenate(parts)), np.arange(n_samples))
+
+        if all(cover([train, test]) for train, test in self.folds):
             of_folds = [scatters(test) for _, test in self.folds]
-            tested = np.sort(np.concatenate([test for _, test in self.folds]))
-            partition = np.array_equal(tested, np.arange(n_samples))
+            partition = cover([test for _, test in self.folds])
             total = sum(of_folds) if partition else scatters(np.arange(n_samples))
             remaining = [total - own for own in of_folds]
         else:
@@ -262,10 +253,16 @@ class ByFolds(HeldOut):
         tested = np.concatenate([test for _, test in self.folds])
         y, weights, scores = self.groups.y[tested], self.groups.weights[tested], -np.vstack(delta)
         tau = fit_inverse_temperature(scores, y, weights)
-        of_folds = [
-            self._judge_part(scorer, tau, own, self.groups.order[test], labels, given)
-            for own, (_, test) in zip(delta, self.folds, strict=True)
-        ]
+        of_folds = []
+        for number, (own, (_, test)) in enumerate(zip(delta, self.folds, strict=True)):
+            rows = self.groups.order[test]
+            try:
+                of_folds.append(self._judge_part(scorer, tau, own, rows, labels, given))
+            except ValueError as error:
+                raise ValueError(
+                    f"The test part of fold {number} cannot be scored. {error} With cv=None all "
+                    "held-out samples are scored together."
+                ) from error
         return Judged(of_folds, log_loss(scores, y, weights, tau))
 
 
@@ -309,6 +306,11 @@ def held_out_by_folds(
             raise ValueError(
                 f"The training part of fold {number} has no sample of class "
                 f"{classes[missing[0]]!r}. Use fewer or stratified folds, or cv=None."
+            )
+        if not len(test):
+            raise ValueError(
+                f"The test part of fold {number} has no sample of positive weight. Leave samples "
+                "of weight zero out, or use fewer folds."
             )
         folds.append((train, test))
     return ByFolds(classifier, X, groups, classes, weights, folds)

@@ -105,7 +105,7 @@ class RetargetedSearchCV(BestClassifier):
         self.best_params_, self.best_score_ = best_setting(self.cv_results_)
         self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
         self.best_estimator_.fit(rows, labels, weights)
-        self._adopt(("coef_", "dual_coef_", "X_fit_"))
+        self._adopt()
         return self
 
     def _grid(self) -> list[Setting]:
