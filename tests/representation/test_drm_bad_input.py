@@ -431,3 +431,10 @@ def test_probabilities_asked_for_after_fit():
     model = DRMClassifier().fit(X, y).set_params(probability=True)
     with pytest.raises(NotFittedError, match="Fit again with probability=True"):
         model.predict_proba(X)
+
+
+def test_held_out_residuals_that_overflow_are_refused():
+    X, y = load_wine(return_X_y=True)
+    model = DRMClassifier(kernel="poly", gamma=1.0, degree=10, beta=1e3, probability=True)
+    with pytest.raises(ValueError, match=r"overflow\. Scale the features"):
+        model.fit(1e12 * X[::3], y[::3])

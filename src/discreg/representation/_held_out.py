@@ -70,6 +70,16 @@ class LeaveOneOut:
 
     def residuals(self, alpha: float, beta: float) -> Array:
         """δ of every training sample when one unit of it is left out."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell
+            delta = self._residuals(alpha, beta)
+        if not np.all(np.isfinite(delta)):
+            raise ValueError(
+                "The residuals of held-out samples overflow. Scale the features, or lower the "
+                "kernel's gamma or degree."
+            )
+        return delta
+
+    def _residuals(self, alpha: float, beta: float) -> Array:
         training = self.training
         if in_features(self.solver, training):
             try:
