@@ -9,6 +9,7 @@ kernels and data with more features than samples.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from sklearn.utils import gen_batches
 
 from .linalg import pivoted_cholesky, psd_solver
 from .rows import CONSTANT, centred_gram, pull_back, row_blocks, times, weighted_mean
+from .threads import one_blas_thread
 
 __all__ = ["KernelRegression", "Regression", "centre_kernel", "linear_gram", "linear_regression"]
 
 Array = NDArray[np.float64]
 WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
+SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
@@ -133,8 +136,9 @@ class KernelRegression(Regression):
         original: Any = None,
         original_mean: Array | None = None,
     ) -> None:
-        factor, self._pivots = pivoted_cholesky(kernel)
-        super().__init__(factor, weights, centre=False)
+        with one_blas_thread() if len(kernel) <= SMALL_KERNEL else nullcontext():
+            factor, self._pivots = pivoted_cholesky(kernel)
+            super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None
         self.n_features = None if original is None else original.shape[1]
         self._kernel_mean, self._original = kernel_mean, original

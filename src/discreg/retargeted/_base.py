@@ -166,9 +166,11 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
     ) -> Solution:
         """Fit with the present parameters on data that were prepared before."""
         regression = prepared.regression
-        regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
         loss = self._loss(prepared.y, prepared.weights, len(prepared.classes))
-        solution = self._solve(Problem(regression, loss), start, to_rounding=to_rounding)
+        problem = Problem(regression, loss)
+        with one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext():
+            regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
+            solution = self._solve(problem, start, to_rounding=to_rounding)
         self._store(prepared, solution)
         return solution
 
@@ -296,8 +298,7 @@ class IterativeClassifier(RetargetedClassifier):
         solver = "newton" if self.solver == "auto" else self.solver
         exact = to_rounding and solver == "newton" and _is_solved_to_rounding(problem)
         tol = min(EXACT, self.tol) if exact else self.tol
-        with one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext():
-            solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
+        solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
         if solution.gap > self.tol > 0:
             advice = "Increase max_iter, tol or beta, or standardise the features."
             if solver != "newton":

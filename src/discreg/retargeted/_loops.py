@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["margin_centres", "margin_curvature", "margin_targets"]
+__all__ = ["margin_centres", "margin_curvature", "targets_below", "true_targets"]
 
 NEWTON_STEPS = 8
 REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
@@ -88,24 +88,31 @@ def _true_target_by_order(scores, true, base, base_weight, heap):
 
 
 @njit(cache=True, nogil=True)
-def margin_targets(scores, y, groupwise, centres, targets):
-    """Write the minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1 for each row."""
-    n_rows, n_classes = scores.shape
-    heap = np.empty(n_classes)
-    for i in range(n_rows):
-        true = y[i]
-        top, _ = _true_target(scores[i], true, groupwise, centres[true], heap)
-        for j in range(n_classes):
-            targets[i, j] = min(scores[i, j], top - 1.0)
-        targets[i, true] = top
+def true_targets(scores, y, groupwise, centres, tops):
+    """Write t_k of the minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1 a row."""
+    heap = np.empty(scores.shape[1])
+    for i in range(len(scores)):
+        tops[i], _ = _true_target(scores[i], y[i], groupwise, centres[y[i]], heap)
 
 
 @njit(cache=True, nogil=True)
-def margin_centres(scores, y, weights, groupwise, centres):
+def targets_below(scores, y, tops, targets):
+    """Write the targets that t_k leaves: at most t_k − 1 for every other class."""
+    n_rows, n_classes = scores.shape
+    for i in range(n_rows):
+        top = tops[i]
+        for j in range(n_classes):
+            targets[i, j] = min(scores[i, j], top - 1.0)
+        targets[i, y[i]] = top
+
+
+@njit(cache=True, nogil=True)
+def margin_centres(scores, y, weights, groupwise, centres, tops):
     """Solve μ_k = mean over class k of t_k(μ_k) − 1 for all classes, from the start in `centres`.
 
-    The right-hand side minus μ is convex, piecewise linear and falls with a slope in
-    [−1, −1/(1 + γ)]: Newton's steps, after the first, only go up and end at the root.
+    The t_k at the solution are written to `tops`. The right-hand side minus μ is convex, piecewise
+    linear and falls with a slope in [−1, −1/(1 + γ)]: Newton's steps, after the first, only go up
+    and end at the root.
     """
     n_rows, n_classes = scores.shape
     heap = np.empty(n_classes)
@@ -113,6 +120,8 @@ def margin_centres(scores, y, weights, groupwise, centres):
     for i in range(n_rows):
         total[y[i]] += weights[i]
     open_class = total > 0.0
+    if not open_class.all():
+        true_targets(scores, y, groupwise, centres, tops)
     first = True
     while open_class.any():
         excess = np.zeros(n_classes)
@@ -121,6 +130,7 @@ def margin_centres(scores, y, weights, groupwise, centres):
             true = y[i]
             if open_class[true]:
                 top, taken = _true_target(scores[i], true, groupwise, centres[true], heap)
+                tops[i] = top
                 excess[true] += weights[i] * (top - 1.0 - centres[true])
                 slope[true] += weights[i] * (1.0 + taken) / (1.0 + groupwise + taken)
         for k in range(n_classes):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreg.core.labels import one_hot
 
-from ._targets import class_centres, dragged_targets, margin_targets
+from ._targets import centred_targets, dragged_targets, margin_targets
 
 __all__ = ["DraggedTargets", "Evaluation", "FixedTargets", "MarginTargets", "TargetLoss"]
 
@@ -137,11 +137,12 @@ class MarginTargets:
 
     def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
         if centres is None:
-            centres = class_centres(
+            targets, centres = centred_targets(
                 scores, self.y, self.weights, self.groupwise, start=self._centres
             )
             self._centres = centres  # a good start for the next scores
-        targets = margin_targets(scores, self.y, self.groupwise, centres)
+        else:
+            targets = margin_targets(scores, self.y, self.groupwise, centres)
         return self._evaluation(targets, scores - targets, centres)
 
     def recentre(self, at: Evaluation) -> Evaluation:

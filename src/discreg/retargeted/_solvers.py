@@ -143,8 +143,9 @@ def _newton_direction(
     accuracy = max(excess**0.25, 0.3 * np.sqrt(reduction))
     enough = energy * np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY) ** 2
     search_scores = problem.regression.scores(search.coef)
+    moved = np.empty_like(search_scores)
     for _ in range(MAX_CG_STEPS):
-        moved = search_scores + search.offset
+        np.add(search_scores, search.offset, out=moved)
         curved = loss.curvature(point.at.residuals, moved)
         square = float(np.vdot(search.coef, search.coef))
         curvature = float(np.vdot(curved, moved)) + beta * square
@@ -153,7 +154,7 @@ def _newton_direction(
         length = energy / curvature
         coef += length * search.coef
         offset += length * search.offset
-        scores += length * search_scores
+        scores += np.multiply(search_scores, length, out=moved)
         image = problem.pull_back(curved, search.coef)
         residual = Gradient(
             residual.coef - length * image.coef, residual.offset - length * image.offset

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length
 from discreg.core.labels import sample_weights
 from discreg.core.params import Number
 
-__all__ = ["class_centres", "dragged_targets", "margin_targets", "retarget"]
+__all__ = ["centred_targets", "dragged_targets", "margin_targets", "retarget"]
 
 
 def retarget(
@@ -88,7 +88,7 @@ def retarget(
         raise ValueError(f"groupwise must be a finite number >= 0, got {groupwise!r}.")
     if centres is None:
         weights = sample_weights(sample_weight, len(matrix))
-        best = class_centres(matrix, classes, weights, float(groupwise))
+        targets, _ = centred_targets(matrix, classes, weights, float(groupwise))
     else:
         best = np.array(
             check_array(centres, ensure_2d=False, dtype=np.float64, input_name="centres")
@@ -98,7 +98,7 @@ def retarget(
                 f"centres must hold one number for each of the {matrix.shape[1]} classes; "
                 f"its shape is {best.shape}."
             )
-    targets = margin_targets(matrix, classes, float(groupwise), best)
+        targets = margin_targets(matrix, classes, float(groupwise), best)
     return targets.astype(given.dtype, copy=False)
 
 
@@ -119,25 +119,37 @@ def margin_targets(
     """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
     from . import _loops
 
-    targets = np.empty_like(scores)
-    _loops.margin_targets(scores, y, groupwise, centres, targets)
-    return targets
+    tops = np.empty(len(scores))
+    _loops.true_targets(scores, y, groupwise, centres, tops)
+    return _targets_below(scores, y, tops)
 
 
-def class_centres(
+def centred_targets(
     scores: NDArray[np.float64],
     y: NDArray[np.intp],
     weights: NDArray[np.float64],
     groupwise: float,
     start: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """GReLSR's centres μ, equation (23) of GReLSR, jointly optimal with the targets."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The targets with GReLSR's centres μ, equation (23) of GReLSR, jointly optimal with them."""
     centres = np.zeros(scores.shape[1]) if start is None else start.copy()
-    if groupwise > 0:
-        from . import _loops
+    if groupwise == 0:
+        return margin_targets(scores, y, groupwise, centres), centres
+    from . import _loops
 
-        _loops.margin_centres(scores, y, weights, groupwise, centres)
-    return centres
+    tops = np.empty(len(scores))
+    _loops.margin_centres(scores, y, weights, groupwise, centres, tops)
+    return _targets_below(scores, y, tops), centres
+
+
+def _targets_below(
+    scores: NDArray[np.float64], y: NDArray[np.intp], tops: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    from . import _loops
+
+    targets = np.empty_like(scores)
+    _loops.targets_below(scores, y, tops, targets)
+    return targets
 
 
 def _class_indices(y: ArrayLike, scores: NDArray[np.float64]) -> NDArray[np.intp]:
