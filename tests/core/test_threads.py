@@ -4,25 +4,22 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from threadpoolctl import ThreadpoolController
 
+from discreg.core import threads
 from discreg.core.threads import one_blas_thread, run_in_threads
 
 
 def blas_threads():
-    return {info["num_threads"] for info in ThreadpoolController().info() if is_blas(info)}
-
-
-def is_blas(info):
-    return info["user_api"] == "blas"
+    """Threads of the libraries that were there when the limit was first needed."""
+    return {library["num_threads"] for library in threads._blas().info()}
 
 
 @pytest.fixture
 def before():
-    threads = blas_threads()
-    if threads == {1}:
+    before = blas_threads()
+    if before == {1}:
         pytest.skip("BLAS has one thread only")
-    return threads
+    return before
 
 
 def test_blas_has_one_thread_within_and_those_of_before_afterwards(before):

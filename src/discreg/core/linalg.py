@@ -12,6 +12,7 @@ __all__ = ["pivoted_cholesky", "psd_solver", "require_psd"]
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 EPS = float(np.finfo(np.float64).eps)
+SMALL = 256
 
 
 def psd_solver(matrix: NDArray[np.float64]) -> Solve:
@@ -50,6 +51,12 @@ def psd_solver(matrix: NDArray[np.float64]) -> Solve:
     if factor is None:
         return _least_norm_solver(matrix, scale)
     column = scale[:, None]
+    if len(matrix) <= SMALL:
+        # Products with the inverse of the factor: the threads of a triangular solve would wait for
+        # each other longer than this takes.
+        inverse, _ = linalg.lapack.dtrtri(np.tril(factor), lower=1)
+        inverse *= scale
+        return lambda rhs: inverse.T @ (inverse @ rhs)
     return lambda rhs: column * linalg.cho_solve((factor, True), column * rhs, check_finite=False)
 
 
