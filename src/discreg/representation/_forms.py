@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.core.rows import row_norms
+from discreg.core.threads import one_blas_thread
 
 from ._closed import ClosedForm
 from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
@@ -24,6 +26,7 @@ from ._training import Training
 __all__ = ["BatchSolver", "Settings", "Solver", "make_solver"]
 
 Array = NDArray[np.float64]
+FEW_FEATURES = 64
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,23 @@ class ScatterSolver:
 
     @classmethod
     def of(cls, training: Training, alpha: float, beta: float) -> ScatterSolver:
-        form = ScatterForm.of(training.X, training.groups, alpha, beta)
+        with _threads_for(training.X):
+            form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
 
     def residuals(self, points: Any) -> Array:
-        return self.form.residuals(points)
+        with _threads_for(points):
+            return self.form.residuals(points)
 
     def represent(self, points: Any) -> Array:
         training = self.training
         X = training.X if training.features is None else training.features(training.rows)
         return self.form.represent(points, X, row_norms(X))
+
+
+def _threads_for(X: Any) -> AbstractContextManager[None]:
+    """One BLAS thread for so few features that two would wait for each other."""
+    return one_blas_thread() if X.shape[1] <= FEW_FEATURES else nullcontext()
 
 
 @dataclass(frozen=True)
