@@ -9,12 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import gen_batches
 
 from .kernels import kernel_diagonal, kernel_matrix, require_kernel_memory, resolve_gamma
 from .linalg import require_psd
+from .params import Choice, Number
 
-__all__ = ["FittedKernel"]
+__all__ = ["KERNEL_CONSTRAINTS", "FittedKernel"]
+
+# Of the parameters that make a kernel.
+KERNEL_CONSTRAINTS: dict[str, Any] = {
+    "kernel": Choice(
+        ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)), test=callable, described="a callable"
+    ),
+    "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
+    "degree": Number(0, closed="left"),
+    "coef0": Number(),
+    "kernel_params": Choice(
+        (None,), test=lambda value: isinstance(value, dict), described="a dict"
+    ),
+}
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # few beside the matrix that is checked

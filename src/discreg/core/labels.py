@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-__all__ = ["encode_labels", "one_hot", "row_weights", "sample_weights"]
+from .params import Choice
+
+__all__ = ["CLASS_WEIGHT", "encode_labels", "one_hot", "row_weights", "sample_weights"]
+
+
+CLASS_WEIGHT = Choice(
+    (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
+)
 
 
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from discreg.core.fitted_kernel import FittedKernel
+from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
 from discreg.core.kernels import INNER_PRODUCT_KERNELS
+from discreg.core.labels import CLASS_WEIGHT
 from discreg.core.low_rank import feature_map
 from discreg.core.memory import require_memory
 from discreg.core.params import Boolean, Choice, Number
@@ -24,17 +24,7 @@ __all__ = ["CONSTRAINTS", "choose_solver", "make_training", "require_squares", "
 CONSTRAINTS: dict[str, Any] = {
     "alpha": Number(0, closed="left"),
     "beta": Number(0, closed="neither"),
-    "kernel": Choice(
-        ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)),
-        test=callable,
-        described="a callable",
-    ),
-    "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
-    "degree": Number(0, closed="left"),
-    "coef0": Number(),
-    "kernel_params": Choice(
-        (None,), test=lambda value: isinstance(value, dict), described="a dict"
-    ),
+    **KERNEL_CONSTRAINTS,
     "penalty": Choice(
         tuple(NAMES), test=lambda value: isinstance(value, tuple | list), described="a triple"
     ),
@@ -42,9 +32,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_components": Choice((None,), others=(Number(1, closed="left", integer=True),)),
     "approximation": Choice(("nystroem", "fourier")),
     "backtracking": Boolean(),
-    "class_weight": Choice(
-        (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
-    ),
+    "class_weight": CLASS_WEIGHT,
     "probability": Boolean(),
     "reject_above": Choice((None,), others=(Number(0, closed="left"),)),
     "unknown_label": Choice(

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.core.fitted_kernel import FittedKernel
-from discreg.core.labels import encode_labels, row_weights
+from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
+from discreg.core.labels import CLASS_WEIGHT, encode_labels, row_weights
 from discreg.core.memory import require_memory
 from discreg.core.params import Boolean, Choice, Number, check_params
 from discreg.core.regression import (
@@ -61,20 +60,8 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
         "beta": Number(0, closed="left"),
         "scale_beta": Boolean(),
         "fit_intercept": Boolean(),
-        "class_weight": Choice(
-            (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
-        ),
-        "kernel": Choice(
-            ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)),
-            test=callable,
-            described="a callable",
-        ),
-        "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
-        "degree": Number(0, closed="left"),
-        "coef0": Number(),
-        "kernel_params": Choice(
-            (None,), test=lambda value: isinstance(value, dict), described="a dict"
-        ),
+        "class_weight": CLASS_WEIGHT,
+        **KERNEL_CONSTRAINTS,
     }
 
     def __init__(
