@@ -5,13 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from discreg.core import threads
-from discreg.core.threads import one_blas_thread, run_in_threads
-
-
-def blas_threads():
-    """Threads of the libraries that were there when the limit was first needed."""
-    return {library["num_threads"] for library in threads._blas().info()}
+from discreg.core.threads import blas_threads, one_blas_thread, run_in_threads
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from functools import cache
 from threading import Lock, local
 from typing import Any, TypeVar
 
-__all__ = ["one_blas_thread", "run_in_threads"]
+__all__ = ["blas_threads", "one_blas_thread", "run_in_threads"]
 
 Task = TypeVar("Task")
 
@@ -98,7 +98,16 @@ def _permitted_threads() -> int:
     from numba import config  # get_num_threads() would start numba's own threads
 
     of_numba: int = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    return min([of_numba, *(library["num_threads"] for library in _blas().info())])
+    return min([of_numba, *blas_threads()])
+
+
+def blas_threads() -> set[int]:
+    """Numbers of threads of the BLAS libraries that have threads; some packages bring one without."""
+    return {
+        library["num_threads"]
+        for library in _blas().info()
+        if library.get("threading_layer") != "disabled"
+    }
 
 
 @cache
