@@ -102,7 +102,7 @@ def _permitted_threads() -> int:
 
 
 def blas_threads() -> set[int]:
-    """Numbers of threads of the BLAS libraries that have threads; some packages bring one without."""
+    """Numbers of threads of the BLAS libraries; those built without threads do not count."""
     return {
         library["num_threads"]
         for library in _blas().info()
