@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 ROUNDING = 1e-12
 # How much `_shared_solution` may magnify the rounding errors of N.
 MAX_GROWTH = 1e2
-# Columns that LAPACK's symmetric factorisation treats at a time.
+# Columns that LAPACK treats at a time.
 BLOCK = 64
 
 
@@ -155,11 +155,11 @@ def _inverse(matrix: Array) -> Array:
 
 def _indefinite_inverse(matrix: Array) -> Array | None:
     """Inverse of a symmetric matrix, in its memory; None when it is singular."""
-    work = BLOCK * len(matrix)
-    factor, pivots, failed = linalg.lapack.dsytrf(matrix.T, lower=1, lwork=work, overwrite_a=1)
-    if not failed:
-        factor, failed = linalg.lapack.dsytri(factor, pivots, lower=1, overwrite_a=1)
-    return None if failed else _mirrored(np.triu(factor.T))
+    factor, pivots, failed = linalg.lapack.dgetrf(matrix.T, overwrite_a=1)
+    if failed:
+        return None
+    inverse, _ = linalg.lapack.dgetri(factor, pivots, lwork=BLOCK * len(matrix), overwrite_lu=1)
+    return inverse.T
 
 
 def _mirrored(upper: Array) -> Array:
