@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -224,13 +224,19 @@ class ByFolds(HeldOut):
         def cover(parts: list[Rows]) -> bool:
             return np.array_equal(np.sort(np.concatenate(parts)), np.arange(n_samples))
 
-        if all(cover([train, test]) for train, test in self.folds):
-            of_folds = [scatters(test) for _, test in self.folds]
-            partition = cover([test for _, test in self.folds])
-            total = sum(of_folds) if partition else scatters(np.arange(n_samples))
-            remaining = [total - own for own in of_folds]
+        remaining: Iterable[Array]
+        if not all(cover([train, test]) for train, test in self.folds):
+            remaining = (scatters(train) for train, _ in self.folds)
         else:
-            remaining = [scatters(train) for train, _ in self.folds]
+            tests = [test for _, test in self.folds]
+            size = len(tests) * self.groups.n_classes * X.shape[1] ** 2
+            if cover(tests) and size <= 2 * n_samples * X.shape[1]:
+                of_folds = [scatters(test) for test in tests]  # no larger than X, twice
+                total = np.sum(of_folds, axis=0)
+                remaining = (total - own for own in of_folds)
+            else:
+                total = scatters(np.arange(n_samples))
+                remaining = (total - scatters(test) for test in tests)
         return [
             ScatterForm.from_scatters(list(own), self._part(train), alpha, beta).residuals(X[test])
             for own, (train, test) in zip(remaining, self.folds, strict=True)
