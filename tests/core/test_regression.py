@@ -15,6 +15,11 @@ def data(n_samples, n_features, seed=0):
     return X, rng.normal(size=(n_samples, 2)), rng.uniform(0.5, 2, size=n_samples)
 
 
+def fitted(regression, weighted_targets):
+    """Coefficients of the regression onto targets that are already multiplied by the weights."""
+    return regression.solve(regression.gradient(weighted_targets, weighted_targets.sum(axis=0)))
+
+
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("shape", [(30, 5), (12, 40), (20, 20)])
 def test_regression_onto_targets_is_ridge(shape, centre):
@@ -23,12 +28,12 @@ def test_regression_onto_targets_is_ridge(shape, centre):
     assert isinstance(regression, KernelRegression) == (shape[1] > shape[0])
     regression.at(0.7)
     shifted = targets - (weights @ targets / weights.sum() if centre else 0)
-    coef = regression.solve(regression.gradient(weights[:, None] * shifted))
+    coef = fitted(regression, weights[:, None] * shifted)
     features, mean_score = regression.predictor(coef)
     ridge = Ridge(alpha=0.7, fit_intercept=centre).fit(X, targets, sample_weight=weights)
     np.testing.assert_allclose(features.T, ridge.coef_, atol=1e-9)
     expected = ridge.predict(X) - (weights @ ridge.predict(X) / weights.sum() if centre else 0)
-    np.testing.assert_allclose(regression.scores(coef), expected, atol=1e-9)
+    np.testing.assert_allclose(regression.scores(coef, np.ones(2)) - 1, expected, atol=1e-9)
     np.testing.assert_allclose(X @ features - mean_score, expected, atol=1e-9)
 
 
@@ -37,7 +42,7 @@ def test_kernel_regression_is_kernel_ridge_without_intercept():
     kernel = rbf_kernel(X, gamma=0.5)
     regression = KernelRegression(kernel.copy(), weights, None)
     regression.at(0.3)
-    coef = regression.solve(regression.gradient(weights[:, None] * targets))
+    coef = fitted(regression, weights[:, None] * targets)
     samples, mean_score = regression.predictor(coef)
     ridge = KernelRidge(alpha=0.3, kernel="precomputed").fit(kernel, targets, sample_weight=weights)
     np.testing.assert_allclose(samples, ridge.dual_coef_, atol=1e-6)

@@ -105,7 +105,8 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     conjugate = loss.weights @ (np.sum(balanced**2, axis=1) + 2 * own)
     if model == "grelsr":
         conjugate += loss.weights @ balanced.sum(axis=1) ** 2 / loss.groupwise
-    pulled = problem.regression.gradient(loss.weights[:, None] * balanced)
+    weighted = loss.weights[:, None] * balanced
+    pulled = problem.regression.gradient(weighted, weighted.sum(axis=0))
     dual = -conjugate - np.sum(pulled**2) / problem.regression.beta
     _, gap = problem.certify_afresh(Start(point.coef, point.offset))
     assert 0 < cost < 1e-3 * point.objective

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,42 @@ from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
 from .linalg import pivoted_cholesky, psd_solver
-from .rows import CONSTANT, centred_gram, pull_back, row_blocks, times, weighted_mean
+from .rows import (
+    ALL,
+    CONSTANT,
+    centred_gram,
+    pull_back,
+    row_blocks,
+    thin_blocks,
+    times,
+    weighted_mean,
+)
 from .threads import one_blas_thread
 
-__all__ = ["KernelRegression", "Regression", "centre_kernel", "linear_gram", "linear_regression"]
+__all__ = [
+    "Curved",
+    "KernelRegression",
+    "Regression",
+    "centre_kernel",
+    "linear_gram",
+    "linear_regression",
+]
 
 Array = NDArray[np.float64]
 WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
 SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
+
+
+class Curved(NamedTuple):
+    """What a curvature makes of scores, the sums of its columns, its inner product with them."""
+
+    product: Array
+    totals: Array
+    inner: float
+
+
+Curvature = Callable[[Array, slice], Curved]
 
 
 class Regression:
@@ -77,19 +104,44 @@ class Regression:
         matrix[np.diag_indices_from(matrix)] += beta
         self.solve = psd_solver(matrix)
 
-    def scores(self, coef: Array) -> Array:
-        """Centred scores ΦW of the training rows."""
+    def scores(self, coef: Array, offset: Array) -> Array:
+        """Scores ΦW + 1bᵀ of the training rows; b, the offset, is their mean where Φ is centred."""
         product = times(self.X, coef)
-        if self.mean is not None:
-            product -= self.mean @ coef
+        product += self._shift(coef, offset)
         return product
 
-    def gradient(self, weighted_residuals: Array) -> Array:
-        """ΦᵀG for residuals G already multiplied by the weights."""
-        product = pull_back(self.X, weighted_residuals)
+    def gradient(self, weighted_residuals: Array, totals: Array) -> Array:
+        """ΦᵀG for residuals G already multiplied by the weights, and the sums of their columns."""
+        return self._centre(pull_back(self.X, weighted_residuals), totals)
+
+    def curve(
+        self, coef: Array, offset: Array, curvature: Curvature, *, row_wise: bool
+    ) -> tuple[Array, Array, float]:
+        """Take scores ΦW + 1bᵀ by `curvature` to G and pull them back: ΦᵀG, totals, inner.
+
+        One pass over the rows: a block is multiplied and pulled back while it is in cache, unless
+        the curvature of a row depends on other rows.
+        """
+        pulled, totals, inner = np.zeros_like(coef), np.zeros_like(offset), 0.0
+        shift = self._shift(coef, offset)
+        in_blocks = row_wise and not sparse.issparse(self.X)
+        for rows in thin_blocks(self.X, coef.shape[1]) if in_blocks else [ALL]:
+            X = self.X[rows] if in_blocks else self.X
+            moved = times(X, coef)
+            moved += shift
+            curved = curvature(moved, rows)
+            inner += curved.inner
+            totals += curved.totals
+            pulled += pull_back(X, curved.product)
+        return self._centre(pulled, totals), totals, inner
+
+    def _shift(self, coef: Array, offset: Array) -> Array:
+        return offset if self.mean is None else offset - self.mean @ coef
+
+    def _centre(self, pulled_back: Array, totals: Array) -> Array:
         if self.mean is not None:
-            product -= np.outer(self.mean, np.ones(len(weighted_residuals)) @ weighted_residuals)
-        return product
+            pulled_back -= np.outer(self.mean, totals)
+        return pulled_back
 
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         """Coefficients of the raw features or of the raw kernel, and their mean score."""

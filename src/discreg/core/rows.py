@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 __all__ = [
+    "ALL",
     "CONSTANT",
     "centred_gram",
     "fold",
@@ -19,6 +20,7 @@ __all__ = [
     "row_dots",
     "row_norms",
     "row_signatures",
+    "thin_blocks",
     "times",
     "varies",
     "weighted_mean",
@@ -26,6 +28,7 @@ __all__ = [
 
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 THIN_PRODUCT = 900_000
+ALL = slice(None)
 CONSTANT = 32 * float(np.finfo(np.float64).eps)  # relative variation below which it is rounding
 
 
@@ -143,7 +146,7 @@ def times(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(X @ coef)
     coef = np.ascontiguousarray(coef)
     product = np.empty((len(X), coef.shape[1]))
-    for rows in _thin_blocks(X, coef.shape[1]):
+    for rows in thin_blocks(X, coef.shape[1]):
         np.matmul(X[rows], coef, out=product[rows])
     return product
 
@@ -153,12 +156,12 @@ def pull_back(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     if sparse.issparse(X):
         return np.asarray(X.T @ residuals)
     total = np.zeros((X.shape[1], residuals.shape[1]))
-    for rows in _thin_blocks(X, residuals.shape[1]):
+    for rows in thin_blocks(X, residuals.shape[1]):
         total += X[rows].T @ residuals[rows]
     return total
 
 
-def _thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
+def thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
     """Blocks of rows for products with a thin matrix.
 
     A product of few columns is bound by memory. Within THIN_PRODUCT multiplications BLAS works on

@@ -74,7 +74,8 @@ def relative_gap(
     cost = 0.0
     if regression.centred:
         change, cost = loss.balance(at)
-        gradient = gradient + regression.gradient(loss.weights[:, None] * change)
+        weighted = loss.weights[:, None] * change
+        gradient = gradient + regression.gradient(weighted, weighted.sum(axis=0))
     if regression.beta > 0:
         bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
     else:

@@ -157,8 +157,10 @@ def _active_sum(residuals, true, direction):
 
 
 @njit(cache=True, nogil=True)
-def margin_curvature(residuals, y, weights, groupwise, direction, product):
+def margin_curvature(residuals, y, weights, groupwise, direction, product, totals):
     """Write the derivative of the weighted residuals R − T(R) along `direction`.
+
+    Its columns are added up in `totals`; returned is its inner product with the direction.
 
     A row's active classes are its true class and the false classes with a positive residual, m of
     them; with q the sum of the direction over them, the target moves by
@@ -173,6 +175,7 @@ def margin_curvature(residuals, y, weights, groupwise, direction, product):
             centre_step[y[i]] += weights[i] * moved / (size + groupwise)
             slope[y[i]] += weights[i] * size / (size + groupwise)
         centre_step /= slope
+    inner = 0.0
     for i in range(n_rows):
         true = y[i]
         moved, size = _active_sum(residuals[i], true, direction[i])
@@ -181,3 +184,15 @@ def margin_curvature(residuals, y, weights, groupwise, direction, product):
             active = weights[i] if residuals[i, j] > 0.0 else 0.0
             product[i, j] = active * (direction[i, j] - target_step)
         product[i, true] = weights[i] * (direction[i, true] - target_step)
+        inner += _add_to_totals(product[i], direction[i], totals)
+    return inner
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def _add_to_totals(product, direction, totals):
+    """Add a row to the totals; returns its inner product with the direction."""
+    inner = 0.0
+    for j in range(len(product)):
+        totals[j] += product[j]
+        inner += product[j] * direction[j]
+    return inner

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.core.labels import one_hot
+from discreg.core.regression import Curved
+from discreg.core.rows import ALL
 
 from ._targets import centred_targets, dragged_targets, margin_targets
 
@@ -40,6 +42,7 @@ class TargetLoss(Protocol):
     y: NDArray[np.intp]
     weights: Array
     n_classes: int
+    row_wise: bool  # whether the curvature of a row does not depend on the other rows
 
     def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
         """Loss at the scores, for given centres or (None) for the best ones."""
@@ -47,8 +50,8 @@ class TargetLoss(Protocol):
     def recentre(self, at: Evaluation) -> Evaluation:
         """The loss at the same targets, once the centres are the best for them."""
 
-    def curvature(self, residuals: Array, direction: Array) -> Array:
-        """Derivative of the weighted residuals along a direction of the scores."""
+    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
+        """Derivative of the weighted residuals along a direction of the scores of some rows."""
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
@@ -56,6 +59,8 @@ class TargetLoss(Protocol):
 
 class FixedTargets:
     """LSR, equation (4): the targets are the zero-one matrix."""
+
+    row_wise = True
 
     def __init__(self, y: NDArray[np.intp], weights: Array, n_classes: int) -> None:
         self.y, self.weights, self.n_classes = y, weights, n_classes
@@ -73,8 +78,8 @@ class FixedTargets:
     def recentre(self, at: Evaluation) -> Evaluation:
         return at
 
-    def curvature(self, residuals: Array, direction: Array) -> Array:
-        return self.weights[:, None] * direction
+    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
+        return _curved(self.weights[rows, None] * direction, direction)
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         change = np.broadcast_to(
@@ -85,6 +90,8 @@ class FixedTargets:
 
 class DraggedTargets:
     """DLSR, equation (6): at least 1 for the true class, at most 0 for the false ones."""
+
+    row_wise = True
 
     def __init__(self, y: NDArray[np.intp], weights: Array, n_classes: int) -> None:
         self.y, self.weights, self.n_classes = y, weights, n_classes
@@ -99,10 +106,10 @@ class DraggedTargets:
     def recentre(self, at: Evaluation) -> Evaluation:
         return at
 
-    def curvature(self, residuals: Array, direction: Array) -> Array:
-        product = direction * self.weights[:, None]
-        product[residuals == 0] = 0.0
-        return product
+    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
+        product = direction * self.weights[rows, None]
+        product[residuals[rows] == 0] = 0.0
+        return _curved(product, direction)
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         """A column that sums to too much is lowered at its class, else raised elsewhere."""
@@ -133,6 +140,7 @@ class MarginTargets:
     ) -> None:
         self.y, self.weights, self.n_classes = y, weights, n_classes
         self.groupwise = groupwise
+        self.row_wise = groupwise == 0
         self._centres = np.zeros(n_classes)
 
     def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
@@ -161,12 +169,20 @@ class MarginTargets:
             value += self.groupwise * float(self.weights @ spread**2)
         return Evaluation(targets, residuals, value, centres)
 
-    def curvature(self, residuals: Array, direction: Array) -> Array:
+    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
         from . import _loops
 
-        product = np.empty_like(direction)
-        _loops.margin_curvature(residuals, self.y, self.weights, self.groupwise, direction, product)
-        return product
+        product, totals = np.empty_like(direction), np.zeros(self.n_classes)
+        inner = _loops.margin_curvature(
+            residuals[rows],
+            self.y[rows],
+            self.weights[rows],
+            self.groupwise,
+            direction,
+            product,
+            totals,
+        )
+        return Curved(product, totals, inner)
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         """Send the excess of a column from its own class's rows to the columns that lack it."""
@@ -187,6 +203,10 @@ class MarginTargets:
             change[rows, k] = -shares.sum(axis=1)
             cost += price + float(self.weights[rows] @ change[rows, k] ** 2)
         return change, cost
+
+
+def _curved(product: Array, direction: Array) -> Curved:
+    return Curved(product, product.sum(axis=0), float(np.vdot(product, direction)))
 
 
 def _weighted_square(residuals: Array, weights: Array) -> float:

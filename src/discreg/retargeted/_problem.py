@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from discreg.core.regression import Regression
 from ._certificate import objective_unit, relative_gap
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Certified", "Gradient", "Point", "Problem", "Start"]
+__all__ = ["Certified", "Gradient", "Point", "Problem", "Start", "Step"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +29,13 @@ class Start(NamedTuple):
 
 class Gradient(NamedTuple):
     """Half gradient with respect to the coefficients and to the mean scores."""
+
+    coef: Array
+    offset: Array
+
+
+class Step(NamedTuple):
+    """A change of the coefficients and of the mean scores."""
 
     coef: Array
     offset: Array
@@ -68,7 +76,7 @@ class Problem:
 
     def point(self, coef: Array, offset: Array, centres: Array | None = None) -> Point:
         """Evaluate the objective afresh: with the best centres, or one update from given ones."""
-        scores = self.regression.scores(coef) + offset
+        scores = self.regression.scores(coef, offset)
         at = self.loss.evaluate(scores, centres)
         if centres is not None:
             at = self.loss.recentre(at)
@@ -85,11 +93,25 @@ class Problem:
 
     def pull_back(self, weighted: Array, coef: Array) -> Gradient:
         """Half gradient for weighted residuals of the scores and given coefficients."""
-        offset = np.ones(len(weighted)) @ weighted
+        totals = np.ones(len(weighted)) @ weighted
+        return self._half_gradient(self.regression.gradient(weighted, totals), totals, coef)
+
+    def _half_gradient(self, pulled_back: Array, totals: Array, coef: Array) -> Gradient:
         return Gradient(
-            self.regression.gradient(weighted) + self.regression.beta * coef,
-            offset if self.regression.centred else np.zeros_like(offset),
+            pulled_back + self.regression.beta * coef,
+            totals if self.regression.centred else np.zeros_like(totals),
         )
+
+    def curve(self, point: Point, step: Step) -> tuple[Gradient, float]:
+        """Half Hessian at a point times a step, and its inner product with the step."""
+        coef, totals, curvature = self.regression.curve(
+            step.coef,
+            step.offset,
+            partial(self.loss.curvature, point.at.residuals),
+            row_wise=self.loss.row_wise,
+        )
+        curvature += self.regression.beta * float(np.vdot(step.coef, step.coef))
+        return self._half_gradient(coef, totals, step.coef), curvature
 
     @property
     def work(self) -> int:

@@ -7,7 +7,6 @@ small enough.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from discreg.core.result import Solution
 
 from ._certificate import objective_unit
-from ._problem import Gradient, Point, Problem, Start
+from ._problem import Gradient, Point, Problem, Start, Step
 
 __all__ = ["EXACT", "STEPS", "minimise"]
 
@@ -27,21 +26,6 @@ SUFFICIENT_DECREASE = 1e-4
 EXACT = 1e-20  # a gap that rounding alone leaves
 DRIFT = 1e-10  # gaps above are not touched by the rounding of scores that were added up
 ROUNDING = 1e-13  # relative decrease that the objective can no longer show
-
-
-class Step(NamedTuple):
-    """A change of the coefficients and of the mean scores."""
-
-    coef: Array
-    offset: Array
-
-
-class Direction(NamedTuple):
-    """A step with the centred scores it brings."""
-
-    coef: Array
-    offset: Array
-    scores: Array
 
 
 def minimise(
@@ -110,7 +94,7 @@ def alternating_step(problem: Problem, point: Point, gradient: Gradient, reducti
     """
     step = _precondition(problem, gradient)
     coef, offset = point.coef - step.coef, point.offset - step.offset
-    scores = point.scores - problem.regression.scores(step.coef) - step.offset
+    scores = point.scores - problem.regression.scores(*step)
     at = problem.loss.recentre(problem.loss.evaluate(scores, point.at.centres))
     return problem.assemble(coef, offset, scores, at)
 
@@ -123,39 +107,28 @@ def newton_step(
     return _line_search(problem, point, gradient, direction)
 
 
-def _newton_direction(
-    problem: Problem, point: Point, gradient: Gradient, reduction: float
-) -> Direction:
+def _newton_direction(problem: Problem, point: Point, gradient: Gradient, reduction: float) -> Step:
     """Solve H p = −h by conjugate gradients preconditioned by the Hessian of plain regression.
 
     That Hessian, ΦᵀSΦ + βI and Σs for the mean scores, is never smaller than H, and is already
     factored.
     """
-    loss, beta = problem.loss, problem.regression.beta
     coef, offset = np.zeros_like(point.coef), np.zeros_like(point.offset)
     residual = Gradient(-gradient.coef, -gradient.offset)
-    scores = np.zeros_like(point.scores)
     search = _precondition(problem, residual)
     energy = _slope(residual, search)
     # Roughly while far from the optimum, exactly near it (the energy is of the order of the
     # objective's excess), but never more so than the wanted reduction of the gap asks for.
-    excess = max(energy, 0.0) / objective_unit(point.objective, loss.weights)
+    excess = max(energy, 0.0) / objective_unit(point.objective, problem.loss.weights)
     accuracy = max(excess**0.25, 0.3 * np.sqrt(reduction))
     enough = energy * np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY) ** 2
-    search_scores = problem.regression.scores(search.coef)
-    moved = np.empty_like(search_scores)
     for _ in range(MAX_CG_STEPS):
-        np.add(search_scores, search.offset, out=moved)
-        curved = loss.curvature(point.at.residuals, moved)
-        square = float(np.vdot(search.coef, search.coef))
-        curvature = float(np.vdot(curved, moved)) + beta * square
+        image, curvature = problem.curve(point, search)
         if curvature <= 0:
             break
         length = energy / curvature
         coef += length * search.coef
         offset += length * search.offset
-        scores += np.multiply(search_scores, length, out=moved)
-        image = problem.pull_back(curved, search.coef)
         residual = Gradient(
             residual.coef - length * image.coef, residual.offset - length * image.offset
         )
@@ -165,9 +138,7 @@ def _newton_direction(
             break
         ratio = energy / previous
         search = Step(*(a + ratio * b for a, b in zip(preconditioned, search, strict=True)))
-        search_scores *= ratio
-        search_scores += problem.regression.scores(preconditioned.coef)
-    return Direction(coef, offset, scores)
+    return Step(coef, offset)
 
 
 def _precondition(problem: Problem, residual: Gradient) -> Step:
@@ -176,22 +147,22 @@ def _precondition(problem: Problem, residual: Gradient) -> Step:
     return Step(coef, residual.offset / problem.loss.weights.sum())
 
 
-def _slope(gradient: Gradient, direction: Step | Direction) -> float:
+def _slope(gradient: Gradient, direction: Step) -> float:
     """Inner product of a half gradient with a direction."""
     return float(np.vdot(gradient.coef, direction.coef) + gradient.offset @ direction.offset)
 
 
 def _line_search(
-    problem: Problem, point: Point, gradient: Gradient, direction: Direction
+    problem: Problem, point: Point, gradient: Gradient, direction: Step
 ) -> Point | None:
     """Armijo's rule from the full step; each trial costs one retargeting, no pass over X."""
     slope = _slope(gradient, direction)
     if not slope < 0:
         return None
-    moved = direction.scores + direction.offset
+    moved = problem.regression.scores(*direction)
     length = 1.0
     for _ in range(MAX_TRIALS):
-        scores = point.scores + length * moved
+        scores = point.scores + (moved if length == 1 else length * moved)
         trial = problem.assemble(
             point.coef + length * direction.coef,
             point.offset + length * direction.offset,
