@@ -7,9 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreg import margin as margin
+    from discreg import plots as plots
     from discreg import representation as representation
     from discreg import retargeted as retargeted
     from discreg import selection as selection
+    from discreg.margin import LDMClassifier as LDMClassifier
+    from discreg.margin import ODMClassifier as ODMClassifier
     from discreg.representation import DRMClassifier as DRMClassifier
     from discreg.retargeted import DLSRClassifier as DLSRClassifier
     from discreg.retargeted import GReLSRClassifier as GReLSRClassifier
@@ -30,6 +34,8 @@ _HOMES = {
     "ReLSRClassifier": "retargeted",
     "GReLSRClassifier": "retargeted",
     "DRMClassifier": "representation",
+    "ODMClassifier": "margin",
+    "LDMClassifier": "margin",
     "LSRClassifierCV": "selection",
     "DLSRClassifierCV": "selection",
     "ReLSRClassifierCV": "selection",

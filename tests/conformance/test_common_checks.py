@@ -22,6 +22,16 @@ DRM_VARIATIONS = (
     {"penalty": "lasso"},
     {"n_components": 20, "probability": True, "random_state": 0},
 )
+MARGIN_VARIATIONS = (
+    {"kernel": "linear", "class_weight": "balanced"},
+    {"kernel": "linear", "solver": "dcd", "selection": "cyclic"},
+    {"kernel": "linear", "solver": "svrg", "random_state": 0},
+)
+SPECIAL_VARIATIONS = {
+    "DRMClassifier": DRM_VARIATIONS,
+    "ODMClassifier": MARGIN_VARIATIONS,
+    "LDMClassifier": MARGIN_VARIATIONS,
+}
 # Every fit of a ...CV classifier is many fits of its twin: a small grid is enough of them.
 SMALL_GRID = {"betas": (1.0, 0.1), "groupwises": (1.0, 0.0), "alphas": (0.1,), "gammas": ("scale",)}
 CV_VARIATIONS = ({}, {"kernel": "rbf", "class_weight": "balanced"})
@@ -38,7 +48,7 @@ def configurations():
             yield from (estimator(**grid, **variation) for variation in CV_VARIATIONS)
         else:
             yield estimator()
-            for variation in DRM_VARIATIONS if name == "DRMClassifier" else VARIATIONS:
+            for variation in SPECIAL_VARIATIONS.get(name, VARIATIONS):
                 if parameters.keys() >= variation.keys():
                     yield estimator(**variation)
 
@@ -49,7 +59,10 @@ def configurations():
 def test_common_check(estimator, check):
     with warnings.catch_warnings():
         parameters = estimator.get_params()
-        if parameters.get("solver") in ("alternating", "ppa") or "lasso" in parameters.values():
+        if (
+            parameters.get("solver") in ("alternating", "ppa", "svrg")
+            or "lasso" in parameters.values()
+        ):
             # The papers' algorithms converge slowly; where they stop early they say so.
             warnings.simplefilter("ignore", ConvergenceWarning)
         check(estimator)

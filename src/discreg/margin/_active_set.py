@@ -1,0 +1,179 @@
+"""The exact end of a dual problem: once the free multipliers are known, it is a linear system.
+
+Every multiplier is in one of four places: negative, zero, positive below its limit, or at it.
+For the free ones the optimality conditions are linear,
+
+    (Q_FF + U_F) a_F + y_F b = e_F − Q_F (fixed a + t),      y_Fᵀ a_F = −yᵀ(fixed a + t),
+
+and their solution shows which places were wrong: a semismooth Newton method, which ends after
+finitely many steps. Where U is zero (the hinge) a proximal term makes Q_FF definite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from discreg.core.linalg import EPS
+from discreg.core.threads import one_blas_thread
+
+from ._dual import Dual, State
+from ._intercept import DualSolution
+
+__all__ = ["LARGEST", "polish"]
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int8]
+NEGATIVE, ZERO, POSITIVE, LIMIT = -1, 0, 1, 2
+LARGEST = 2_000  # free multipliers of a system that is still solved directly
+MAX_STEPS = 30
+FIRST_PROXIMAL, LAST_PROXIMAL = 1e-2, 1e-6  # relative to the diagonal of the kernel
+ROUNDS = 100
+ROUNDING = 1e-13
+
+
+def polish(dual: Dual, solution: DualSolution, *, fit_intercept: bool) -> DualSolution:
+    """The exact solution near an approximate one, or the better of both where it is not found."""
+    with one_blas_thread():
+        exact = _solve(dual, solution, fit_intercept=fit_intercept)
+    if exact is None:
+        return solution
+    state, shift = exact
+    gap, unit = dual.gap(state, shift)
+    if gap / unit > solution.gap:
+        return solution
+    return DualSolution(state, shift, gap / unit, solution.n_passes)
+
+
+def _solve(
+    dual: Dual, solution: DualSolution, *, fit_intercept: bool
+) -> tuple[State, float] | None:
+    """Rounds of Newton's method, the proximal term smaller after each; None without success.
+
+    A smooth loss needs no such term and one round.
+    """
+    state, shift = solution.state, solution.shift
+    places = _places(dual, state.multipliers)
+    if dual.terms.is_smooth:
+        found = _newton(dual, state, shift, places, 0.0, fit_intercept)
+        return None if found is None else found[:2]
+    unit = max(float(_diagonal(dual).mean()), EPS)
+    proximal = FIRST_PROXIMAL
+    succeeded = False
+    for _ in range(ROUNDS):
+        found = _newton(dual, state, shift, places, proximal * unit, fit_intercept)
+        if found is None:
+            proximal *= 10.0
+            continue
+        succeeded = True
+        following, new_shift, places = found
+        change = np.abs(following.scores + new_shift - state.scores - shift).max()
+        state, shift = following, new_shift
+        if change <= ROUNDING * (1 + np.abs(state.scores).max()) and proximal <= FIRST_PROXIMAL:
+            break
+        proximal = max(0.2 * proximal, LAST_PROXIMAL)
+    return (state, shift) if succeeded else None
+
+
+def _newton(
+    dual: Dual,
+    start: State,
+    shift: float,
+    places: Places,
+    proximal: float,
+    fit_intercept: bool,
+) -> tuple[State, float, Places] | None:
+    """Newton's steps from one set of places to the next until none changes."""
+    seen = set()
+    for _ in range(MAX_STEPS):
+        free = np.flatnonzero((places == NEGATIVE) | (places == POSITIVE))
+        if len(free) > LARGEST:
+            return None
+        multipliers = np.where(places == LIMIT, dual.terms.upper, 0.0)
+        if len(free):
+            solved = _free_multipliers(
+                dual, free, places, multipliers, start.multipliers, proximal, fit_intercept
+            )
+            if solved is None:
+                return None
+            multipliers[free], shift = solved
+        state = dual.state(multipliers)
+        following = _new_places(dual, state, shift, places, start.multipliers, proximal)
+        if np.array_equal(following, places):
+            return _inside(dual, state), shift, places
+        key = following.tobytes()
+        if key in seen:  # a cycle: places that rounding cannot tell apart, or no progress
+            return None
+        seen.add(key)
+        places = following
+    return None
+
+
+def _free_multipliers(
+    dual: Dual,
+    free: NDArray[np.intp],
+    places: Places,
+    fixed: Array,
+    centre: Array,
+    proximal: float,
+    fit_intercept: bool,
+) -> tuple[Array, float] | None:
+    """Solution of the linear system of the free multipliers, and the intercept."""
+    terms, y = dual.terms, dual.y
+    positive = places[free] == POSITIVE
+    ridge = np.where(positive, terms.ridge_low[free], terms.ridge_high[free])
+    target = np.where(positive, terms.low, terms.high)
+    signs = y[free]
+    matrix = dual.kernel(free, free) * signs[:, None] * signs
+    matrix[np.diag_indices_from(matrix)] += ridge + proximal
+    rest = dual.state(fixed).scores[free]
+    right = np.column_stack([target - signs * rest + proximal * centre[free], signs])
+    try:
+        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    solved = linalg.cho_solve(factor, right, check_finite=False)
+    if not fit_intercept:
+        return solved[:, 0], 0.0
+    # Σ y a over the free ones must cancel that over the others.
+    total = float(y @ (fixed + dual.tilt))
+    shift = (total + float(signs @ solved[:, 0])) / float(signs @ solved[:, 1])
+    return solved[:, 0] - shift * solved[:, 1], shift
+
+
+def _new_places(
+    dual: Dual, state: State, shift: float, places: Places, centre: Array, proximal: float
+) -> Places:
+    """Where the multipliers belong by the margins that the solved system gave."""
+    terms = dual.terms
+    margins = dual.y * (state.scores + shift)
+    a = state.multipliers
+    following = places.copy()
+    following[(places == POSITIVE) & (a <= 0)] = ZERO
+    following[(places == POSITIVE) & (a > terms.upper)] = LIMIT
+    following[(places == NEGATIVE) & (a >= 0)] = ZERO
+    pull = margins + proximal * (a - centre)
+    slack = 1e-13 * (1.0 + np.abs(margins))
+    following[(places == ZERO) & (pull < terms.low - slack)] = POSITIVE
+    following[(places == ZERO) & (pull > terms.high + slack)] = NEGATIVE
+    following[(places == LIMIT) & (pull > terms.low + slack)] = POSITIVE
+    return following
+
+
+def _inside(dual: Dual, state: State) -> State:
+    """The state with multipliers inside their limits, which rounding may leave."""
+    lowest = 0.0 if np.isinf(dual.terms.high) else -np.inf
+    return State(np.clip(state.multipliers, lowest, dual.terms.upper), state.scores, state.coef)
+
+
+def _places(dual: Dual, multipliers: Array) -> Places:
+    places = np.sign(multipliers).astype(np.int8)
+    places[multipliers >= dual.terms.upper] = LIMIT
+    return places
+
+
+def _diagonal(dual: Dual) -> Array:
+    """Kernel of some samples with themselves, for the scale of the problem."""
+    some = np.arange(min(len(dual.y), 100))
+    return dual.kernel(some, some).diagonal()

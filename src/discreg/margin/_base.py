@@ -1,0 +1,310 @@
+"""What ODM and LDM share as classifiers: from X and y to two-class fits, from scores to labels."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
+from discreg.core.labels import CLASS_WEIGHT, encode_labels, row_weights
+from discreg.core.params import Boolean, Choice, Number, check_params
+from discreg.core.rows import row_norms
+
+from ._dual import Descent
+from ._training import MEGABYTE, BinaryFit, Training
+
+__all__ = ["MarginClassifier", "MarginStatistics"]
+
+Array = NDArray[np.float64]
+FITTED = ("coef_", "support_vectors_", "loo_error_bound_")
+
+
+class MarginStatistics(NamedTuple):
+    """Weighted mean and variance of the training margins, and the smallest of them.
+
+    Numbers for two classes, arrays with an entry a class for more.
+    """
+
+    mean: Any
+    variance: Any
+    minimum: Any
+
+
+class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Base of ODM and LDM: one two-class problem for each class, all on one kernel matrix."""
+
+    _linear_solvers: tuple[str, ...]
+    _constraints: dict[str, Any] = {
+        "fit_intercept": Boolean(),
+        "class_weight": CLASS_WEIGHT,
+        "selection": Choice(("random", "cyclic")),
+        "shrinking": Boolean(),
+        "cache_size": Number(0, closed="neither"),
+        "warm_start": Boolean(),
+        "tol": Number(0, closed="left"),
+        "max_iter": Number(1, closed="left", integer=True),
+        "n_jobs": Choice((None,), others=(Number(integer=True),)),
+        **KERNEL_CONSTRAINTS,
+    }
+
+    kernel: str | Callable[..., float]
+    fit_intercept: bool
+    class_weight: Any
+    solver: str
+    selection: str
+    shrinking: bool
+    cache_size: float
+    warm_start: bool
+    tol: float
+    max_iter: int
+    n_jobs: int | None
+    random_state: Any
+
+    @abstractmethod
+    def _solve(
+        self,
+        training: Training,
+        y: Array,
+        how: Descent,
+        random: np.random.RandomState,
+        start: Any,
+    ) -> BinaryFit:
+        """Fit the model to labels ±1."""
+
+    @abstractmethod
+    def _default_solver(self, training: Training) -> str:
+        """The solver that "auto" means."""
+
+    def _check_problem(self, training: Training, y: Array, positive: Any) -> None:
+        """Refuse a two-class problem that has no solution."""
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MarginClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        rows, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        classes, indices = encode_labels(labels)
+        weights = row_weights(sample_weight, self.class_weight, classes, indices)
+        seen = np.flatnonzero(weights > 0)
+        training = self._training(rows, weights, seen)
+        self.solver_ = self._choose_solver(training)
+        positives = [1] if len(classes) == 2 else list(range(len(classes)))
+        signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
+        for k, y_of_k in zip(positives, signs, strict=True):
+            self._check_problem(training, y_of_k, classes.tolist()[k])
+        fits = self._fit_all(training, signs, classes)
+        self._store(rows, seen, training, classes, indices, signs, fits)
+        self._warn(fits)
+        return self
+
+    def _training(self, X: Any, weights: Array, seen: NDArray[np.intp]) -> Training:
+        """The samples of positive weight, ready for a solver."""
+        kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
+        if kernel is None:
+            with np.errstate(over="ignore"):
+                if not np.all(np.isfinite(row_norms(X))):
+                    raise ValueError(
+                        "The squares of the features overflow. Scale the features, for example "
+                        "with sklearn.preprocessing.StandardScaler."
+                    )
+        if len(seen) < len(weights):
+            if kernel is not None and kernel.kernel == "precomputed" and X.shape[0] == X.shape[1]:
+                X = X[:, seen]
+            X = X[seen]
+        return Training(X, weights[seen], kernel, self.cache_size * MEGABYTE, self.fit_intercept)
+
+    def _choose_solver(self, training: Training) -> str:
+        if training.kernel is not None and self.solver not in ("auto", "dcd"):
+            raise ValueError(
+                f"solver={self.solver!r} needs features: it is for kernel='linear'. With "
+                f"kernel={self.kernel!r} use solver='dcd' or 'auto'."
+            )
+        return self._default_solver(training) if self.solver == "auto" else self.solver
+
+    def _fit_all(
+        self, training: Training, signs: list[Array], classes: NDArray[Any]
+    ) -> list[BinaryFit]:
+        """One fit for each two-class problem, in parallel threads if wanted."""
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(signs))
+        shuffled = self.selection == "random"
+        starts = self._starts(training, classes, len(signs))
+        if training.kernel is not None and training.fits_gram:
+            _ = training.gram  # before the threads share it
+
+        def fit_one(y: Array, seed: int, start: Any) -> BinaryFit:
+            how = Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed))
+            return self._solve(training, y, how, np.random.RandomState(seed), start)
+
+        jobs = (
+            delayed(fit_one)(y, seed, start)
+            for y, seed, start in zip(signs, seeds, starts, strict=True)
+        )
+        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
+
+    def _starts(self, training: Training, classes: NDArray[Any], n_problems: int) -> list[Any]:
+        """Where to begin: with `warm_start`, at the previous fit of the same kind and shape."""
+        key = (self.solver_, training.X.shape, self.kernel)
+        previous = getattr(self, "_previous", None)
+        usable = (
+            self.warm_start
+            and previous is not None
+            and previous[0] == key
+            and np.array_equal(previous[1], classes)
+        )
+        self._warm_key = key
+        return previous[2] if usable and previous is not None else [None] * n_problems
+
+    def _store(
+        self,
+        X: Any,
+        seen: NDArray[np.intp],
+        training: Training,
+        classes: NDArray[Any],
+        indices: NDArray[np.intp],
+        signs: list[Array],
+        fits: list[BinaryFit],
+    ) -> None:
+        """Set the fitted attributes."""
+        for name in FITTED:  # of an earlier fit with other parameters
+            self.__dict__.pop(name, None)
+        dtype = X.dtype
+        thetas = np.array([fit.theta for fit in fits])
+        used = np.flatnonzero(thetas.any(axis=0))
+        self.classes_ = classes
+        self._kernel = training.kernel
+        self._n_training = X.shape[0]
+        self.support_ = seen[used].astype(np.int32)
+        self.n_support_ = np.bincount(indices[self.support_], minlength=len(classes)).astype(
+            np.int32
+        )
+        self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(dtype)
+        if training.kernel is None or training.kernel.kernel != "precomputed":
+            self.support_vectors_ = X[self.support_]
+        if training.kernel is None:
+            self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
+        self.intercept_ = np.array([fit.shift for fit in fits]).astype(dtype)
+        self.margins_ = MarginStatistics(
+            *(
+                _number_if_one(column)
+                for column in zip(
+                    *(
+                        _statistics(y * fit.scores, training.weights)
+                        for y, fit in zip(signs, fits, strict=True)
+                    ),
+                    strict=True,
+                )
+            )
+        )
+        self.objective_ = _number_if_one([fit.objective for fit in fits])
+        self.gap_ = max(fit.gap for fit in fits)
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        if not self.fit_intercept and all(fit.bound is not None for fit in fits):
+            self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
+        if self.warm_start:
+            self._previous = (self._warm_key, classes, [fit.warm for fit in fits])
+
+    def _warn(self, fits: list[BinaryFit]) -> None:
+        if self.gap_ > self.tol > 0:
+            advice = "Increase max_iter or tol, or scale the features."
+            if self.solver_ == "svrg":
+                advice = "Use solver='auto', increase max_iter or tol, or scale the features."
+            warnings.warn(
+                f"{type(self).__name__} stopped at a relative duality gap of {self.gap_:.2g} after "
+                f"{self.n_iter_} iterations of solver={self.solver_!r}; tol is {self.tol:g}. "
+                f"{advice}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` the kernel between them and the training
+            samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column a class; for two classes one number, positive for the second.
+        """
+        check_is_fitted(self)
+        rows: Any = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        if self._kernel is None:
+            scores = safe_sparse_dot(rows, self.coef_.T, dense_output=True) + self.intercept_
+        elif self._kernel.kernel == "precomputed":
+            columns = rows[:, self.support_]
+            scores = self._kernel.scores(columns, None, self.dual_coef_, self.intercept_)
+        else:
+            scores = self._kernel.scores(
+                rows, self.support_vectors_, self.dual_coef_, self.intercept_
+            )
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label of the class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[winners]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _statistics(margins: Array, weights: Array) -> tuple[float, float, float]:
+    """Weighted mean and variance, and the smallest."""
+    mean = float(weights @ margins) / float(weights.sum())
+    variance = float(weights @ (margins - mean) ** 2) / float(weights.sum())
+    return mean, variance, float(margins.min())
+
+
+def _number_if_one(values: Any) -> Any:
+    """A number for two classes, an array for more."""
+    return float(values[0]) if len(values) == 1 else np.array(values, dtype=np.float64)

@@ -1,0 +1,281 @@
+"""The dual problem of one two-class fit, on a kernel matrix, on kernel rows in a cache, or on rows.
+
+All three hold the same problem (see `_loops`) and offer the same: descend for a fixed intercept,
+compute scores of given multipliers, and give the kernel between a few samples.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.core.rows import pull_back, row_norms, times
+
+from ._terms import Terms
+
+__all__ = ["CachedDual", "Descent", "Dual", "GramDual", "RowDual", "State"]
+
+Array = NDArray[np.float64]
+WORKING_SET = 256
+LOCAL_PASSES = 20
+ROUNDING = 1e-14  # of a sum, relative to its terms
+
+
+@dataclass(frozen=True)
+class State:
+    """Multipliers with the scores they bring, and the coefficients where there are features."""
+
+    multipliers: Array
+    scores: Array
+    coef: Array | None = None
+
+    def mix(self, other: State, share: float) -> State:
+        """This state and a share of the other: all its parts are linear in the multipliers."""
+
+        def between(mine: Array, its: Array) -> Array:
+            return (1.0 - share) * mine + share * its
+
+        coef = None if self.coef is None else between(self.coef, other.coef)  # type: ignore[arg-type]
+        return State(
+            between(self.multipliers, other.multipliers), between(self.scores, other.scores), coef
+        )
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How passes over the multipliers are made."""
+
+    tol: float
+    max_passes: int
+    shuffled: bool = True
+    shrinking: bool = True
+    seed: int = 0
+
+    def options(self) -> tuple[float, int, bool, bool, int]:
+        """Everything, in the order in which compiled loops take it."""
+        return self.tol, self.max_passes, self.shuffled, self.shrinking, self.seed
+
+
+class Dual(ABC):
+    """The dual of a two-class problem: labels ±1, losses, and tilts that multipliers add to."""
+
+    def __init__(self, y: Array, terms: Terms, tilt: Array | None = None) -> None:
+        self.y, self.terms = y, terms
+        self.tilt = np.zeros(len(y)) if tilt is None else tilt
+
+    @abstractmethod
+    def state(self, multipliers: Array) -> State:
+        """The state of given multipliers."""
+
+    @abstractmethod
+    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+        """Coordinate descent for a fixed intercept: new state, passes, relative gap."""
+
+    @abstractmethod
+    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """Kernel between some samples and others."""
+
+    def start(self) -> State:
+        """The state without any multiplier."""
+        return self.state(np.zeros(len(self.y)))
+
+    def gap(self, state: State, shift: float) -> tuple[float, float]:
+        """Duality gap for a fixed intercept, and the objective without what the tilts earn."""
+        margins = self.y * (state.scores + shift)
+        quadratic = 0.5 * float((self._signed(state.multipliers)) @ state.scores)
+        return max(self.terms.gap(state.multipliers, margins), 0.0), max(
+            quadratic + self.terms.loss(margins), 1e-300
+        )
+
+    def objective(self, state: State, shift: float) -> float:
+        """The primal objective."""
+        margins = self.y * (state.scores + shift)
+        return self.gap(state, shift)[1] - float(self.tilt @ margins)
+
+    def excess(self, state: State) -> float:
+        """Σ y (a + t): zero at the best intercept, and minus the objective's slope along it."""
+        multipliers = state.multipliers + self.tilt
+        excess = float(self.y @ multipliers)
+        return excess if abs(excess) > ROUNDING * float(np.abs(multipliers).sum()) else 0.0
+
+    def best_shift(self, state: State, shift: float) -> float:
+        """The intercept that is best for the scores as they are."""
+        from . import _loops
+
+        margins = self.y * (state.scores + shift)
+        slope = -float(self.tilt @ self.y)
+        step = _loops.minimum_along(margins, self.y, self.terms.arrays(), slope, 0.0)
+        return shift + float(step)
+
+    def _signed(self, multipliers: Array) -> Array:
+        """The coefficients y (a + t) of the samples."""
+        return self.y * (multipliers + self.tilt)
+
+
+class GramDual(Dual):
+    """The dual on a kernel matrix."""
+
+    def __init__(self, gram: Array, y: Array, terms: Terms, tilt: Array | None = None) -> None:
+        super().__init__(y, terms, tilt)
+        self.gram = gram
+
+    def state(self, multipliers: Array) -> State:
+        signed = self._signed(multipliers)
+        return State(multipliers, self.gram @ signed if signed.any() else np.zeros(len(signed)))
+
+    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+        from . import _loops
+
+        state = State(state.multipliers.copy(), state.scores.copy())
+        passes, gap = _loops.gram_descent(
+            self.gram,
+            self.y,
+            self.tilt,
+            self.terms.arrays(),
+            shift,
+            state.multipliers,
+            state.scores,
+            *how.options(),
+        )
+        return state, passes, gap
+
+    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        return self.gram[np.ix_(rows, columns)]
+
+
+class RowDual(Dual):
+    """The dual on rows of features, dense or CSR: a step costs the entries of a row."""
+
+    def __init__(self, X: Any, y: Array, terms: Terms, tilt: Array | None = None) -> None:
+        super().__init__(y, terms, tilt)
+        self.X = X
+        self._norms = row_norms(X)
+        self._rows = _as_arrays(X)
+
+    def state(self, multipliers: Array) -> State:
+        coef = pull_back(self.X, self._signed(multipliers)[:, None])[:, 0]
+        return State(multipliers, times(self.X, coef[:, None])[:, 0], coef)
+
+    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+        from . import _loops
+
+        assert state.coef is not None
+        state = State(state.multipliers.copy(), state.scores.copy(), state.coef.copy())
+        passes, gap = _loops.row_descent(
+            self._rows,
+            self._norms,
+            self.y,
+            self.tilt,
+            self.terms.arrays(),
+            shift,
+            state.multipliers,
+            state.coef,
+            state.scores,
+            *how.options(),
+        )
+        return state, passes, gap
+
+    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        product = self.X[rows].astype(np.float64) @ self.X[columns].T
+        return np.asarray(product.toarray() if sparse.issparse(product) else product)
+
+
+class CachedDual(Dual):
+    """The dual on kernel rows that are computed when needed and kept while they fit.
+
+    A pass takes the samples that violate their optimality most, fetches their rows, descends on
+    them alone, and brings the scores of all samples up to date.
+
+    Parameters
+    ----------
+    rows_of : callable
+        ``rows_of(samples)`` gives the kernel between these samples and all.
+    n_rows : int
+        How many rows are kept; at least two.
+    """
+
+    def __init__(
+        self,
+        rows_of: Callable[[NDArray[np.intp]], Array],
+        n_rows: int,
+        y: Array,
+        terms: Terms,
+        tilt: Array | None = None,
+    ) -> None:
+        super().__init__(y, terms, tilt)
+        self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
+        self._cache: OrderedDict[int, Array] = OrderedDict()
+
+    def rows(self, samples: NDArray[np.intp]) -> Array:
+        """Kernel rows of some samples, from the cache where it has them."""
+        missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
+        fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
+        rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
+        for position, i in enumerate(samples.tolist()):
+            self._cache[i] = rows[position]
+            self._cache.move_to_end(i)
+        while len(self._cache) > self._n_rows:
+            self._cache.popitem(last=False)
+        return rows
+
+    def state(self, multipliers: Array) -> State:
+        signed = self._signed(multipliers)
+        scores = np.zeros(len(signed))
+        support = np.flatnonzero(signed)
+        step = min(WORKING_SET, self._n_rows)
+        for start in range(0, len(support), step):
+            block = support[start : start + step]
+            scores += signed[block] @ self._rows_of(block)
+        return State(multipliers, scores)
+
+    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+        multipliers, scores = state.multipliers.copy(), state.scores.copy()
+        state = State(multipliers, scores)
+        size = min(WORKING_SET, self._n_rows, len(multipliers))
+        passes = 0
+        gap, unit = self.gap(state, shift)
+        while gap > how.tol * unit and passes < how.max_passes:
+            violation = self._violation(state, shift)
+            samples = np.sort(np.argpartition(-violation, size - 1)[:size])
+            if not violation[samples].any():
+                break
+            rows = self.rows(samples)
+            local = GramDual(
+                np.ascontiguousarray(rows[:, samples]),
+                self.y[samples],
+                self.terms.take(samples),
+                self.tilt[samples],
+            )
+            start = State(multipliers[samples], scores[samples])
+            inner = replace(how, tol=0.1 * how.tol, max_passes=LOCAL_PASSES, seed=how.seed + passes)
+            end, _, _ = local.descend(start, shift, inner)
+            scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
+            multipliers[samples] = end.multipliers
+            passes += 1
+            gap, unit = self.gap(state, shift)
+        return state, passes, gap / unit
+
+    def _violation(self, state: State, shift: float) -> Array:
+        """What each sample has of the duality gap."""
+        margins = self.y * (state.scores + shift)
+        best = self.terms.multipliers(margins)
+        gain = self.terms.gains(best) - self.terms.gains(state.multipliers)
+        return np.maximum(gain - (best - state.multipliers) * margins, 0.0)
+
+    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        return self._rows_of(rows)[:, columns]
+
+
+def _as_arrays(X: Any) -> tuple[Any, ...]:
+    """Rows in the form that compiled loops take, dense or CSR."""
+    if sparse.issparse(X):
+        return np.empty((0, 0)), X.data, X.indices, X.indptr, True
+    none = np.empty(0, dtype=np.int32)
+    return np.ascontiguousarray(X), np.empty(0), none, none, False

@@ -1,0 +1,125 @@
+"""Solve a dual problem by coordinate descent, and find the intercept around it.
+
+For a fixed intercept b the dual has no constraint that joins its multipliers. The objective as a
+function of b is convex with slope −Σ y (a + t), so its minimiser is enclosed from both sides by
+regula falsi, each time from the multipliers of the last. The mixture of the two ends whose slope is
+zero is feasible for the dual with an intercept, and so gives a rigorous gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._dual import Descent, Dual, State
+
+__all__ = ["DualSolution", "solve_dual"]
+
+MAX_SHIFTS = 60
+SHARE = 0.3  # of the tolerance that a fit for a fixed intercept may use up
+OVERSHOOT = 2.0
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """A state with its intercept, its relative duality gap and the passes it took."""
+
+    state: State
+    shift: float
+    gap: float
+    n_passes: int
+
+
+@dataclass
+class _End:
+    """One side of the bracket: an intercept, its state, and how far the slope is from zero."""
+
+    shift: float
+    state: State
+    excess: float
+
+
+def solve_dual(
+    dual: Dual, how: Descent, *, fit_intercept: bool, start: tuple[State, float] | None = None
+) -> DualSolution:
+    """Multipliers, and the intercept if there is one, up to the tolerance."""
+    state, shift = (dual.start(), 0.0) if start is None else start
+    if not fit_intercept:
+        state, passes, gap = dual.descend(state, 0.0, how)
+        return DualSolution(state, 0.0, gap, passes)
+    inner = replace(how, tol=SHARE * how.tol)
+    shift = dual.best_shift(state, shift)
+    ends: dict[bool, _End] = {}
+    passes = 0
+    best = DualSolution(state, shift, float("inf"), 0)
+    last: _End | None = None
+    for _ in range(MAX_SHIFTS):
+        state, more, _ = dual.descend(
+            state, shift, replace(inner, max_passes=max(how.max_passes - passes, 1))
+        )
+        passes += more
+        end = _End(shift, state, dual.excess(state))
+        previous, last = last, end
+        ends[end.excess > 0] = end
+        mixture = _mixture(ends, end)
+        if mixture is not None:
+            middle = dual.best_shift(mixture, shift)
+            gap, unit = dual.gap(mixture, middle)
+            if gap / unit <= best.gap:
+                best = DualSolution(mixture, middle, gap / unit, passes)
+        if best.gap <= how.tol or passes >= how.max_passes:
+            break
+        following = _next_shift(dual, ends, end, previous)
+        if following == shift:
+            inner = replace(inner, tol=0.1 * inner.tol)
+        shift = following
+    if best.n_passes == 0:  # stopped before both ends were known
+        state = dual.state(_balanced(dual, state))
+        shift = dual.best_shift(state, shift)
+        gap, unit = dual.gap(state, shift)
+        best = DualSolution(state, shift, gap / unit, passes)
+    return replace(best, n_passes=passes)
+
+
+def _balanced(dual: Dual, state: State) -> NDArray[np.float64]:
+    """Multipliers with Σ y (a + t) = 0: those of the heavier side are made smaller."""
+    excess = dual.excess(state)
+    signed = np.sign(excess) * dual.y * state.multipliers
+    heavy = np.maximum(signed, 0.0).sum()
+    if heavy < abs(excess):
+        return state.multipliers
+    factor = 1.0 - abs(excess) / heavy if heavy > 0 else 1.0
+    return np.where(signed > 0, factor * state.multipliers, state.multipliers)
+
+
+def _mixture(ends: dict[bool, _End], end: _End) -> State | None:
+    """The state between both ends whose multipliers satisfy Σ y (a + t) = 0."""
+    if end.excess == 0:
+        return end.state
+    if len(ends) < 2:
+        return None
+    above, below = ends[True], ends[False]
+    share = above.excess / (above.excess - below.excess)
+    return above.state.mix(below.state, share)
+
+
+def _next_shift(dual: Dual, ends: dict[bool, _End], end: _End, previous: _End | None) -> float:
+    """Where the slope will be nearer to zero; the excess Σ y (a + t) falls as b grows."""
+    if len(ends) == 2:
+        above, below = ends[True], ends[False]
+        share = above.excess / (above.excess - below.excess)
+        # Never so near an end that the bracket would not shrink.
+        share = min(max(share, 0.05), 0.95)
+        return above.shift + share * (below.shift - above.shift)
+    towards = dual.best_shift(end.state, end.shift) - end.shift
+    if previous is not None and previous.excess != end.excess and previous.shift != end.shift:
+        slope = (end.excess - previous.excess) / (end.shift - previous.shift)
+        if slope < 0:
+            secant = -end.excess / slope
+            towards = max(abs(towards), min(abs(secant), 10 * abs(end.shift - previous.shift)))
+            towards = towards if end.excess > 0 else -towards
+    if towards == 0:
+        towards = 1e-3 if end.excess > 0 else -1e-3
+    return end.shift + OVERSHOOT * towards

@@ -1,0 +1,207 @@
+"""The large margin distribution machine, which the paper calls ODM^L."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.params import Choice, Number
+
+from ._base import MarginClassifier
+from ._dual import Descent
+from ._ldm_problem import LDMSettings, require_bounded, solve_ldm
+from ._training import BinaryFit, Training
+
+__all__ = ["LDMClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class LDMClassifier(MarginClassifier):
+    r"""Large margin distribution machine: an SVM that also has the margins' mean and variance.
+
+    Objective (5) of the paper (its ODM\ :sup:`L`) for margins
+    :math:`z_i = y_i (w^\top \phi(x_i) + b)` of m samples:
+
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \lambda_1 \operatorname{var}(z)
+              - \lambda_2 \operatorname{mean}(z) + \frac{C}{m} \sum_i \max(0, 1 - z_i)
+
+    :math:`\lambda_1 = \lambda_2 = 0` is the soft-margin SVM with C/m in the place of C. More than
+    two classes: one problem for each class against all others.
+
+    Parameters
+    ----------
+    C : float, default=100.0
+        Weight of the hinge losses, positive; divided by the number of samples.
+    lambda1 : float, default=0.1
+        Weight of the variance of the margins, not negative.
+    lambda2 : float, default=0.1
+        Weight of their mean, not negative. With ``lambda1=0`` and an intercept a large one leaves
+        the objective without a minimum, which is refused.
+    kernel : str or callable, default="rbf"
+        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
+        of two rows. It must be positive semi-definite. "linear" is solved in the features.
+    gamma : float, "scale", "auto" or None, default="scale"
+        Width of the RBF, polynomial, sigmoid, Laplacian and chi2 kernels, as in
+        :class:`sklearn.svm.SVC`.
+    degree, coef0 : float, default=3 and 1
+        Parameters of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of a callable kernel.
+    fit_intercept : bool, default=True
+        Whether to have an intercept, which is not penalised. False is the paper's model.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, times those of the samples.
+    solver : {"auto", "dcd", "svrg"}, default="auto"
+        "dcd" is dual coordinate descent, Algorithm 1, with the variance worked into the kernel
+        matrix or the rows of features by one factorisation; "auto" takes it. "svrg", for
+        ``kernel="linear"``, are stochastic gradients by Algorithm 2, for more features and samples
+        than that has room for; the loss is not smooth, so that they converge slowly.
+    selection : {"random", "cyclic"}, default="random"
+        Order in which coordinate descent passes over the samples.
+    shrinking : bool, default=True
+        Whether coordinate descent leaves out samples whose multiplier is settled for now.
+    cache_size : float, default=1000
+        Megabytes that the kernel matrix may take. A larger one is not kept: its rows are computed
+        when they are needed, and as many are kept as fit; only with ``lambda1=0``, because the
+        variance needs the matrix.
+    warm_start : bool, default=False
+        Whether to begin at the solution of the previous fit, where it has the same shape.
+    tol : float, default=1e-3
+        Relative duality gap to reach. Small problems, of at most 1000 samples or (linear) features,
+        are solved to rounding whatever `tol` is.
+    max_iter : int, default=1000
+        Limit of the passes (dcd), Newton steps or epochs (svrg) of a two-class problem.
+    n_jobs : int, default=None
+        Threads that fit the two-class problems of more than two classes.
+    random_state : int, RandomState instance or None, default=None
+        Chance in the order of the samples.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels. With two, the second is the positive one; with more, there is one problem for
+        each class against all others.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, for ``kernel="linear"``.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    support_ : ndarray of shape (n_support,)
+        Training samples with a multiplier that is not zero, in one of the problems at least.
+    n_support_ : ndarray of shape (n_classes,)
+        How many of them belong to each class.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Their coefficients θ: the score of x is Σ θ k(x, support vector) + intercept.
+    support_vectors_ : {ndarray, sparse matrix} of shape (n_support, n_features)
+        These samples; not for "precomputed".
+    margins_ : MarginStatistics
+        Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
+        classes, else arrays with an entry a class.
+    loo_error_bound_ : float or ndarray of shape (n_classes,)
+        Bound of the leave-one-out error of the two-class problems, Theorem 2; with
+        ``fit_intercept=False`` only.
+    objective_ : float or ndarray of shape (n_classes,)
+        Value of the objective.
+    gap_ : float
+        Relative duality gap, the largest of the problems: the certificate (relative to
+        the objective without what the mean earns).
+    n_iter_ : int
+        Passes, steps or epochs, the largest of the problems.
+    solver_ : str
+        The solver that was used.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    ODMClassifier : Margins near one, by squared losses on both sides.
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Optimal Margin Distribution Machine".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> from discreg import LDMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LDMClassifier().fit(minmax_scale(X), y)
+    >>> model.score(minmax_scale(X), y) > 0.95, model.gap_ < 1e-9
+    (True, True)
+    """
+
+    _constraints = MarginClassifier._constraints | {
+        "C": Number(0, closed="neither"),
+        "lambda1": Number(0, closed="left"),
+        "lambda2": Number(0, closed="left"),
+        "solver": Choice(("auto", "dcd", "svrg")),
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 100.0,
+        lambda1: float = 0.1,
+        lambda2: float = 0.1,
+        kernel: str | Callable[..., float] = "rbf",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "auto",
+        selection: str = "random",
+        shrinking: bool = True,
+        cache_size: float = 1000,
+        warm_start: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C = C
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.selection = selection
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _default_solver(self, training: Training) -> str:
+        return "dcd"
+
+    def _settings(self, how: Descent) -> LDMSettings:
+        return LDMSettings(
+            self.C, self.lambda1, self.lambda2, self.solver_, self.fit_intercept, how
+        )
+
+    def _check_problem(self, training: Training, y: Array, positive: Any) -> None:
+        require_bounded(y, training.weights, self._settings(Descent(0.0, 1)), positive)
+
+    def _solve(
+        self,
+        training: Training,
+        y: Array,
+        how: Descent,
+        random: np.random.RandomState,
+        start: Any,
+    ) -> BinaryFit:
+        return solve_ldm(training, y, self._settings(how), random=random, start=start)

@@ -1,0 +1,374 @@
+"""Compiled loops over samples: dual coordinate descent, and minimisation along a line.
+
+The dual of both models is, for multipliers a and tilts t that are fixed,
+
+    min over a of ½ (a + t)ᵀ Q (a + t) − Σ gain_i(a_i),        Q = Y K Y,
+
+with the gains of `_terms`. One coordinate is minimised in closed form. `scores` holds K y(a + t),
+and `shift` is the intercept, which is fixed here. `terms` are the fields of `_terms.Terms`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = [
+    "add_outer_products",
+    "evaluate",
+    "gram_descent",
+    "minimum_along",
+    "row_descent",
+]
+
+REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
+LINE_STEPS = 200
+ROUNDING = 1e-15
+
+
+@njit(cache=True, nogil=True)
+def _best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upper):
+    """Minimiser of the dual over one multiplier, for the margin that the old one brings."""
+    pulled = diagonal * old - margin + low
+    if pulled > 0.0:
+        slope = diagonal + ridge_low
+        return min(pulled / slope, upper) if slope > 0.0 else upper
+    pushed = diagonal * old - margin + high
+    return pushed / (diagonal + ridge_high) if pushed < 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _loss(margin, low, high, ridge_low, ridge_high, upper):
+    """Loss of one margin."""
+    if margin < low:
+        short = low - margin
+        if short <= ridge_low * upper:
+            return 0.5 * short * short / ridge_low
+        return upper * (short - 0.5 * ridge_low * upper)
+    if margin > high:
+        return 0.5 * (margin - high) ** 2 / ridge_high
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def _gain(multiplier, low, high, ridge_low, ridge_high):
+    """What one multiplier earns in the dual."""
+    if multiplier > 0.0:
+        return multiplier * (low - 0.5 * ridge_low * multiplier)
+    if multiplier < 0.0:
+        return multiplier * (high - 0.5 * ridge_high * multiplier)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def _is_settled(multiplier, margin, low, high, upper, slack):
+    """Whether a multiplier at zero or at its limit is far from leaving it."""
+    if multiplier == 0.0:
+        return margin - low > slack and high - margin > slack
+    return multiplier == upper and low - margin > slack
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def _add_row(total, factor, row):
+    for j in range(len(total)):
+        total[j] += factor * row[j]
+
+
+@njit(cache=True, nogil=True)
+def _seeded(seed):
+    """State of a generator of random numbers, one for each call and so for each thread."""
+    return np.array([np.uint64(seed) * np.uint64(2654435769) + np.uint64(88172645463325252)])
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(active, size, random):
+    """Put the samples in a random order, by Marsaglia's xorshift generator."""
+    x = random[0]
+    for k in range(size - 1, 0, -1):
+        x ^= x << np.uint64(13)
+        x ^= x >> np.uint64(7)
+        x ^= x << np.uint64(17)
+        other = np.int64((x >> np.uint64(11)) % np.uint64(k + 1))
+        active[k], active[other] = active[other], active[k]
+    random[0] = x
+
+
+@njit(cache=True, nogil=True)
+def gram_descent(
+    gram, y, tilt, terms, shift, multipliers, scores, tol, max_passes, shuffled, shrinking, seed
+):
+    """Passes over the multipliers of a kernel matrix until the gap is `tol` of the objective.
+
+    Returns the number of passes and the relative gap; `multipliers` and `scores` are updated.
+    """
+    n = len(y)
+    low, high, ridge_low, ridge_high, upper = terms
+    random = _seeded(seed)
+    active = np.arange(n)
+    size = n
+    slack = np.inf
+    gap = np.inf
+    passes = 0
+    while passes < max_passes:
+        passes += 1
+        if shuffled:
+            _shuffle(active, size, random)
+        largest = 0.0
+        k = 0
+        while k < size:
+            i = active[k]
+            margin = y[i] * (scores[i] + shift)
+            old = multipliers[i]
+            if shrinking and _is_settled(old, margin, low, high, upper[i], slack):
+                size -= 1
+                active[k], active[size] = active[size], active[k]
+                continue
+            new = _best_multiplier(
+                old, margin, gram[i, i], low, high, ridge_low[i], ridge_high[i], upper[i]
+            )
+            k += 1
+            if new != old:
+                multipliers[i] = new
+                _add_row(scores, y[i] * (new - old), gram[i])
+                moved = abs(new - old) * (gram[i, i] + max(ridge_low[i], ridge_high[i]))
+                largest = max(largest, moved)
+        gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
+        gap /= unit
+        if gap <= tol or (largest == 0.0 and size == n):
+            break
+        slack = largest
+        if largest == 0.0 or _gap_is_elsewhere(
+            active, size, y, terms, shift, multipliers, scores, 0.5 * gap * unit
+        ):
+            size = n
+            slack = np.inf
+    return passes, gap
+
+
+@njit(cache=True, nogil=True)
+def _gap_is_elsewhere(active, size, y, terms, shift, multipliers, scores, half):
+    """Whether the samples that are left out hold at least half of the gap."""
+    low, high, ridge_low, ridge_high, upper = terms
+    if size == len(y):
+        return False
+    kept = 0.0
+    for k in range(size):
+        i = active[k]
+        margin = y[i] * (scores[i] + shift)
+        kept += (
+            _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
+            - _gain(multipliers[i], low, high, ridge_low[i], ridge_high[i])
+            + multipliers[i] * margin
+        )
+    return kept <= half
+
+
+@njit(cache=True, nogil=True)
+def _gap(y, tilt, terms, shift, multipliers, scores):
+    """Duality gap for a fixed shift, and the objective without what the tilts earn."""
+    low, high, ridge_low, ridge_high, upper = terms
+    gap = 0.0
+    unit = 1e-300
+    for i in range(len(y)):
+        margin = y[i] * (scores[i] + shift)
+        loss = _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
+        gain = _gain(multipliers[i], low, high, ridge_low[i], ridge_high[i])
+        gap += loss - gain + multipliers[i] * margin
+        unit += loss + 0.5 * (multipliers[i] + tilt[i]) * y[i] * scores[i]
+    return max(gap, 0.0), unit
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def _dense_product(row, coef):
+    total = 0.0
+    for j in range(len(row)):
+        total += row[j] * coef[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _product(rows, i, coef):
+    """Inner product of row i with the coefficients."""
+    dense, data, indices, indptr, is_sparse = rows
+    if not is_sparse:
+        return _dense_product(dense[i], coef)
+    total = 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        total += data[k] * coef[indices[k]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _add_multiple_of_row(rows, i, factor, coef):
+    """Add a multiple of row i to the coefficients."""
+    dense, data, indices, indptr, is_sparse = rows
+    if not is_sparse:
+        _add_row(coef, factor, dense[i])
+    else:
+        for k in range(indptr[i], indptr[i + 1]):
+            coef[indices[k]] += factor * data[k]
+
+
+@njit(cache=True, nogil=True)
+def row_descent(
+    rows, norms, y, tilt, terms, shift, multipliers, coef, scores,
+    tol, max_passes, shuffled, shrinking, seed,
+):  # fmt: skip
+    """The same on rows of features, with the coefficients Xᵀ y(a + t) in the place of the scores.
+
+    The scores of all samples, and with them the gap, are computed when what the samples of a pass
+    had of it is small enough; they are right when this returns.
+    """
+    n = len(y)
+    low, high, ridge_low, ridge_high, upper = terms
+    random = _seeded(seed)
+    active = np.arange(n)
+    size = n
+    slack = np.inf
+    gap = np.inf
+    passes = 0
+    while passes < max_passes:
+        passes += 1
+        if shuffled:
+            _shuffle(active, size, random)
+        largest = 0.0
+        seen = 0.0
+        loss = 0.0
+        k = 0
+        while k < size:
+            i = active[k]
+            margin = y[i] * (_product(rows, i, coef) + shift)
+            old = multipliers[i]
+            if shrinking and _is_settled(old, margin, low, high, upper[i], slack):
+                size -= 1
+                active[k], active[size] = active[size], active[k]
+                continue
+            k += 1
+            part = _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
+            loss += part
+            seen += part - _gain(old, low, high, ridge_low[i], ridge_high[i]) + old * margin
+            new = _best_multiplier(
+                old, margin, norms[i], low, high, ridge_low[i], ridge_high[i], upper[i]
+            )
+            if new != old:
+                multipliers[i] = new
+                factor = y[i] * (new - old)
+                _add_multiple_of_row(rows, i, factor, coef)
+                moved = abs(new - old) * (norms[i] + max(ridge_low[i], ridge_high[i]))
+                largest = max(largest, moved)
+        slack = largest
+        last = passes == max_passes
+        if last or largest == 0.0 or seen <= tol * (loss + 0.5 * _dense_product(coef, coef)):
+            for i in range(n):
+                scores[i] = _product(rows, i, coef)
+            gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
+            gap /= unit
+            if gap <= tol or (largest == 0.0 and size == n):
+                break
+            size = n
+            slack = np.inf
+    return passes, gap
+
+
+@njit(cache=True, nogil=True)
+def minimum_along(margins, direction, terms, slope, curvature):
+    """Minimiser over t of slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction).
+
+    Newton's steps on the derivative, which increases, kept inside a bracket and else halved. Where
+    the minimum is an interval, some point of it.
+    """
+    lowest = -np.inf
+    highest = np.inf
+    step = 0.0
+    for _ in range(LINE_STEPS):
+        left, right, curved, size = _derivative(margins, direction, terms, step)
+        left += slope + curvature * step
+        right += slope + curvature * step
+        curved += curvature
+        if left - ROUNDING * size <= 0.0 <= right + ROUNDING * size:
+            break
+        if right < 0.0:
+            lowest = step
+            value = right
+        else:
+            highest = step
+            value = left
+        following = step - value / curved if curved > 0.0 else np.nan
+        if not lowest < following < highest:
+            if lowest == -np.inf:
+                following = highest - 2.0 * (1.0 + abs(highest))
+            elif highest == np.inf:
+                following = lowest + 2.0 * (1.0 + abs(lowest))
+            else:
+                following = 0.5 * (lowest + highest)
+                if following <= lowest or following >= highest:
+                    break
+        step = following
+    return step
+
+
+@njit(cache=True, nogil=True)
+def _derivative(margins, direction, terms, step):
+    """Derivatives of the losses along a line, from the left, from the right, and the second.
+
+    Last, the sum of the absolute values of what the first is the sum of.
+    """
+    low, high, ridge_low, ridge_high, upper = terms
+    slope = 0.0
+    left = 0.0
+    right = 0.0
+    curved = 0.0
+    size = 0.0
+    for i in range(len(margins)):
+        d = direction[i]
+        margin = margins[i] + step * d
+        if margin < low:
+            multiplier = upper[i]
+            if low - margin < ridge_low[i] * upper[i]:
+                multiplier = (low - margin) / ridge_low[i]
+                curved += d * d / ridge_low[i]
+        elif margin > high:
+            multiplier = (high - margin) / ridge_high[i]
+            curved += d * d / ridge_high[i]
+        else:
+            if margin == low and ridge_low[i] == 0.0:  # the kink of a hinge
+                left -= max(upper[i] * d, 0.0)
+                right -= min(upper[i] * d, 0.0)
+            continue
+        slope -= multiplier * d
+        size += abs(multiplier * d)
+    return slope + left, slope + right, curved, size
+
+
+@njit(cache=True, nogil=True)
+def evaluate(margins, terms, multipliers, curvature):
+    """Write −ℓ' and ℓ'' of each margin; returns the sum of the losses. For smooth losses."""
+    low, high, ridge_low, ridge_high, _ = terms
+    total = 0.0
+    for i in range(len(margins)):
+        margin = margins[i]
+        if margin < low:
+            short = low - margin
+            curvature[i] = 1.0 / ridge_low[i]
+            multipliers[i] = short * curvature[i]
+            total += 0.5 * short * multipliers[i]
+        elif margin > high:
+            beyond = margin - high
+            curvature[i] = 1.0 / ridge_high[i]
+            multipliers[i] = -beyond * curvature[i]
+            total -= 0.5 * beyond * multipliers[i]
+        else:
+            curvature[i] = 0.0
+            multipliers[i] = 0.0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add_outer_products(total, data, indices, indptr, rows, factors):
+    """Add factor · x xᵀ for CSR rows x: each pair of entries once, in either triangle."""
+    for k in range(len(rows)):
+        begin, end = indptr[rows[k]], indptr[rows[k] + 1]
+        for a in range(begin, end):
+            value = factors[k] * data[a]
+            for b in range(begin, a + 1):
+                total[indices[a], indices[b]] += value * data[b]

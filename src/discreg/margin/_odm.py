@@ -1,0 +1,203 @@
+"""The optimal margin distribution machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.params import Choice, Number
+
+from ._base import MarginClassifier
+from ._dual import Descent
+from ._odm_problem import ODMSettings, choose_solver, solve_odm
+from ._training import BinaryFit, Training
+
+__all__ = ["ODMClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class ODMClassifier(MarginClassifier):
+    r"""Optimal margin distribution machine: margins near one, on both sides.
+
+    Objective (7) of the paper for margins :math:`z_i = y_i (w^\top \phi(x_i) + b)` of m samples:
+
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \frac1m \sum_i \left( C_1 \max(0, 1 - D - z_i)^2
+              + C_2 \max(0, z_i - 1 - D)^2 \right)
+
+    It holds the mean of the margins at 1 and makes their variance small; deviations up to D are
+    free, which makes the solution sparse. D = 0 and C1 = C2 is (6). More than two classes: one
+    problem for each class against all others.
+
+    Parameters
+    ----------
+    C1 : float, default=100.0
+        Weight of margins that are too small, positive. The paper divides it by the number of
+        samples: C1 = m C is :class:`sklearn.svm.LinearSVC`'s C with the squared hinge.
+    C2 : float, default=50.0
+        Weight of margins that are too large, positive.
+    D : float, default=0.2
+        Deviation from 1 that is free, at least 0 and below 1. The larger, the fewer support
+        vectors.
+    kernel : str or callable, default="rbf"
+        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
+        of two rows. It must be positive semi-definite. "linear" is solved in the features.
+    gamma : float, "scale", "auto" or None, default="scale"
+        Width of the RBF, polynomial, sigmoid, Laplacian and chi2 kernels, as in
+        :class:`sklearn.svm.SVC`.
+    degree, coef0 : float, default=3 and 1
+        Parameters of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of a callable kernel.
+    fit_intercept : bool, default=True
+        Whether to have an intercept, which is not penalised. False is the paper's model.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, times those of the samples.
+    solver : {"auto", "dcd", "newton", "svrg"}, default="auto"
+        "dcd" is dual coordinate descent, Algorithm 1 with one signed multiplier a sample, on the
+        kernel matrix or on rows of features. For ``kernel="linear"`` also "newton", a semismooth
+        Newton method on the primal, and "svrg", stochastic gradients by Algorithm 2. "auto" is
+        "newton" for a linear kernel with at most as many features as samples (or 1000), else "dcd".
+        All end at the same optimum.
+    selection : {"random", "cyclic"}, default="random"
+        Order in which coordinate descent passes over the samples.
+    shrinking : bool, default=True
+        Whether coordinate descent leaves out samples whose multiplier is settled for now.
+    cache_size : float, default=1000
+        Megabytes that the kernel matrix may take. A larger one is not kept: its rows are computed
+        when they are needed, and as many are kept as fit.
+    warm_start : bool, default=False
+        Whether to begin at the solution of the previous fit, where it has the same shape.
+    tol : float, default=1e-3
+        Relative duality gap to reach. Small problems, of at most 1000 samples or (linear) features,
+        are solved to rounding whatever `tol` is.
+    max_iter : int, default=1000
+        Limit of the passes (dcd), Newton steps or epochs (svrg) of a two-class problem.
+    n_jobs : int, default=None
+        Threads that fit the two-class problems of more than two classes.
+    random_state : int, RandomState instance or None, default=None
+        Chance in the order of the samples.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels. With two, the second is the positive one; with more, there is one problem for
+        each class against all others.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, for ``kernel="linear"``.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    support_ : ndarray of shape (n_support,)
+        Training samples with a multiplier that is not zero, in one of the problems at least.
+    n_support_ : ndarray of shape (n_classes,)
+        How many of them belong to each class.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Their coefficients θ: the score of x is Σ θ k(x, support vector) + intercept.
+    support_vectors_ : {ndarray, sparse matrix} of shape (n_support, n_features)
+        These samples; not for "precomputed".
+    margins_ : MarginStatistics
+        Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
+        classes, else arrays with an entry a class.
+    loo_error_bound_ : float or ndarray of shape (n_classes,)
+        Bound of the leave-one-out error of the two-class problems, Theorem 3; with
+        ``fit_intercept=False`` only.
+    objective_ : float or ndarray of shape (n_classes,)
+        Value of the objective.
+    gap_ : float
+        Relative duality gap, the largest of the problems: the certificate.
+    n_iter_ : int
+        Passes, steps or epochs, the largest of the problems.
+    solver_ : str
+        The solver that was used.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    LDMClassifier : The mean and the variance of the margin beside the hinge loss.
+    ODMClassifierCV : Chooses C1, C2, D and the kernel's width by cross-validation.
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Optimal Margin Distribution Machine".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> from discreg import ODMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ODMClassifier().fit(minmax_scale(X), y)
+    >>> model.score(minmax_scale(X), y) > 0.95, model.gap_ < 1e-9
+    (True, True)
+    >>> 0.8 < model.margins_.mean < 1.2
+    True
+    """
+
+    _constraints = MarginClassifier._constraints | {
+        "C1": Number(0, closed="neither"),
+        "C2": Number(0, closed="neither"),
+        "D": Number(0, 1, closed="left"),
+        "solver": Choice(("auto", "dcd", "newton", "svrg")),
+    }
+
+    def __init__(
+        self,
+        *,
+        C1: float = 100.0,
+        C2: float = 50.0,
+        D: float = 0.2,
+        kernel: str | Callable[..., float] = "rbf",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "auto",
+        selection: str = "random",
+        shrinking: bool = True,
+        cache_size: float = 1000,
+        warm_start: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C1 = C1
+        self.C2 = C2
+        self.D = D
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.selection = selection
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _default_solver(self, training: Training) -> str:
+        return choose_solver(training)
+
+    def _solve(
+        self,
+        training: Training,
+        y: Array,
+        how: Descent,
+        random: np.random.RandomState,
+        start: Any,
+    ) -> BinaryFit:
+        settings = ODMSettings(self.C1, self.C2, self.D, self.solver_, self.fit_intercept, how)
+        return solve_odm(training, y, settings, random=random, start=start)

@@ -1,0 +1,119 @@
+"""Training data of a margin classifier: what all its two-class problems share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.fitted_kernel import FittedKernel
+from discreg.core.kernels import kernel_matrix
+from discreg.core.linalg import EPS
+from discreg.core.regression import centre_kernel
+from discreg.core.rows import row_norms
+
+from ._dual import CachedDual, Dual, GramDual, RowDual
+from ._terms import Terms
+
+__all__ = ["BinaryFit", "Training"]
+
+Array = NDArray[np.float64]
+MEGABYTE = 1 << 20
+LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
+
+
+@dataclass(frozen=True)
+class BinaryFit:
+    """What the fit of one two-class problem found."""
+
+    theta: Array  # w = Σ θ φ(x)
+    shift: float
+    scores: Array  # of the training samples, intercept included
+    objective: float
+    gap: float
+    n_iter: int
+    coef: Array | None = None  # of the features, for a linear kernel
+    bound: float | None = None  # of the leave-one-out error
+    warm: Any = None  # where a later fit may begin
+
+
+@dataclass
+class Training:
+    """Samples of positive weight, their kernel, and how much memory it may take.
+
+    With an intercept the coefficients θ of the samples sum to zero, so that a kernel matrix may be
+    centred: scores change by a constant, which the intercept takes up. Distances from the origin
+    then cost no digits.
+    """
+
+    X: Any
+    weights: Array
+    kernel: FittedKernel | None  # None: linear
+    cache_bytes: float
+    centred: bool
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.weights)
+
+    @property
+    def fits_gram(self) -> bool:
+        """Whether the kernel matrix fits into the cache; a precomputed one is there already."""
+        if self.kernel is not None and self.kernel.kernel == "precomputed":
+            return True
+        return 8 * self.n_samples**2 <= self.cache_bytes
+
+    @cached_property
+    def gram(self) -> Array:
+        """The kernel matrix, checked, and centred if there is an intercept."""
+        matrix = (
+            kernel_matrix(self.X) if self.kernel is None else self.kernel.training_matrix(self.X)
+        )
+        if self.centred:
+            self._kernel_mean = centre_kernel(matrix, self.weights)
+        if self.kernel is not None:
+            self.kernel.require_psd(matrix, self.X)
+        return matrix
+
+    def intercept(self, shift: float, theta: Array) -> float:
+        """The intercept for the kernel as it is, from that for the matrix `gram`."""
+        if not self.centred:
+            return shift
+        if EPS * float(np.abs(self._kernel_mean) @ np.abs(theta)) > LARGEST_ROUNDING:
+            raise ValueError(
+                f"The kernel's values are so large, {np.abs(self._kernel_mean).max():.3g} on "
+                "average, that their differences are lost to rounding. Scale the features, for "
+                "example with sklearn.preprocessing.StandardScaler, or lower gamma or degree."
+            )
+        return shift - float(self._kernel_mean @ theta)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Kernel of each sample with itself."""
+        if self.kernel is None:
+            return row_norms(self.X)
+        if self.kernel.kernel == "precomputed" or "gram" in self.__dict__:
+            return self.gram.diagonal().copy()
+        return self.kernel.diagonal(self.X)
+
+    def kernel_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> Dual:
+        """The dual on the kernel matrix, or on its rows as they are needed."""
+        if self.fits_gram:
+            return GramDual(self.gram, y, terms, tilt)
+        n_rows = int(self.cache_bytes // (8 * self.n_samples))
+        return CachedDual(self._rows_of, n_rows, y, terms, tilt)
+
+    def row_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> RowDual:
+        """The dual on the rows of features."""
+        return RowDual(self.X, y, terms, tilt)
+
+    @property
+    def _rows_of(self) -> Callable[[NDArray[np.intp]], Array]:
+        kernel = self.kernel if self.kernel is not None else kernel_matrix
+        return lambda samples: (
+            kernel(self.X[samples], self.X) if len(samples) else np.empty((0, self.n_samples))
+        )

@@ -1,0 +1,110 @@
+"""The margin variance of LDM inside the norm, so that what is left is a soft-margin SVM.
+
+For scores f = Xw + b of samples that weigh s, m = Σ s, twice λ1 times the variance of the margins
+y f is the quadratic form fᵀ A f with A = (2 λ1/m) (S − rrᵀ/m), r = s y. So ½‖w‖² + λ1 var is half
+the squared norm of (w, b) in the metric
+
+    M = diag(1, …, 1, 0) + ZᵀAZ,        Z = [X, 1],
+
+positive definite with an intercept if λ1 > 0. On the rows Z L⁻ᵀ, M = L Lᵀ, the dual (14) is that of
+an SVM. With a kernel matrix G instead of rows it has N = G (I + A G)⁻¹ in the place of G, plus
+v vᵀ/σ for the intercept, v = 1 − NA1 and σ = 1ᵀA1 − 1ᵀANA1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from discreg.core.rows import centred_gram, weighted_mean
+
+__all__ = ["VarianceGram", "VarianceRows", "variance_gram", "variance_rows", "variance_term"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class VarianceRows:
+    """Rows Z L⁻ᵀ, and the way back from their coefficients."""
+
+    rows: Array
+    factor: Array
+    mean: Array | None  # of the features, with an intercept
+
+    def coefficients(self, coef: Array) -> tuple[Array, float]:
+        """Coefficients of the features and the intercept."""
+        both = linalg.solve_triangular(self.factor, coef, lower=True, trans="T", check_finite=False)
+        if self.mean is None:
+            return both, 0.0
+        return both[:-1], float(both[-1] - self.mean @ both[:-1])
+
+
+@dataclass(frozen=True)
+class VarianceGram:
+    """The matrix N + v vᵀ/σ, and what gives the intercept."""
+
+    gram: Array
+    intercept_row: Array | None  # v/σ
+
+    def intercept(self, signed: Array) -> float:
+        """The intercept for signed multipliers y (α + t)."""
+        return 0.0 if self.intercept_row is None else float(self.intercept_row @ signed)
+
+
+def variance_rows(
+    X: Any, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
+) -> VarianceRows:
+    """The rows whose SVM is LDM, for no more features than samples."""
+    rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    mean_of_rows = None
+    if fit_intercept:
+        mean_of_rows = weighted_mean(rows, weights)
+        rows -= mean_of_rows
+        rows = np.column_stack([rows, np.ones(len(y))])
+    signed = rows * y[:, None]
+    mean = weights @ signed / weights.sum()
+    metric = (2.0 * lambda1 / weights.sum()) * centred_gram(signed, weights, mean)
+    n_features = X.shape[1]
+    metric[np.arange(n_features), np.arange(n_features)] += 1.0
+    factor = linalg.cholesky(metric, lower=True, check_finite=False)
+    whitened = linalg.solve_triangular(factor, rows.T, lower=True, check_finite=False).T
+    return VarianceRows(np.ascontiguousarray(whitened), factor, mean_of_rows)
+
+
+def variance_gram(
+    gram: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
+) -> VarianceGram:
+    """The kernel matrix whose SVM is LDM, by one Cholesky factorisation.
+
+    A = R Rᵀ with R = √(2λ1/m) S^½ (I − qqᵀ), q = S^½ y/√m, and so
+    N = G − VᵀV with V = C⁻¹ RᵀG and C Cᵀ = I + Rᵀ G R.
+    """
+    total = float(weights.sum())
+    root = np.sqrt(2.0 * lambda1 / total * weights)
+    unit = np.sqrt(weights / total) * y
+
+    half = root[:, None] * gram
+    half -= np.outer(unit, unit @ half)  # RᵀG
+    inner = half * root
+    inner -= np.outer(inner @ unit, unit)
+    inner[np.diag_indices_from(inner)] += 1.0
+    factor = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    half = linalg.solve_triangular(factor, half, lower=True, overwrite_b=True, check_finite=False)
+    tilted = gram - half.T @ half
+    if not fit_intercept:
+        return VarianceGram(tilted, None)
+    ones = variance_term(np.ones(len(y)), y, weights, lambda1)  # A1
+    row = 1.0 - tilted @ ones
+    sigma = float(ones.sum() - ones @ (tilted @ ones))
+    tilted += np.outer(row / sigma, row)
+    return VarianceGram(tilted, row / sigma)
+
+
+def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Array:
+    """A f: half the derivative of 2 λ1 var with respect to the scores."""
+    mean = float(weights @ (y * scores)) / float(weights.sum())
+    return (2.0 * lambda1 / float(weights.sum())) * weights * (scores - y * mean)

@@ -1,0 +1,590 @@
+"""What ODM and LDM must equal, what must not change them, and what their attributes promise."""
+
+import warnings
+
+import numpy as np
+import pytest
+from margin_oracles import (
+    kernel_features,
+    ldm_hessian,
+    ldm_objective,
+    ldm_optimum,
+    odm_newton,
+    odm_objective,
+    odm_optimum,
+)
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.svm import SVC, LinearSVC
+
+from discreg import LDMClassifier, ODMClassifier
+
+ODM = {"C1": 8.0, "C2": 2.0, "D": 0.2}
+LDM = {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3}
+MODELS = {"odm": ODMClassifier(**ODM), "ldm": LDMClassifier(**LDM)}
+every_model = pytest.mark.parametrize("name", MODELS)
+every_kernel = pytest.mark.parametrize("kernel", ["linear", "rbf"])
+with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [True, False])
+
+
+def make(name, **params):
+    return clone(MODELS[name]).set_params(**params)
+
+
+def two_classes(n=50, p=4, seed=0, apart=0.6):
+    """Overlapping classes of labels -1 and 1, three to two."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.permutation(n) % 5 < 3, 1, -1)
+    X = rng.normal(size=(n, p))
+    X[:, :2] += apart * y[:, None]
+    X[:, 0] += 0.5
+    return X, y
+
+
+def three_classes(seed=1):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([0, 1, 2], [22, 12, 16]))
+    return rng.normal(size=(50, 4)) + np.eye(3, 4)[y], y
+
+
+def new_points():
+    return np.random.default_rng(9).normal(size=(20, 4))
+
+
+def close(one, other, atol=1e-7):
+    np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+# Special cases ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [4, 70])
+def test_ldm_without_lambdas_is_a_linear_support_vector_machine(p):
+    X, y = two_classes(p=p)
+    model = LDMClassifier(C=10.0, lambda1=0.0, lambda2=0.0, kernel="linear", fit_intercept=False)
+    svm = LinearSVC(
+        loss="hinge", fit_intercept=False, C=10.0 / len(y), tol=1e-10, max_iter=1_000_000
+    )
+    close(model.fit(X, y).coef_, svm.fit(X, y).coef_, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"kernel": "linear"},
+        {"kernel": "rbf", "gamma": "scale"},
+        {"kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.0},
+    ],
+)
+def test_ldm_without_lambdas_is_a_support_vector_machine_with_intercept(params):
+    X, y = two_classes()
+    model = LDMClassifier(C=10.0, lambda1=0.0, lambda2=0.0, **params).fit(X, y)
+    svm = SVC(C=10.0 / len(y), tol=1e-10, **params).fit(X, y)
+    points = new_points()
+    close(model.decision_function(points), svm.decision_function(points), 1e-6)
+    assert model.intercept_[0] == pytest.approx(svm.intercept_[0], abs=1e-6)
+    np.testing.assert_array_equal(model.support_, np.sort(svm.support_))
+    np.testing.assert_array_equal(model.n_support_, svm.n_support_)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("weighted", [False, True])
+@with_and_without_intercept
+def test_odm_of_one_cost_without_tolerance_is_ridge_regression(kernel, weighted, fit_intercept):
+    """(6) is ½‖w‖² + (C/m) Σ s (f - y)²: (K + S⁻¹ m/2C) θ + b = y with Σ θ = 0, or b = 0."""
+    X, y = two_classes()
+    weights = np.random.default_rng(2).uniform(0.3, 2, size=50) if weighted else np.ones(50)
+    C = 3.0
+    params = {"kernel": kernel, "gamma": 0.4, "degree": 2, "coef0": 1.0}
+    K = {
+        "linear": X @ X.T,
+        "rbf": rbf_kernel(X, gamma=0.4),
+        "poly": polynomial_kernel(X, gamma=0.4, degree=2, coef0=1.0),
+    }[kernel]
+    system = np.ones((51, 51))
+    system[:50, :50] = K + np.diag(weights.sum() / (2 * C * weights))
+    system[50, 50] = 0.0
+    theta, b = np.linalg.solve(system[:50, :50], y), 0.0
+    if fit_intercept:
+        *theta, b = np.linalg.solve(system, np.append(y, 0.0))
+    for solver in ["dcd"] + ["newton", "svrg"] * (kernel == "linear"):
+        model = ODMClassifier(
+            C1=C, C2=C, D=0.0, solver=solver, fit_intercept=fit_intercept, tol=1e-10, **params
+        )
+        model.set_params(random_state=0).fit(X, y, sample_weight=weights)
+        close(model.decision_function(X), K @ theta + b)
+        assert model.intercept_[0] == pytest.approx(b, abs=1e-7)
+
+
+@every_model
+@with_and_without_intercept
+def test_linear_kernel_is_the_gram_matrix(name, fit_intercept):
+    X, y = two_classes()
+    points = new_points()
+    linear = make(name, kernel="linear", fit_intercept=fit_intercept).fit(X, y)
+    gram = make(name, kernel="precomputed", fit_intercept=fit_intercept).fit(X @ X.T, y)
+    called = make(name, kernel=lambda a, b: a @ b, fit_intercept=fit_intercept).fit(X, y)
+    close(gram.decision_function(points @ X.T), linear.decision_function(points))
+    close(called.decision_function(points), linear.decision_function(points))
+    assert gram.objective_ == pytest.approx(linear.objective_, rel=1e-9)
+    assert not hasattr(gram, "coef_")
+    assert not hasattr(gram, "support_vectors_")
+
+
+# What must not change the answer ------------------------------------------------------------------
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+def test_weights_are_copies(name, kernel, fit_intercept, class_weight, data):
+    """At default settings, gamma="scale" included."""
+    X, y = data()
+    weights = np.random.default_rng(4).integers(0, 4, size=len(y))
+    model = make(name, kernel=kernel, fit_intercept=fit_intercept, class_weight=class_weight)
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    points = new_points()
+    close(weighted.decision_function(points), copied.decision_function(points))
+    close(weighted.objective_, copied.objective_)
+    for statistic in ("mean", "variance", "minimum"):
+        close(getattr(weighted.margins_, statistic), getattr(copied.margins_, statistic))
+    # Copies with z = 1 could share LDM's multiplier in any way; they share it by their weights.
+    if not fit_intercept:
+        close(weighted.loo_error_bound_, copied.loo_error_bound_)
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+def test_rows_without_weight_are_as_if_removed(name, kernel, fit_intercept):
+    """Also rows far away from all others."""
+    X, y = two_classes()
+    weights = np.random.default_rng(5).integers(0, 2, size=50).astype(float)
+    weights[:2] = 0
+    X[:2] = 1e3
+    kept = weights > 0
+    model = make(name, kernel=kernel, fit_intercept=fit_intercept)
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    removed = clone(model).fit(X[kept], y[kept])
+    points = new_points()
+    close(weighted.decision_function(points), removed.decision_function(points))
+    np.testing.assert_array_equal(weighted.support_, np.flatnonzero(kept)[removed.support_])
+    np.testing.assert_array_equal(weighted.n_support_, removed.n_support_)
+    close(weighted.margins_.minimum, removed.margins_.minimum)
+
+
+@every_model
+@every_kernel
+def test_the_scale_of_the_weights_does_not_matter(name, kernel):
+    X, y = two_classes()
+    weights = np.random.default_rng(4).uniform(size=50)
+    points = new_points()
+    one = make(name, kernel=kernel).fit(X, y, sample_weight=weights)
+    other = make(name, kernel=kernel).fit(X, y, sample_weight=1000 * weights)
+    close(other.decision_function(points), one.decision_function(points))
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+def test_order_of_the_rows_does_not_matter(name, kernel, fit_intercept):
+    X, y = two_classes()
+    order = np.random.default_rng(6).permutation(50)
+    points = new_points()
+    one = make(name, kernel=kernel, fit_intercept=fit_intercept).fit(X, y)
+    other = make(name, kernel=kernel, fit_intercept=fit_intercept).fit(X[order], y[order])
+    close(other.decision_function(points), one.decision_function(points))
+    np.testing.assert_array_equal(np.sort(order[other.support_]), one.support_)
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+def test_exchanged_classes_negate_the_decision(name, kernel, fit_intercept):
+    X, y = two_classes()
+    points = new_points()
+    one = make(name, kernel=kernel, fit_intercept=fit_intercept).fit(X, y)
+    other = make(name, kernel=kernel, fit_intercept=fit_intercept).fit(X, -y)
+    close(other.decision_function(points), -one.decision_function(points))
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+def test_scaled_features_with_scaled_costs_give_the_same_scores(name, kernel, fit_intercept):
+    """With tφ for φ, w/t has the same margins and 1/t² of the norm: divide all costs by t²."""
+    X, y = two_classes()
+    t = 5.0
+    if kernel == "linear":
+        data, scaled = X, t * X
+    else:
+        data = rbf_kernel(X, gamma=0.3)
+        scaled = t**2 * data
+        kernel = "precomputed"
+    costs = ("C1", "C2") if name == "odm" else ("C", "lambda1", "lambda2")
+    model = make(name, kernel=kernel, fit_intercept=fit_intercept)
+    cheaper = {cost: value / t**2 for cost, value in model.get_params().items() if cost in costs}
+    one = clone(model).fit(data, y)
+    other = clone(model).set_params(**cheaper).fit(scaled, y)
+    close(other.decision_function(scaled), one.decision_function(data))
+    assert other.objective_ == pytest.approx(one.objective_ / t**2, rel=1e-8)
+
+
+@every_model
+@every_kernel
+def test_shifted_features_do_not_matter_with_an_intercept(name, kernel):
+    X, y = two_classes()
+    points = new_points()
+    one = make(name, kernel=kernel).fit(X, y)
+    other = make(name, kernel=kernel).fit(X + 3.0, y)
+    close(other.decision_function(points + 3.0), one.decision_function(points), 1e-6)
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+def test_dense_is_sparse(name, kernel, fit_intercept, data):
+    X, y = data()
+    X[np.abs(X) < 0.5] = 0
+    model = make(name, kernel=kernel, fit_intercept=fit_intercept)
+    dense = clone(model).fit(X, y)
+    thin = clone(model).fit(sparse.csr_array(X), y)
+    points = new_points()
+    close(thin.decision_function(sparse.csr_array(points)), dense.decision_function(points))
+    close(thin.decision_function(points), dense.decision_function(points))
+    np.testing.assert_array_equal(thin.support_, dense.support_)
+    assert sparse.issparse(thin.support_vectors_)
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+def test_single_precision_comes_in_and_goes_out(name, kernel, fit_intercept):
+    X, y = two_classes()
+    narrow = X.astype(np.float32)
+    model = make(name, kernel=kernel, gamma=0.3, fit_intercept=fit_intercept)
+    one = clone(model).fit(narrow, y)
+    wide = clone(model).fit(narrow.astype(np.float64), y)
+    points = new_points().astype(np.float32)
+    scores = one.decision_function(points)
+    assert scores.dtype == one.dual_coef_.dtype == one.intercept_.dtype == np.float32
+    if kernel == "linear":
+        assert one.coef_.dtype == np.float32
+    assert wide.decision_function(points.astype(np.float64)).dtype == np.float64
+    close(scores, wide.decision_function(points.astype(np.float64)), 1e-4)
+
+
+@every_model
+@every_kernel
+@with_and_without_intercept
+def test_the_ways_to_the_answer_do_not_change_it(name, kernel, fit_intercept):
+    X, y = two_classes()
+    points = new_points()
+    model = make(name, kernel=kernel, fit_intercept=fit_intercept, solver="dcd")
+    expected = clone(model).fit(X, y).decision_function(points)
+    for params in (
+        {"shrinking": False},
+        {"selection": "cyclic"},
+        {"random_state": 7},
+        {"cache_size": 0.001},
+        {"tol": 0.1},
+        {"solver": "auto"},
+    ):
+        other = clone(model).set_params(**params).fit(X, y)
+        close(other.decision_function(points), expected)
+
+
+@every_model
+@every_kernel
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+def test_warm_starts_end_where_cold_ones_do(name, kernel, data):
+    X, y = data()
+    points = new_points()
+    cost = "C1" if name == "odm" else "C"
+    warm = make(name, kernel=kernel, warm_start=True).fit(X, y)
+    for value in (100.0, 1.0):
+        warm.set_params(**{cost: value}).fit(X, y)
+        cold = make(name, kernel=kernel, **{cost: value}).fit(X, y)
+        close(warm.decision_function(points), cold.decision_function(points))
+    warm.fit(X[:40, :3], y[:40])  # other rows and features: nothing to start from
+    cold.fit(X[:40, :3], y[:40])
+    close(warm.decision_function(points[:, :3]), cold.decision_function(points[:, :3]))
+
+
+# What attributes promise --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_more_tolerance_does_not_keep_more_support_vectors(kernel):
+    X, y = two_classes(n=60)
+    counts = [
+        len(make("odm", kernel=kernel, C1=1e3, C2=1e3, D=D).fit(X, y).support_)
+        for D in (0.0, 0.1, 0.2, 0.4, 0.8)
+    ]
+    assert counts[0] >= 59
+    assert all(np.diff(counts) <= 0)
+    assert counts[-1] < 50
+
+
+@every_model
+@with_and_without_intercept
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+def test_multipliers_give_the_decision(name, fit_intercept, data):
+    X, y = data()
+    points = new_points()
+    problems = 1 if data is two_classes else 3
+    linear = make(name, kernel="linear", fit_intercept=fit_intercept).fit(X, y)
+    close(linear.coef_, linear.dual_coef_ @ X[linear.support_], 1e-9)
+    by_hand = points @ linear.coef_.T + linear.intercept_
+    close(linear.decision_function(points).reshape(by_hand.shape), by_hand, 1e-12)
+    rbf = make(name, kernel="rbf", gamma=0.3, fit_intercept=fit_intercept).fit(X, y)
+    assert not hasattr(rbf, "coef_")
+    by_hand = rbf_kernel(points, X[rbf.support_], gamma=0.3) @ rbf.dual_coef_.T + rbf.intercept_
+    close(rbf.decision_function(points).reshape(by_hand.shape), by_hand, 1e-10)
+    for model in (linear, rbf):
+        assert model.dual_coef_.shape == (problems, len(model.support_))
+        assert model.intercept_.shape == (problems,)
+        assert np.all(np.diff(model.support_) > 0)
+        assert np.all(np.any(model.dual_coef_ != 0, axis=0))
+        np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
+        counts = [np.sum(y[model.support_] == label) for label in model.classes_]
+        np.testing.assert_array_equal(model.n_support_, counts)
+
+
+@with_and_without_intercept
+def test_multipliers_of_odm_are_those_of_the_optimality_conditions(fit_intercept):
+    """θ_i = y_i a_i with a = 2 s (C1 ξ - C2 ε)/m; rows inside the tolerance have none."""
+    X, y = two_classes()
+    weights = np.random.default_rng(3).uniform(0.5, 2, size=50)
+    model = make("odm", kernel="rbf", fit_intercept=fit_intercept).fit(X, y, sample_weight=weights)
+    z = y * model.decision_function(X)
+    low, high = np.maximum(0, 0.8 - z), np.maximum(0, z - 1.2)
+    expected = y * 2 * weights / weights.sum() * (8.0 * low - 2.0 * high)
+    theta = np.zeros(50)
+    theta[model.support_] = model.dual_coef_[0]
+    close(theta, expected, 1e-9)
+    if fit_intercept:
+        close(theta.sum(), 0.0, 1e-9)
+
+
+@every_model
+@every_kernel
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+def test_margin_statistics_are_those_of_the_decision(name, kernel, data):
+    X, y = data()
+    weights = np.random.default_rng(3).uniform(0.5, 2, size=50)
+    weights[:3] = 0
+    class_weight = {label: 1.0 + 0.5 * label**2 for label in np.unique(y)}
+    model = make(name, kernel=kernel, class_weight=class_weight).fit(X, y, sample_weight=weights)
+    share = weights * np.array([class_weight[label] for label in y])
+    share /= share.sum()
+    f = model.decision_function(X)
+    if data is two_classes:
+        assert isinstance(model.margins_.mean, float)
+        z = (y * f)[:, None]
+    else:
+        z = np.where(y[:, None] == model.classes_, 1, -1) * f
+    mean = share @ z
+    close(model.margins_.mean, mean, 1e-9)
+    close(model.margins_.variance, share @ (z - mean) ** 2, 1e-9)
+    close(model.margins_.minimum, z[weights > 0].min(axis=0), 1e-9)
+    assert model.margins_._fields == ("mean", "variance", "minimum")
+
+
+# The certificate ----------------------------------------------------------------------------------
+
+
+def fit_quietly(model, X, y, **params):
+    """The fitted model, and whether it said that it stopped early."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, **params)
+    assert all(issubclass(w.category, ConvergenceWarning) for w in caught)
+    assert all("gap" in str(w.message) for w in caught)
+    return model, bool(caught)
+
+
+def assert_certified(model, warned, reached, best):
+    """``gap_`` bounds the relative distance to the optimum; above tol there is a warning."""
+    assert reached - best <= (model.gap_ + 1e-12) * abs(reached)
+    assert model.gap_ >= 0
+    assert warned == (model.gap_ > model.tol)
+
+
+@pytest.mark.parametrize("solver", ["dcd", "newton", "svrg"])
+@with_and_without_intercept
+@pytest.mark.parametrize("max_iter", [1, 3, 1000])
+def test_gap_bounds_the_distance_to_the_optimum_of_odm(solver, fit_intercept, max_iter):
+    X, y = two_classes()
+    best = odm_optimum(X, y, fit_intercept=fit_intercept, **ODM).objective
+    model = make("odm", kernel="linear", solver=solver, fit_intercept=fit_intercept, random_state=0)
+    model, warned = fit_quietly(model.set_params(max_iter=max_iter), X, y)
+    reached = odm_objective(X, y, model.coef_[0], model.intercept_[0], **ODM)
+    assert_certified(model, warned, reached, best)
+    assert not warned or max_iter < 1000
+
+
+@pytest.mark.parametrize("solver", ["dcd", "svrg"])
+@with_and_without_intercept
+@pytest.mark.parametrize("max_iter", [1, 3, 1000])
+def test_gap_bounds_the_distance_to_the_optimum_of_ldm(solver, fit_intercept, max_iter):
+    X, y = two_classes()
+    best = ldm_optimum(X, y, fit_intercept=fit_intercept, **LDM).objective
+    model = make("ldm", kernel="linear", solver=solver, fit_intercept=fit_intercept, random_state=0)
+    model, warned = fit_quietly(model.set_params(max_iter=max_iter), X, y)
+    reached = ldm_objective(X, y, model.coef_[0], model.intercept_[0], **LDM)
+    assert_certified(model, warned, reached, best)
+    assert not warned or max_iter < 1000
+
+
+def wide_sparse():
+    """More than a thousand rows and features: too large for an exact finish."""
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random(size=(1010, 1020)) < 0.01, rng.random(size=(1010, 1020)), 0)
+    X = sparse.csr_array(dense)
+    y = np.where(X @ rng.normal(size=1020) + 0.3 * rng.normal(size=1010) > 0.1, 1, -1)
+    return X, y
+
+
+@pytest.mark.parametrize("solver", ["dcd", "newton", "svrg"])
+@with_and_without_intercept
+def test_gap_of_odm_that_stopped_early_on_many_rows_and_features(solver, fit_intercept):
+    X, y = wide_sparse()
+    params = {"C1": 300.0, "C2": 100.0, "D": 0.1}
+    best = odm_newton(X.toarray(), y, fit_intercept=fit_intercept, **params)
+    assert best.gap <= 1e-9 * best.objective
+    model = ODMClassifier(
+        **params, kernel="linear", solver=solver, fit_intercept=fit_intercept, random_state=0
+    )
+    for tol, max_iter in ((1e-3, 1), (1e-3, 4), (1e-3, 1000), (1e-7, 1000)):
+        model.set_params(tol=tol, max_iter=max_iter)
+        if solver == "svrg" and tol < 1e-3:
+            continue
+        model, warned = fit_quietly(model, X, y)
+        coef, intercept = model.coef_[0], model.intercept_[0]
+        reached = odm_objective(X, y, coef, intercept, **params)
+        assert model.objective_ == pytest.approx(reached, rel=1e-9)
+        assert_certified(model, warned, reached, best.objective)
+        assert warned or max_iter > 1
+        assert not warned or max_iter < 1000
+
+
+@every_model
+@with_and_without_intercept
+def test_kernel_rows_on_demand_agree_with_the_whole_matrix(name, fit_intercept):
+    """1010 rows, of which one MB holds some 130: strong convexity bounds |Δf| by √(2 gap P)."""
+    X, y = wide_sparse()
+    X = X[:, :30].toarray() + np.random.default_rng(1).normal(size=(1010, 30)) / 3
+    params = {"gamma": 0.1, "fit_intercept": fit_intercept, "tol": 1e-7, "random_state": 0}
+    whole = make(name, **params).fit(X, y)
+    assert whole.gap_ <= 1e-7
+    bound = 2 * np.sqrt(2 * whole.tol * abs(whole.objective_))
+    for other in ({"cache_size": 1}, {"shrinking": False}, {"selection": "cyclic"}):
+        model = make(name, **params, **other).fit(X, y)
+        assert model.gap_ <= 1e-7
+        assert model.objective_ == pytest.approx(whole.objective_, rel=2e-7)
+        difference = model.decision_function(X) - whole.decision_function(X)
+        # k(x, x) = 1; the intercept is not in the norm, so compare apart from it
+        difference -= model.intercept_[0] - whole.intercept_[0]
+        assert np.abs(difference).max() <= bound
+
+
+def test_ldm_without_lambdas_on_many_rows_is_within_its_gap_of_the_support_vector_machine():
+    X, y = wide_sparse()
+    X = X[:, :30].toarray() + np.random.default_rng(1).normal(size=(1010, 30)) / 3
+    params = {"C": 1000.0, "lambda1": 0.0, "lambda2": 0.0}
+    svm = SVC(gamma=0.1, C=1000.0 / 1010, tol=1e-9).fit(X, y)
+    K = rbf_kernel(X, gamma=0.1)
+    theta = np.zeros(1010)
+    theta[svm.support_] = svm.dual_coef_[0]
+    best = ldm_objective(K, y, theta, svm.intercept_[0], gram=True, **params)
+    model = LDMClassifier(**params, gamma=0.1, random_state=0)
+    for max_iter in (1, 5, 1000):
+        model, warned = fit_quietly(model.set_params(max_iter=max_iter), X, y)
+        theta = np.zeros(1010)
+        theta[model.support_] = model.dual_coef_[0]
+        reached = ldm_objective(K, y, theta, model.intercept_[0], gram=True, **params)
+        assert reached >= best * (1 - 1e-8)
+        assert_certified(model, warned, reached, best)
+    assert not warned
+
+
+# Bounds on the leave-one-out error ----------------------------------------------------------------
+
+BOUND_CASES = [(0.3, 3, "linear"), (1.5, 3, "linear"), (0.3, 40, "linear"), (0.8, 3, "rbf")]
+
+
+def bound_problem(apart, p, kernel):
+    X, y = two_classes(n=25, p=p, seed=p, apart=apart)
+    K = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.4)
+    return X, y, K, kernel_features(K)
+
+
+@pytest.mark.parametrize(("apart", "p", "kernel"), BOUND_CASES)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"C1": 1.0, "C2": 1.0, "D": 0.0},
+        {"C1": 5.0, "C2": 2.0, "D": 0.3},
+        {"C1": 30.0, "C2": 100.0, "D": 0.7},
+    ],
+)
+def test_bound_of_theorem_3_holds_for_the_leave_one_out_error(apart, p, kernel, params):
+    """Refits without a row keep C/m. The bound is (32) with no negative terms, or less."""
+    X, y, K, F = bound_problem(apart, p, kernel)
+    m = len(y)
+    smaller = {**params, "C1": params["C1"] * (m - 1) / m, "C2": params["C2"] * (m - 1) / m}
+    errors = 0
+    for i in range(m):
+        rest = np.arange(m) != i
+        coef = odm_newton(F[rest], y[rest], fit_intercept=False, **smaller).coef
+        errors += y[i] * (F[i] @ coef) <= 0
+    model = ODMClassifier(**params, kernel=kernel, gamma=0.4, fit_intercept=False).fit(X, y)
+    a = odm_optimum(F, y, fit_intercept=False, **params).multipliers
+    D, cost = params["D"], np.where(a > 0, params["C1"], params["C2"])
+    terms = np.abs(a) * (np.diag(K) + m / (2 * cost)) + np.sign(a) * D
+    assert isinstance(model.loo_error_bound_, float)
+    assert errors / m <= model.loo_error_bound_ + 1e-9
+    assert model.loo_error_bound_ <= np.maximum(0, terms).sum() / m + 1e-7
+
+
+@pytest.mark.parametrize(("apart", "p", "kernel"), BOUND_CASES)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"C": 1.0, "lambda1": 0.0, "lambda2": 0.0},
+        {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3},
+        {"C": 100.0, "lambda1": 10.0, "lambda2": 1.0},
+    ],
+)
+def test_bound_of_theorem_2_holds_without_the_multiplier_of_a_row(apart, p, kernel, params):
+    """α_i = 0: the row has no hinge loss, but stays in mean and variance. (31), or less."""
+    X, y, K, F = bound_problem(apart, p, kernel)
+    m = len(y)
+    errors = 0
+    for i in range(m):
+        hinged = np.arange(m) != i
+        left = ldm_optimum(F, y, fit_intercept=False, hinged=hinged, **params)
+        errors += y[i] * left.decision[i] < -1e-7
+    model = LDMClassifier(**params, kernel=kernel, gamma=0.4, fit_intercept=False).fit(X, y)
+    alpha = ldm_optimum(F, y, fit_intercept=False, **params).multipliers
+    h = np.diag(ldm_hessian(K, y, lambda1=params["lambda1"]))
+    top = params["C"] / m
+    terms = np.where(alpha >= top * (1 - 1e-9), 1.0, alpha * h)
+    assert isinstance(model.loo_error_bound_, float)
+    assert errors / m <= model.loo_error_bound_ + 1e-9
+    assert model.loo_error_bound_ <= terms.sum() / m + 1e-7
+
+
+@every_model
+def test_no_bound_with_an_intercept(name):
+    X, y = two_classes()
+    model = make(name, fit_intercept=False).fit(X, y)
+    assert model.loo_error_bound_ > 0
+    assert not hasattr(model.set_params(fit_intercept=True).fit(X, y), "loo_error_bound_")
