@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from discreg.selection import DRMClassifierCV as DRMClassifierCV
     from discreg.selection import GReLSRClassifierCV as GReLSRClassifierCV
     from discreg.selection import LSRClassifierCV as LSRClassifierCV
+    from discreg.selection import ODMClassifierCV as ODMClassifierCV
     from discreg.selection import ReLSRClassifierCV as ReLSRClassifierCV
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ _HOMES = {
     "ReLSRClassifierCV": "selection",
     "GReLSRClassifierCV": "selection",
     "DRMClassifierCV": "selection",
+    "ODMClassifierCV": "selection",
 }
 
 __all__ = ["__version__", *_HOMES, *dict.fromkeys(_HOMES.values())]

@@ -33,7 +33,15 @@ SPECIAL_VARIATIONS = {
     "LDMClassifier": MARGIN_VARIATIONS,
 }
 # Every fit of a ...CV classifier is many fits of its twin: a small grid is enough of them.
-SMALL_GRID = {"betas": (1.0, 0.1), "groupwises": (1.0, 0.0), "alphas": (0.1,), "gammas": ("scale",)}
+SMALL_GRID = {
+    "betas": (1.0, 0.1),
+    "groupwises": (1.0, 0.0),
+    "alphas": (0.1,),
+    "gammas": ("scale",),
+    "C1s": (10.0, 100.0),
+    "C2s": (10.0,),
+    "Ds": (0.1,),
+}
 CV_VARIATIONS = ({}, {"kernel": "rbf", "class_weight": "balanced"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from discreg.core.rows import row_norms
 from ._dual import Descent
 from ._training import MEGABYTE, BinaryFit, Training
 
-__all__ = ["MarginClassifier", "MarginStatistics"]
+__all__ = ["MarginClassifier", "MarginStatistics", "Prepared"]
 
 Array = NDArray[np.float64]
 FITTED = ("coef_", "support_vectors_", "loo_error_bound_")
@@ -39,6 +40,18 @@ class MarginStatistics(NamedTuple):
     mean: Any
     variance: Any
     minimum: Any
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training data in the form that all penalties of a path share."""
+
+    X: Any
+    indices: NDArray[np.intp]
+    classes: NDArray[Any]
+    seen: NDArray[np.intp]  # samples of positive weight
+    training: Training
+    signs: list[Array]  # labels ±1 of each two-class problem
 
 
 class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -79,8 +92,10 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
         how: Descent,
         random: np.random.RandomState,
         start: Any,
+        *,
+        exact: bool,
     ) -> BinaryFit:
-        """Fit the model to labels ±1."""
+        """Fit the model to labels ±1, a small problem to rounding if it is to be exact."""
 
     @abstractmethod
     def _default_solver(self, training: Training) -> str:
@@ -109,6 +124,14 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
             The fitted classifier.
         """
         check_params(self, self._constraints)
+        prepared = self._prepare(X, y, sample_weight)
+        fits = self._fit_all(prepared, self._starts(prepared), exact=True)
+        self._store(prepared, fits)
+        self._warn()
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Check the data and do all the work that does not depend on the penalties."""
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -116,15 +139,12 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         seen = np.flatnonzero(weights > 0)
         training = self._training(rows, weights, seen)
-        self.solver_ = self._choose_solver(training)
-        positives = [1] if len(classes) == 2 else list(range(len(classes)))
+        if training.kernel is not None and training.fits_gram:
+            _ = training.gram  # checked now, and there before threads share it
+        positives = [1] if len(classes) == 2 else range(len(classes))
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
-        for k, y_of_k in zip(positives, signs, strict=True):
-            self._check_problem(training, y_of_k, classes.tolist()[k])
-        fits = self._fit_all(training, signs, classes)
-        self._store(rows, seen, training, classes, indices, signs, fits)
-        self._warn(fits)
-        return self
+        self.solver_ = self._choose_solver(training)
+        return Prepared(rows, indices, classes, seen, training, signs)
 
     def _training(self, X: Any, weights: Array, seen: NDArray[np.intp]) -> Training:
         """The samples of positive weight, ready for a solver."""
@@ -150,51 +170,41 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         return self._default_solver(training) if self.solver == "auto" else self.solver
 
-    def _fit_all(
-        self, training: Training, signs: list[Array], classes: NDArray[Any]
-    ) -> list[BinaryFit]:
+    def _fit_all(self, prepared: Prepared, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
         """One fit for each two-class problem, in parallel threads if wanted."""
+        training, signs, classes = prepared.training, prepared.signs, prepared.classes.tolist()
+        for k, y in enumerate(signs):
+            self._check_problem(training, y, classes[1] if len(signs) == 1 else classes[k])
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(signs))
         shuffled = self.selection == "random"
-        starts = self._starts(training, classes, len(signs))
-        if training.kernel is not None and training.fits_gram:
-            _ = training.gram  # before the threads share it
 
         def fit_one(y: Array, seed: int, start: Any) -> BinaryFit:
             how = Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed))
-            return self._solve(training, y, how, np.random.RandomState(seed), start)
+            random = np.random.RandomState(seed)
+            return self._solve(training, y, how, random, start, exact=exact)
 
-        jobs = (
-            delayed(fit_one)(y, seed, start)
-            for y, seed, start in zip(signs, seeds, starts, strict=True)
+        jobs = list(zip(signs, seeds, starts, strict=True))
+        if len(jobs) == 1:
+            return [fit_one(*jobs[0])]
+        return list(
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit_one)(*job) for job in jobs)
         )
-        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
-    def _starts(self, training: Training, classes: NDArray[Any], n_problems: int) -> list[Any]:
+    def _warm_key(self, prepared: Prepared) -> Any:
+        """What must be the same for one fit to begin where another ended."""
+        return self.solver_, prepared.training.X.shape, self.kernel, prepared.classes.tolist()
+
+    def _starts(self, prepared: Prepared) -> list[Any]:
         """Where to begin: with `warm_start`, at the previous fit of the same kind and shape."""
-        key = (self.solver_, training.X.shape, self.kernel)
-        previous = getattr(self, "_previous", None)
-        usable = (
-            self.warm_start
-            and previous is not None
-            and previous[0] == key
-            and np.array_equal(previous[1], classes)
-        )
-        self._warm_key = key
-        return previous[2] if usable and previous is not None else [None] * n_problems
+        previous = getattr(self, "_previous", None) if self.warm_start else None
+        if previous is not None and previous[0] == self._warm_key(prepared):
+            return previous[1]
+        return [None] * len(prepared.signs)
 
-    def _store(
-        self,
-        X: Any,
-        seen: NDArray[np.intp],
-        training: Training,
-        classes: NDArray[Any],
-        indices: NDArray[np.intp],
-        signs: list[Array],
-        fits: list[BinaryFit],
-    ) -> None:
+    def _store(self, prepared: Prepared, fits: list[BinaryFit]) -> None:
         """Set the fitted attributes."""
+        X, training, classes = prepared.X, prepared.training, prepared.classes
         for name in FITTED:  # of an earlier fit with other parameters
             self.__dict__.pop(name, None)
         dtype = X.dtype
@@ -202,11 +212,10 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
         used = np.flatnonzero(thetas.any(axis=0))
         self.classes_ = classes
         self._kernel = training.kernel
-        self._n_training = X.shape[0]
-        self.support_ = seen[used].astype(np.int32)
-        self.n_support_ = np.bincount(indices[self.support_], minlength=len(classes)).astype(
-            np.int32
-        )
+        self.support_ = prepared.seen[used].astype(np.int32)
+        self.n_support_ = np.bincount(
+            prepared.indices[self.support_], minlength=len(classes)
+        ).astype(np.int32)
         self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(dtype)
         if training.kernel is None or training.kernel.kernel != "precomputed":
             self.support_vectors_ = X[self.support_]
@@ -219,7 +228,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
                 for column in zip(
                     *(
                         _statistics(y * fit.scores, training.weights)
-                        for y, fit in zip(signs, fits, strict=True)
+                        for y, fit in zip(prepared.signs, fits, strict=True)
                     ),
                     strict=True,
                 )
@@ -231,9 +240,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
             self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
         if self.warm_start:
-            self._previous = (self._warm_key, classes, [fit.warm for fit in fits])
+            self._previous = (self._warm_key(prepared), [fit.warm for fit in fits])
 
-    def _warn(self, fits: list[BinaryFit]) -> None:
+    def _warn(self) -> None:
         if self.gap_ > self.tol > 0:
             advice = "Increase max_iter or tol, or scale the features."
             if self.solver_ == "svrg":

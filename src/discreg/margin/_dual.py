@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = ["CachedDual", "Descent", "Dual", "GramDual", "RowDual", "State"]
 Array = NDArray[np.float64]
 WORKING_SET = 256
 LOCAL_PASSES = 20
+WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 ROUNDING = 1e-14  # of a sum, relative to its terms
 
 
@@ -190,8 +192,9 @@ class RowDual(Dual):
 class CachedDual(Dual):
     """The dual on kernel rows that are computed when needed and kept while they fit.
 
-    A pass takes the samples that violate their optimality most, fetches their rows, descends on
-    them alone, and brings the scores of all samples up to date.
+    Samples that violate their optimality are taken in sets: fetch their rows, descend on them
+    alone, and bring the scores of all samples up to date. As many sets as hold all samples count as
+    one pass.
 
     Parameters
     ----------
@@ -212,6 +215,7 @@ class CachedDual(Dual):
         super().__init__(y, terms, tilt)
         self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
         self._cache: OrderedDict[int, Array] = OrderedDict()
+        self._next = 0
 
     def rows(self, samples: NDArray[np.intp]) -> Array:
         """Kernel rows of some samples, from the cache where it has them."""
@@ -239,12 +243,11 @@ class CachedDual(Dual):
         multipliers, scores = state.multipliers.copy(), state.scores.copy()
         state = State(multipliers, scores)
         size = min(WORKING_SET, self._n_rows, len(multipliers))
-        passes = 0
-        gap, unit = self.gap(state, shift)
-        while gap > how.tol * unit and passes < how.max_passes:
-            violation = self._violation(state, shift)
-            samples = np.sort(np.argpartition(-violation, size - 1)[:size])
-            if not violation[samples].any():
+        random = np.random.default_rng(how.seed)
+        sets, most = 0, ceil(how.max_passes * len(multipliers) / size)
+        while sets < most:
+            samples = self._working_set(state, shift, size, random if how.shuffled else None)
+            if not len(samples):
                 break
             rows = self.rows(samples)
             local = GramDual(
@@ -254,13 +257,33 @@ class CachedDual(Dual):
                 self.tilt[samples],
             )
             start = State(multipliers[samples], scores[samples])
-            inner = replace(how, tol=0.1 * how.tol, max_passes=LOCAL_PASSES, seed=how.seed + passes)
+            inner = replace(how, tol=0.1 * how.tol, max_passes=LOCAL_PASSES, seed=how.seed + sets)
             end, _, _ = local.descend(start, shift, inner)
             scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
             multipliers[samples] = end.multipliers
-            passes += 1
+            sets += 1
             gap, unit = self.gap(state, shift)
-        return state, passes, gap / unit
+            if gap <= how.tol * unit:
+                break
+        gap, unit = self.gap(state, shift)
+        return state, ceil(sets * size / len(multipliers)), gap / unit
+
+    def _working_set(
+        self, state: State, shift: float, size: int, random: np.random.Generator | None
+    ) -> NDArray[np.intp]:
+        """Some of the samples that have a good part of the gap: by chance, or one after another.
+
+        Those that have most of it are alike, and to take them first is many times slower.
+        """
+        violation = self._violation(state, shift)
+        candidates = np.flatnonzero(violation > WORTH_A_VISIT * violation.mean())
+        if len(candidates) > size:
+            if random is None:
+                candidates = np.roll(candidates, -int(np.searchsorted(candidates, self._next)))
+            else:
+                candidates = random.permutation(candidates)
+            self._next = int(candidates[size - 1]) + 1
+        return np.sort(candidates[:size])
 
     def _violation(self, state: State, shift: float) -> Array:
         """What each sample has of the duality gap."""

@@ -20,6 +20,7 @@ __all__ = ["DualSolution", "solve_dual"]
 MAX_SHIFTS = 60
 SHARE = 0.3  # of the tolerance that a fit for a fixed intercept may use up
 OVERSHOOT = 2.0
+SMALLEST_STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,10 @@ def _next_shift(dual: Dual, ends: dict[bool, _End], end: _End, previous: _End | 
         # Never so near an end that the bracket would not shrink.
         share = min(max(share, 0.05), 0.95)
         return above.shift + share * (below.shift - above.shift)
-    towards = dual.best_shift(end.state, end.shift) - end.shift
-    if previous is not None and previous.excess != end.excess and previous.shift != end.shift:
+    distance = max(abs(dual.best_shift(end.state, end.shift) - end.shift), SMALLEST_STEP)
+    if previous is not None:
+        made = abs(end.shift - previous.shift)
         slope = (end.excess - previous.excess) / (end.shift - previous.shift)
-        if slope < 0:
-            secant = -end.excess / slope
-            towards = max(abs(towards), min(abs(secant), 10 * abs(end.shift - previous.shift)))
-            towards = towards if end.excess > 0 else -towards
-    if towards == 0:
-        towards = 1e-3 if end.excess > 0 else -1e-3
-    return end.shift + OVERSHOOT * towards
+        secant = -end.excess / slope if slope < 0 else np.inf
+        distance = min(max(distance, abs(secant), made), 10.0 * made)
+    return end.shift + OVERSHOOT * (distance if end.excess > 0 else -distance)

@@ -188,13 +188,13 @@ class LDMClassifier(MarginClassifier):
     def _default_solver(self, training: Training) -> str:
         return "dcd"
 
-    def _settings(self, how: Descent) -> LDMSettings:
+    def _settings(self, how: Descent, exact: bool) -> LDMSettings:
         return LDMSettings(
-            self.C, self.lambda1, self.lambda2, self.solver_, self.fit_intercept, how
+            self.C, self.lambda1, self.lambda2, self.solver_, self.fit_intercept, how, exact
         )
 
     def _check_problem(self, training: Training, y: Array, positive: Any) -> None:
-        require_bounded(y, training.weights, self._settings(Descent(0.0, 1)), positive)
+        require_bounded(y, training.weights, self._settings(Descent(0.0, 1), exact=True), positive)
 
     def _solve(
         self,
@@ -203,5 +203,8 @@ class LDMClassifier(MarginClassifier):
         how: Descent,
         random: np.random.RandomState,
         start: Any,
+        *,
+        exact: bool,
     ) -> BinaryFit:
-        return solve_ldm(training, y, self._settings(how), random=random, start=start)
+        settings = self._settings(how, exact)
+        return solve_ldm(training, y, settings, random=random, start=start)

@@ -38,6 +38,7 @@ class LDMSettings:
     solver: str
     fit_intercept: bool
     how: Descent
+    exact: bool  # whether small problems are solved to rounding
 
 
 def require_bounded(y: Array, weights: Array, settings: LDMSettings, positive: Any) -> None:
@@ -65,7 +66,7 @@ def solve_ldm(
     if settings.solver == "dcd":
         return _by_descent(training, y, settings, start)
     rough, multipliers = _by_svrg(training, y, settings, random, start)
-    if min(training.X.shape) > FEW:
+    if not settings.exact or min(training.X.shape) > FEW:
         return rough
     exact = _by_descent(training, y, settings, (multipliers, rough.shift))
     return replace(exact, n_iter=rough.n_iter, warm=rough.warm)
@@ -206,7 +207,7 @@ def _solve(dual: Dual, settings: LDMSettings, start: Any, *, fit_intercept: bool
     solution = solve_dual(dual, settings.how, fit_intercept=fit_intercept, start=begin)
     n_samples = len(dual.y)
     n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
-    if min(n_samples, n_features) <= FEW:
+    if settings.exact and min(n_samples, n_features) <= FEW:
         solution = polish(dual, solution, fit_intercept=fit_intercept)
     return solution
 

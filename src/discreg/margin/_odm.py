@@ -198,6 +198,10 @@ class ODMClassifier(MarginClassifier):
         how: Descent,
         random: np.random.RandomState,
         start: Any,
+        *,
+        exact: bool,
     ) -> BinaryFit:
-        settings = ODMSettings(self.C1, self.C2, self.D, self.solver_, self.fit_intercept, how)
+        settings = ODMSettings(
+            self.C1, self.C2, self.D, self.solver_, self.fit_intercept, how, exact
+        )
         return solve_odm(training, y, settings, random=random, start=start)

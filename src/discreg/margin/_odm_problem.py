@@ -35,7 +35,7 @@ class ODMSettings:
     solver: str
     fit_intercept: bool
     how: Descent
-    exact: bool = True  # whether small problems are solved to rounding
+    exact: bool  # whether small problems are solved to rounding
 
     def terms(self, weights: Array) -> Terms:
         return Terms.odm(weights, self.C1, self.C2, self.D)

@@ -5,6 +5,7 @@ from ._drm import DRMClassifierCV
 from ._g_mean import g_mean_score
 from ._grelsr import GReLSRClassifierCV
 from ._lsr import LSRClassifierCV
+from ._odm import ODMClassifierCV
 from ._relsr import ReLSRClassifierCV
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "DRMClassifierCV",
     "GReLSRClassifierCV",
     "LSRClassifierCV",
+    "ODMClassifierCV",
     "ReLSRClassifierCV",
     "g_mean_score",
 ]

@@ -23,10 +23,10 @@ from ._drm_grid import (
     Failure,
     held_out_by_folds,
     held_out_one_by_one,
-    kernel_settings,
     penalty_settings,
 )
 from ._g_mean import g_mean_score
+from ._grid import kernel_settings
 from ._progress import with_progress
 from ._search import cv_results
 

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from discreg.core.kernels import resolve_gamma
 from discreg.core.rows import row_norms
 from discreg.core.temperature import fit_inverse_temperature, log_loss
 from discreg.representation import DRMClassifier
@@ -31,21 +30,18 @@ from discreg.representation._scatter import (
 from discreg.representation._setup import choose_solver, make_training
 from discreg.representation._training import Training
 
+from ._grid import candidates_of
 from ._search import HeldOutScores, Setting, weighted_score
 
 __all__ = [
     "Failure",
     "held_out_by_folds",
     "held_out_one_by_one",
-    "kernel_settings",
     "penalty_settings",
 ]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times "scale"
-WITH_WIDTH = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
-WITH_DEGREE = {"poly", "polynomial"}
 
 
 class Judged(NamedTuple):
@@ -73,46 +69,10 @@ def _or_failure(function: Callable[..., Any], *arguments: Any, **named: float) -
 def penalty_settings(alphas: ArrayLike, betas: ArrayLike) -> list[Setting]:
     """All pairs of alpha and beta, the largest first."""
     candidates = {
-        "alpha": _numbers("alphas", alphas, lambda values: values >= 0, "not negative"),
-        "beta": _numbers("betas", betas, lambda values: values > 0, "positive"),
+        "alpha": candidates_of("alphas", alphas, lambda values: values >= 0, "not negative"),
+        "beta": candidates_of("betas", betas, lambda values: values > 0, "positive"),
     }
     return [dict(zip(candidates, pair, strict=True)) for pair in product(*candidates.values())]
-
-
-def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
-    """All pairs of the width and the degree that the kernel has."""
-    settings: dict[str, list[Any]] = {}
-    named = search.kernel if isinstance(search.kernel, str) else ""
-    if named in WITH_WIDTH:
-        gammas = search.gammas
-        if gammas is None:
-            scale = resolve_gamma("scale", X, weights)
-            gammas = [scale * width for width in WIDTHS] if named == "rbf" else [scale]
-        else:
-            gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
-            gammas = [
-                resolve_gamma(gamma, X, weights) if gamma in ("scale", "auto") else gamma
-                for gamma in gammas
-            ]
-        settings["gamma"] = _numbers("gammas", gammas, lambda values: values > 0, "positive")
-    if named in WITH_DEGREE:
-        degrees = _numbers("degrees", search.degrees, lambda values: values >= 0, "not negative")
-        settings["degree"] = [int(degree) if degree.is_integer() else degree for degree in degrees]
-    return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
-
-
-def _numbers(
-    name: str, values: Any, allowed: Callable[[Array], NDArray[np.bool_]], described: str
-) -> list[float]:
-    try:
-        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
-    if numbers.ndim != 1 or not numbers.size or not np.all(np.isfinite(numbers) & allowed(numbers)):
-        raise ValueError(
-            f"{name} must hold one or more finite numbers, each {described}; got {values!r}."
-        )
-    return sorted(set(numbers.tolist()), reverse=True)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from discreg.margin import LDMClassifier, ODMClassifier
 from discreg.representation import DRMClassifier
 from discreg.retargeted import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg.selection import LSRClassifierCV
@@ -41,6 +42,8 @@ MODELS = (
     ReLSRClassifier(),
     GReLSRClassifier(),
     DRMClassifier(),
+    ODMClassifier(),
+    LDMClassifier(),
     RidgeClassifier(),
     LinearSVC(random_state=0),
     LogisticRegression(),
