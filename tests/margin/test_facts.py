@@ -1,61 +1,23 @@
 """What ODM and LDM must equal, what must not change them, and what their attributes promise."""
 
-import warnings
-
 import numpy as np
 import pytest
-from margin_oracles import (
-    kernel_features,
-    ldm_hessian,
-    ldm_objective,
-    ldm_optimum,
-    odm_newton,
-    odm_objective,
-    odm_optimum,
+from margin_problems import (
+    close,
+    every_kernel,
+    every_model,
+    make,
+    new_points,
+    three_classes,
+    two_classes,
+    with_and_without_intercept,
 )
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
 from discreg import LDMClassifier, ODMClassifier
-
-ODM = {"C1": 8.0, "C2": 2.0, "D": 0.2}
-LDM = {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3}
-MODELS = {"odm": ODMClassifier(**ODM), "ldm": LDMClassifier(**LDM)}
-every_model = pytest.mark.parametrize("name", MODELS)
-every_kernel = pytest.mark.parametrize("kernel", ["linear", "rbf"])
-with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [True, False])
-
-
-def make(name, **params):
-    return clone(MODELS[name]).set_params(**params)
-
-
-def two_classes(n=50, p=4, seed=0, apart=0.6):
-    """Overlapping classes of labels -1 and 1, three to two."""
-    rng = np.random.default_rng(seed)
-    y = np.where(rng.permutation(n) % 5 < 3, 1, -1)
-    X = rng.normal(size=(n, p))
-    X[:, :2] += apart * y[:, None]
-    X[:, 0] += 0.5
-    return X, y
-
-
-def three_classes(seed=1):
-    rng = np.random.default_rng(seed)
-    y = rng.permutation(np.repeat([0, 1, 2], [22, 12, 16]))
-    return rng.normal(size=(50, 4)) + np.eye(3, 4)[y], y
-
-
-def new_points():
-    return np.random.default_rng(9).normal(size=(20, 4))
-
-
-def close(one, other, atol=1e-7):
-    np.testing.assert_allclose(one, other, rtol=0, atol=atol)
-
 
 # Special cases ------------------------------------------------------------------------------------
 
@@ -395,196 +357,3 @@ def test_margin_statistics_are_those_of_the_decision(name, kernel, data):
     close(model.margins_.variance, share @ (z - mean) ** 2, 1e-9)
     close(model.margins_.minimum, z[weights > 0].min(axis=0), 1e-9)
     assert model.margins_._fields == ("mean", "variance", "minimum")
-
-
-# The certificate ----------------------------------------------------------------------------------
-
-
-def fit_quietly(model, X, y, **params):
-    """The fitted model, and whether it said that it stopped early."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y, **params)
-    assert all(issubclass(w.category, ConvergenceWarning) for w in caught)
-    assert all("gap" in str(w.message) for w in caught)
-    return model, bool(caught)
-
-
-def assert_certified(model, warned, reached, best):
-    """``gap_`` bounds the relative distance to the optimum; above tol there is a warning."""
-    assert reached - best <= (model.gap_ + 1e-12) * abs(reached)
-    assert model.gap_ >= 0
-    assert warned == (model.gap_ > model.tol)
-
-
-@pytest.mark.parametrize("solver", ["dcd", "newton", "svrg"])
-@with_and_without_intercept
-@pytest.mark.parametrize("max_iter", [1, 3, 1000])
-def test_gap_bounds_the_distance_to_the_optimum_of_odm(solver, fit_intercept, max_iter):
-    X, y = two_classes()
-    best = odm_optimum(X, y, fit_intercept=fit_intercept, **ODM).objective
-    model = make("odm", kernel="linear", solver=solver, fit_intercept=fit_intercept, random_state=0)
-    model, warned = fit_quietly(model.set_params(max_iter=max_iter), X, y)
-    reached = odm_objective(X, y, model.coef_[0], model.intercept_[0], **ODM)
-    assert_certified(model, warned, reached, best)
-    assert not warned or max_iter < 1000
-
-
-@pytest.mark.parametrize("solver", ["dcd", "svrg"])
-@with_and_without_intercept
-@pytest.mark.parametrize("max_iter", [1, 3, 1000])
-def test_gap_bounds_the_distance_to_the_optimum_of_ldm(solver, fit_intercept, max_iter):
-    X, y = two_classes()
-    best = ldm_optimum(X, y, fit_intercept=fit_intercept, **LDM).objective
-    model = make("ldm", kernel="linear", solver=solver, fit_intercept=fit_intercept, random_state=0)
-    model, warned = fit_quietly(model.set_params(max_iter=max_iter), X, y)
-    reached = ldm_objective(X, y, model.coef_[0], model.intercept_[0], **LDM)
-    assert_certified(model, warned, reached, best)
-    assert not warned or max_iter < 1000
-
-
-def wide_sparse():
-    """More than a thousand rows and features: too large for an exact finish."""
-    rng = np.random.default_rng(0)
-    dense = np.where(rng.random(size=(1010, 1020)) < 0.01, rng.random(size=(1010, 1020)), 0)
-    X = sparse.csr_array(dense)
-    y = np.where(X @ rng.normal(size=1020) + 0.3 * rng.normal(size=1010) > 0.1, 1, -1)
-    return X, y
-
-
-@pytest.mark.parametrize("solver", ["dcd", "newton", "svrg"])
-@with_and_without_intercept
-def test_gap_of_odm_that_stopped_early_on_many_rows_and_features(solver, fit_intercept):
-    X, y = wide_sparse()
-    params = {"C1": 300.0, "C2": 100.0, "D": 0.1}
-    best = odm_newton(X.toarray(), y, fit_intercept=fit_intercept, **params)
-    assert best.gap <= 1e-9 * best.objective
-    model = ODMClassifier(
-        **params, kernel="linear", solver=solver, fit_intercept=fit_intercept, random_state=0
-    )
-    for tol, max_iter in ((1e-3, 1), (1e-3, 4), (1e-3, 1000), (1e-7, 1000)):
-        model.set_params(tol=tol, max_iter=max_iter)
-        if solver == "svrg" and tol < 1e-3:
-            continue
-        model, warned = fit_quietly(model, X, y)
-        coef, intercept = model.coef_[0], model.intercept_[0]
-        reached = odm_objective(X, y, coef, intercept, **params)
-        assert model.objective_ == pytest.approx(reached, rel=1e-9)
-        assert_certified(model, warned, reached, best.objective)
-        assert warned or max_iter > 1
-        assert not warned or max_iter < 1000
-
-
-@every_model
-@with_and_without_intercept
-def test_kernel_rows_on_demand_agree_with_the_whole_matrix(name, fit_intercept):
-    """1010 rows, of which one MB holds some 130: strong convexity bounds |Δf| by √(2 gap P)."""
-    X, y = wide_sparse()
-    X = X[:, :30].toarray() + np.random.default_rng(1).normal(size=(1010, 30)) / 3
-    params = {"gamma": 0.1, "fit_intercept": fit_intercept, "tol": 1e-7, "random_state": 0}
-    whole = make(name, **params).fit(X, y)
-    assert whole.gap_ <= 1e-7
-    bound = 2 * np.sqrt(2 * whole.tol * abs(whole.objective_))
-    for other in ({"cache_size": 1}, {"shrinking": False}, {"selection": "cyclic"}):
-        model = make(name, **params, **other).fit(X, y)
-        assert model.gap_ <= 1e-7
-        assert model.objective_ == pytest.approx(whole.objective_, rel=2e-7)
-        difference = model.decision_function(X) - whole.decision_function(X)
-        # k(x, x) = 1; the intercept is not in the norm, so compare apart from it
-        difference -= model.intercept_[0] - whole.intercept_[0]
-        assert np.abs(difference).max() <= bound
-
-
-def test_ldm_without_lambdas_on_many_rows_is_within_its_gap_of_the_support_vector_machine():
-    X, y = wide_sparse()
-    X = X[:, :30].toarray() + np.random.default_rng(1).normal(size=(1010, 30)) / 3
-    params = {"C": 1000.0, "lambda1": 0.0, "lambda2": 0.0}
-    svm = SVC(gamma=0.1, C=1000.0 / 1010, tol=1e-9).fit(X, y)
-    K = rbf_kernel(X, gamma=0.1)
-    theta = np.zeros(1010)
-    theta[svm.support_] = svm.dual_coef_[0]
-    best = ldm_objective(K, y, theta, svm.intercept_[0], gram=True, **params)
-    model = LDMClassifier(**params, gamma=0.1, random_state=0)
-    for max_iter in (1, 5, 1000):
-        model, warned = fit_quietly(model.set_params(max_iter=max_iter), X, y)
-        theta = np.zeros(1010)
-        theta[model.support_] = model.dual_coef_[0]
-        reached = ldm_objective(K, y, theta, model.intercept_[0], gram=True, **params)
-        assert reached >= best * (1 - 1e-8)
-        assert_certified(model, warned, reached, best)
-    assert not warned
-
-
-# Bounds on the leave-one-out error ----------------------------------------------------------------
-
-BOUND_CASES = [(0.3, 3, "linear"), (1.5, 3, "linear"), (0.3, 40, "linear"), (0.8, 3, "rbf")]
-
-
-def bound_problem(apart, p, kernel):
-    X, y = two_classes(n=25, p=p, seed=p, apart=apart)
-    K = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.4)
-    return X, y, K, kernel_features(K)
-
-
-@pytest.mark.parametrize(("apart", "p", "kernel"), BOUND_CASES)
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"C1": 1.0, "C2": 1.0, "D": 0.0},
-        {"C1": 5.0, "C2": 2.0, "D": 0.3},
-        {"C1": 30.0, "C2": 100.0, "D": 0.7},
-    ],
-)
-def test_bound_of_theorem_3_holds_for_the_leave_one_out_error(apart, p, kernel, params):
-    """Refits without a row keep C/m. The bound is (32) with no negative terms, or less."""
-    X, y, K, F = bound_problem(apart, p, kernel)
-    m = len(y)
-    smaller = {**params, "C1": params["C1"] * (m - 1) / m, "C2": params["C2"] * (m - 1) / m}
-    errors = 0
-    for i in range(m):
-        rest = np.arange(m) != i
-        coef = odm_newton(F[rest], y[rest], fit_intercept=False, **smaller).coef
-        errors += y[i] * (F[i] @ coef) <= 0
-    model = ODMClassifier(**params, kernel=kernel, gamma=0.4, fit_intercept=False).fit(X, y)
-    a = odm_optimum(F, y, fit_intercept=False, **params).multipliers
-    D, cost = params["D"], np.where(a > 0, params["C1"], params["C2"])
-    terms = np.abs(a) * (np.diag(K) + m / (2 * cost)) + np.sign(a) * D
-    assert isinstance(model.loo_error_bound_, float)
-    assert errors / m <= model.loo_error_bound_ + 1e-9
-    assert model.loo_error_bound_ <= np.maximum(0, terms).sum() / m + 1e-7
-
-
-@pytest.mark.parametrize(("apart", "p", "kernel"), BOUND_CASES)
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"C": 1.0, "lambda1": 0.0, "lambda2": 0.0},
-        {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3},
-        {"C": 100.0, "lambda1": 10.0, "lambda2": 1.0},
-    ],
-)
-def test_bound_of_theorem_2_holds_without_the_multiplier_of_a_row(apart, p, kernel, params):
-    """α_i = 0: the row has no hinge loss, but stays in mean and variance. (31), or less."""
-    X, y, K, F = bound_problem(apart, p, kernel)
-    m = len(y)
-    errors = 0
-    for i in range(m):
-        hinged = np.arange(m) != i
-        left = ldm_optimum(F, y, fit_intercept=False, hinged=hinged, **params)
-        errors += y[i] * left.decision[i] < -1e-7
-    model = LDMClassifier(**params, kernel=kernel, gamma=0.4, fit_intercept=False).fit(X, y)
-    alpha = ldm_optimum(F, y, fit_intercept=False, **params).multipliers
-    h = np.diag(ldm_hessian(K, y, lambda1=params["lambda1"]))
-    top = params["C"] / m
-    terms = np.where(alpha >= top * (1 - 1e-9), 1.0, alpha * h)
-    assert isinstance(model.loo_error_bound_, float)
-    assert errors / m <= model.loo_error_bound_ + 1e-9
-    assert model.loo_error_bound_ <= terms.sum() / m + 1e-7
-
-
-@every_model
-def test_no_bound_with_an_intercept(name):
-    X, y = two_classes()
-    model = make(name, fit_intercept=False).fit(X, y)
-    assert model.loo_error_bound_ > 0
-    assert not hasattr(model.set_params(fit_intercept=True).fit(X, y), "loo_error_bound_")

@@ -21,7 +21,7 @@ from discreg.core.rows import pull_back, row_norms, times
 
 from ._terms import Terms
 
-__all__ = ["CachedDual", "Descent", "Dual", "GramDual", "RowDual", "State"]
+__all__ = ["CachedDual", "Descent", "Dual", "GramDual", "RowDual", "State", "compiled_rows"]
 
 Array = NDArray[np.float64]
 WORKING_SET = 256
@@ -159,7 +159,7 @@ class RowDual(Dual):
         super().__init__(y, terms, tilt)
         self.X = X
         self._norms = row_norms(X)
-        self._rows = _as_arrays(X)
+        self._rows = compiled_rows(X)
 
     def state(self, multipliers: Array) -> State:
         coef = pull_back(self.X, self._signed(multipliers)[:, None])[:, 0]
@@ -296,7 +296,7 @@ class CachedDual(Dual):
         return self._rows_of(rows)[:, columns]
 
 
-def _as_arrays(X: Any) -> tuple[Any, ...]:
+def compiled_rows(X: Any) -> tuple[Any, ...]:
     """Rows in the form that compiled loops take, dense or CSR."""
     if sparse.issparse(X):
         return np.empty((0, 0)), X.data, X.indices, X.indptr, True

@@ -16,7 +16,7 @@ from ._active_set import polish
 from ._bounds import ldm_bound
 from ._dual import Descent, Dual, GramDual, RowDual
 from ._intercept import DualSolution, solve_dual
-from ._svrg import ldm_svrg
+from ._svrg_ldm import ldm_svrg
 from ._terms import Terms
 from ._training import BinaryFit, Training
 from ._variance import VarianceGram, VarianceRows, variance_gram, variance_rows, variance_term

@@ -51,9 +51,7 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
         """Label of the largest score."""
         return self.classes[scores.argmax(axis=1)]
 
-    def score(
-        self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None
-    ) -> float:
+    def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
         """Accuracy, as that of every classifier but without checking the labels once a setting."""
         return float(np.average(self.predict(scores) == y, weights=sample_weight))
 

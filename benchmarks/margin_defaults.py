@@ -1,0 +1,166 @@
+"""Default parameters of ODM and LDM by measurement on real data.
+
+Run ``python benchmarks/margin_defaults.py``. The data are read from the folder named by
+``DISCREG_DATA``, or from ``../shared/data`` beside the repository; what is missing is named and
+left out. Accuracy by five-fold cross-validation, KEEL sets in their own folds. One default serves
+every set and both kernels, so nothing is tuned to a set.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from default_penalties import DATA, load
+from scipy.stats import rankdata
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from discreg import LDMClassifier, ODMClassifier
+
+TWO_CLASSES = (
+    *sorted(f"odm/{path.name.removesuffix('.csv.gz')}" for path in DATA.glob("odm/*.csv.gz")),
+    *sorted(f"keel/{path.name.removesuffix('.csv.gz')}" for path in DATA.glob("keel/*.csv.gz")),
+    "tic-tac-toe",
+    "leukemia_golub72",
+    "ijcnn1_train",
+)
+MORE_CLASSES = ("iris", "wine", "glass", "vehicle", "vowel", "optdigits_1797", "dna", "jaffe_26x26")
+MOST_ROWS = {"ODM": (1_500, 400), "LDM": (600, 300)}  # of two classes, of more
+GROWTH = ("ijcnn1_train", "pendigits", "shuttle")
+SIZES = (60, 250, 1_000, 4_000)
+KERNELS = ("rbf", "linear")
+STRENGTHS = (1.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4)
+RATIOS = (0.1, 0.5, 1.0)
+FREE = (0.0, 0.1, 0.2, 0.4)
+WEIGHTS = (0.0, 2**-8, 2**-5, 2**-2, 1.0)
+DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
+GRIDS = {
+    "ODM": list(product(STRENGTHS, RATIOS, FREE)),
+    "LDM": list(product(DECADES, WEIGHTS, WEIGHTS)),
+}
+# On features between 0 and 1, and for more and more samples: one parameter at a time is enough.
+SMALL_GRIDS = {
+    "ODM": [(C1, 0.5, D) for C1 in STRENGTHS for D in (0.0, 0.2)],
+    "LDM": [(C, weight, weight) for C in DECADES for weight in (2**-5, 2**-2, 1.0)],
+}
+PEERS = {"rbf": SVC(), "linear": LinearSVC()}
+PEER_NAMES = {"rbf": "SVC", "linear": "LinearSVC"}
+NAMES = {"ODM": ("C1", "C2 / C1", "D"), "LDM": ("C", "lambda1", "lambda2")}
+Scores = dict[tuple, list[float]]
+
+
+def build(model: str, setting, kernel: str):
+    if model == "peer":
+        return PEERS[kernel]
+    first, second, third = setting
+    if model == "ODM":
+        return ODMClassifier(C1=first, C2=second * first, D=third, kernel=kernel, random_state=0)
+    return LDMClassifier(C=first, lambda1=second, lambda2=third, kernel=kernel, random_state=0)
+
+
+def defaults(model: str) -> tuple[float, float, float]:
+    """The defaults in the grid's terms."""
+    if model == "ODM":
+        odm = ODMClassifier()
+        return odm.C1, odm.C2 / odm.C1, odm.D
+    ldm = LDMClassifier()
+    return ldm.C, ldm.lambda1, ldm.lambda2
+
+
+def folds(name: str, X, y, most: int):
+    """Training and test rows: the set's own folds, or five stratified ones of at most so many."""
+    path = DATA / f"{name}.csv.gz"
+    own = pd.read_csv(path).get("fold") if name.startswith("keel/") else None
+    if own is not None and len(y) <= most:
+        for fold in np.unique(own):
+            yield np.flatnonzero(own != fold), np.flatnonzero(own == fold)
+        return
+    kept = np.arange(len(y))
+    if len(y) > most:
+        kept = np.sort(train_test_split(kept, train_size=most, random_state=0, stratify=y)[0])
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(kept, y[kept]):
+        yield kept[train], kept[test]
+
+
+def score(model: str, setting, kernel: str, X, y, X_test, y_test) -> float:
+    """Accuracy in points; not a number where LDM has no solution."""
+    try:
+        return 100 * build(model, setting, kernel).fit(X, y).score(X_test, y_test)
+    except ValueError:
+        return np.nan
+
+
+def measure(scores: Scores, model: str, kernel: str, scaling: str, name: str, grid) -> None:
+    """Append the accuracies of all settings, and of scikit-learn's model, on one data set."""
+    X, y = load(name)
+    most = MOST_ROWS[model][len(np.unique(y)) > 2]
+    for train, test in folds(name, X, y, most):
+        scaler = (StandardScaler() if scaling == "standardised" else MinMaxScaler()).fit(X[train])
+        data = scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
+        for setting in grid:
+            key = (model, kernel, scaling, name, setting)
+            scores.setdefault(key, []).append(score(model, setting, kernel, *data))
+        key = (model, kernel, scaling, name, "peer")
+        scores.setdefault(key, []).append(score("peer", None, kernel, *data))
+
+
+def names_of(model: str, kernel: str) -> list[str]:
+    """The sets there are; linear LDM leaves out those of many classes, which it is slow on."""
+    names = [*TWO_CLASSES, *MORE_CLASSES]
+    if (model, kernel) == ("LDM", "linear"):
+        names = [*TWO_CLASSES, "iris", "wine"]
+    return [name for name in names if load(name) is not None]
+
+
+def table_of(scores: Scores, model: str, kernel: str, scaling: str, grid) -> np.ndarray:
+    """Mean accuracies, a row a setting and a column a set."""
+    return np.array(
+        [
+            [
+                np.mean(scores[model, kernel, scaling, name, setting])
+                for name in names_of(model, kernel)
+            ]
+            for setting in grid
+        ]
+    )
+
+
+def summary(scores: Scores, model: str, kernel: str, scaling: str, grid):
+    """Of each setting, and last of scikit-learn's: regret, rank, share within a point of the best.
+
+    The best is that of our grid; a setting that has no solution on some set has no regret.
+    """
+    table = table_of(scores, model, kernel, scaling, [*grid, "peer"])
+    lost = np.nanmax(table[:-1], axis=0) - table
+    ranks = rankdata(np.where(np.isnan(lost), np.inf, lost)[:-1], axis=0).mean(axis=1)
+    return lost.mean(axis=1), np.append(ranks, np.nan), (lost <= 1.0).mean(axis=1)
+
+
+def growth(scores: Scores, model: str, kernel: str, name: str) -> None:
+    """Accuracy on 2,000 other rows for more and more training samples."""
+    X, y = load(name)
+    if len(np.unique(y)) > 2:  # the largest class, or half of the classes, against the rest
+        labels, counts = np.unique(y, return_counts=True)
+        positive = labels[counts > len(y) / 2] if counts.max() > len(y) / 2 else labels[::2]
+        y = np.isin(y, positive)
+    for n_samples, seed in product(SIZES, range(3)):
+        if n_samples == SIZES[-1] and seed:
+            continue
+        train, test = train_test_split(
+            np.arange(len(y)),
+            train_size=n_samples,
+            test_size=2_000,
+            random_state=seed,
+            stratify=y,
+        )
+        scaler = StandardScaler().fit(X[train])
+        data = scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
+        for setting in {*SMALL_GRIDS[model], defaults(model)}:
+            if setting[1:] == defaults(model)[1:]:
+                key = ("growth", model, kernel, name, n_samples, setting[0])
+                scores.setdefault(key, []).append(score(model, setting, kernel, *data))
+        key = ("growth", model, kernel, name, n_samples, "peer")
+        scores.setdefault(key, []).append(score("peer", None, kernel, *data))
