@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from discreg import selection as selection
     from discreg.margin import LDMClassifier as LDMClassifier
     from discreg.margin import ODMClassifier as ODMClassifier
+    from discreg.plots import MarginDistributionDisplay as MarginDistributionDisplay
     from discreg.representation import DRMClassifier as DRMClassifier
     from discreg.retargeted import DLSRClassifier as DLSRClassifier
     from discreg.retargeted import GReLSRClassifier as GReLSRClassifier
@@ -43,6 +44,7 @@ _HOMES = {
     "GReLSRClassifierCV": "selection",
     "DRMClassifierCV": "selection",
     "ODMClassifierCV": "selection",
+    "MarginDistributionDisplay": "plots",
 }
 
 __all__ = ["__version__", *_HOMES, *dict.fromkeys(_HOMES.values())]

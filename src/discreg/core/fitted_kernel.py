@@ -12,7 +12,13 @@ from scipy import sparse
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import gen_batches
 
-from .kernels import kernel_diagonal, kernel_matrix, require_kernel_memory, resolve_gamma
+from .kernels import (
+    INNER_PRODUCT_KERNELS,
+    kernel_diagonal,
+    kernel_matrix,
+    require_kernel_memory,
+    resolve_gamma,
+)
 from .linalg import require_psd
 from .params import Choice, Number
 
@@ -33,7 +39,8 @@ KERNEL_CONSTRAINTS: dict[str, Any] = {
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
-POSITIVE_SEMI_DEFINITE = {"linear", "rbf", "laplacian", "chi2", "cosine"}
+BOUNDED = {"rbf", "laplacian", "chi2", "cosine"}
+POSITIVE_SEMI_DEFINITE = {"linear", *BOUNDED}
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,11 @@ class FittedKernel:
         return cls(
             estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
         )
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no value exceeds 1, wherever the samples are."""
+        return isinstance(self.kernel, str) and self.kernel in BOUNDED
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
         """Kernel matrix between the rows of X and of Y (None: of X)."""
@@ -114,6 +126,8 @@ class FittedKernel:
                 "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
                 "lower gamma or degree."
             )
+        if self.kernel in INNER_PRODUCT_KERNELS:  # computed once for both triangles
+            return matrix
         asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
         if asymmetry > 1e4 * self._rounding(X) * float(np.abs(matrix).max()):
             raise ValueError(

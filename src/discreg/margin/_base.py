@@ -160,7 +160,13 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
             if kernel is not None and kernel.kernel == "precomputed" and X.shape[0] == X.shape[1]:
                 X = X[:, seen]
             X = X[seen]
-        return Training(X, weights[seen], kernel, self.cache_size * MEGABYTE, self.fit_intercept)
+        return Training(
+            X,
+            weights[seen],
+            kernel,
+            self.cache_size * MEGABYTE,
+            centred=self.fit_intercept and (kernel is None or not kernel.is_bounded),
+        )
 
     def _choose_solver(self, training: Training) -> str:
         if training.kernel is not None and self.solver not in ("auto", "dcd"):

@@ -57,7 +57,8 @@ class LDMClassifier(MarginClassifier):
         Weights of the classes, times those of the samples.
     solver : {"auto", "dcd", "svrg"}, default="auto"
         "dcd" is dual coordinate descent, Algorithm 1, with the variance worked into the kernel
-        matrix or the rows of features by one factorisation; "auto" takes it. "svrg", for
+        matrix or the rows of features by one factorisation; "auto" takes it. With ``lambda1 > 0``
+        it holds dense rows, or an n × n matrix for more features than samples. "svrg", for
         ``kernel="linear"``, are stochastic gradients by Algorithm 2, for more features and samples
         than that has room for; the loss is not smooth, so that they converge slowly.
     selection : {"random", "cyclic"}, default="random"
@@ -74,7 +75,7 @@ class LDMClassifier(MarginClassifier):
         Relative duality gap to reach. Small problems, of at most 1000 samples or (linear) features,
         are solved to rounding whatever `tol` is.
     max_iter : int, default=1000
-        Limit of the passes (dcd), Newton steps or epochs (svrg) of a two-class problem.
+        Limit of the passes (dcd) or epochs (svrg) of a two-class problem.
     n_jobs : int, default=None
         Threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
@@ -89,7 +90,8 @@ class LDMClassifier(MarginClassifier):
         Coefficients, for ``kernel="linear"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of shape (n_support,)
-        Training samples with a multiplier that is not zero, in one of the problems at least.
+        Training samples with a coefficient θ that is not zero, in one of the problems at least:
+        all of them unless both lambdas are zero, because the variance holds every margin.
     n_support_ : ndarray of shape (n_classes,)
         How many of them belong to each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
@@ -101,14 +103,14 @@ class LDMClassifier(MarginClassifier):
         classes, else arrays with an entry a class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
         Bound of the leave-one-out error of the two-class problems, Theorem 2; with
-        ``fit_intercept=False`` only.
+        ``fit_intercept=False`` only, and not for "svrg" on large problems.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
     gap_ : float
         Relative duality gap, the largest of the problems: the certificate (relative to
         the objective without what the mean earns).
     n_iter_ : int
-        Passes, steps or epochs, the largest of the problems.
+        Passes or epochs, the largest of the problems.
     solver_ : str
         The solver that was used.
     n_features_in_ : int

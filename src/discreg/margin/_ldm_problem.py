@@ -26,6 +26,7 @@ __all__ = ["LDMSettings", "require_bounded", "solve_ldm"]
 Array = NDArray[np.float64]
 FEW = 1_000  # samples or features of a problem that is solved to rounding
 HELD_MATRICES = 4  # as large as the kernel matrix, while the variance is worked in
+HELD_ROWS = 3  # as large as the dense rows, likewise
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ def solve_ldm(
     if settings.solver == "dcd":
         return _by_descent(training, y, settings, start)
     rough, multipliers = _by_svrg(training, y, settings, random, start)
-    if not settings.exact or min(training.X.shape) > FEW:
+    n_samples, n_features = training.X.shape
+    too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > training.cache_bytes
+    if not settings.exact or too_large or min(n_samples, n_features) > FEW:
         return rough
     exact = _by_descent(training, y, settings, (multipliers, rough.shift))
     return replace(exact, n_iter=rough.n_iter, warm=rough.warm)
@@ -107,7 +110,7 @@ def _in_features(training: Training, y: Array, settings: LDMSettings, start: Any
     """LDM as an SVM on rows that carry the variance."""
     n_samples, n_features = training.X.shape
     require_memory(
-        3 * 8 * n_samples * (n_features + 1),
+        HELD_ROWS * 8 * n_samples * (n_features + 1),
         f"Rows of {n_samples:,} samples with {n_features:,} features that carry the variance",
         "Use solver='svrg', which needs none of them.",
     )
@@ -136,7 +139,11 @@ def _in_kernel(training: Training, y: Array, settings: LDMSettings, start: Any) 
     require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
     terms, tilt = _terms_and_tilt(training, settings)
     carried: VarianceGram = variance_gram(
-        training.gram, y, training.weights, settings.lambda1, fit_intercept=settings.fit_intercept
+        training.damped_gram(settings.lambda1),
+        y,
+        training.weights,
+        settings.lambda1,
+        fit_intercept=settings.fit_intercept,
     )
     dual = GramDual(carried.gram, y, terms, tilt)
     solution = _solve(dual, settings, start, fit_intercept=False)

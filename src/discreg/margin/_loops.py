@@ -22,6 +22,9 @@ __all__ = [
 ]
 
 REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
+BLOCK = 64  # samples whose part of a kernel matrix stays in the first cache
+BLOCK_PASSES = 10
+BLOCK_ACCURACY = 0.1
 LINE_STEPS = 200
 ROUNDING = 1e-15
 
@@ -99,39 +102,29 @@ def gram_descent(
 ):
     """Passes over the multipliers of a kernel matrix until the gap is `tol` of the objective.
 
-    Returns the number of passes and the relative gap; `multipliers` and `scores` are updated.
+    Samples are taken in blocks, which are passed over several times while their part of the matrix
+    is in the cache; the scores of all samples follow after each block. Returns the number of passes
+    and the relative gap; `multipliers` and `scores` are updated.
     """
     n = len(y)
-    low, high, ridge_low, ridge_high, upper = terms
     random = _seeded(seed)
     active = np.arange(n)
     size = n
     slack = np.inf
     gap = np.inf
     passes = 0
+    block_gram = np.empty((min(n, BLOCK), min(n, BLOCK)))
     while passes < max_passes:
         passes += 1
         if shuffled:
             _shuffle(active, size, random)
+        if shrinking:
+            size = _leave_out_settled(active, size, y, terms, shift, multipliers, scores, slack)
         largest = 0.0
-        k = 0
-        while k < size:
-            i = active[k]
-            margin = y[i] * (scores[i] + shift)
-            old = multipliers[i]
-            if shrinking and _is_settled(old, margin, low, high, upper[i], slack):
-                size -= 1
-                active[k], active[size] = active[size], active[k]
-                continue
-            new = _best_multiplier(
-                old, margin, gram[i, i], low, high, ridge_low[i], ridge_high[i], upper[i]
-            )
-            k += 1
-            if new != old:
-                multipliers[i] = new
-                _add_row(scores, y[i] * (new - old), gram[i])
-                moved = abs(new - old) * (gram[i, i] + max(ridge_low[i], ridge_high[i]))
-                largest = max(largest, moved)
+        for start in range(0, size, BLOCK):
+            block = active[start : min(start + BLOCK, size)]
+            moved = _descend_on_block(block, block_gram, gram, y, terms, shift, multipliers, scores)
+            largest = max(largest, moved)
         gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
         gap /= unit
         if gap <= tol or (largest == 0.0 and size == n):
@@ -143,6 +136,57 @@ def gram_descent(
             size = n
             slack = np.inf
     return passes, gap
+
+
+@njit(cache=True, nogil=True)
+def _leave_out_settled(active, size, y, terms, shift, multipliers, scores, slack):
+    """Move the samples whose multiplier is settled behind the others; returns how many are left."""
+    low, high, _, _, upper = terms
+    k = 0
+    while k < size:
+        i = active[k]
+        if _is_settled(multipliers[i], y[i] * (scores[i] + shift), low, high, upper[i], slack):
+            size -= 1
+            active[k], active[size] = active[size], active[k]
+        else:
+            k += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _descend_on_block(block, block_gram, gram, y, terms, shift, multipliers, scores):
+    """A few passes over the multipliers of a block; returns the largest step of the first."""
+    low, high, ridge_low, ridge_high, upper = terms
+    m = len(block)
+    for k in range(m):
+        row = gram[block[k]]
+        for other in range(m):
+            block_gram[k, other] = row[block[other]]
+    old, new, local = multipliers[block], multipliers[block], scores[block]
+    first = 0.0
+    for _ in range(BLOCK_PASSES):
+        largest = 0.0
+        for k in range(m):
+            i = block[k]
+            margin = y[i] * (local[k] + shift)
+            diagonal = block_gram[k, k]
+            best = _best_multiplier(
+                new[k], margin, diagonal, low, high, ridge_low[i], ridge_high[i], upper[i]
+            )
+            step = best - new[k]
+            if step != 0.0:
+                new[k] = best
+                _add_row(local, y[i] * step, block_gram[k, :m])
+                slope = diagonal + max(ridge_low[i], ridge_high[i])
+                largest = max(largest, abs(step) * slope)
+        first = max(first, largest)
+        if largest <= BLOCK_ACCURACY * first:
+            break
+    for k in range(m):
+        if new[k] != old[k]:
+            multipliers[block[k]] = new[k]
+            _add_row(scores, y[block[k]] * (new[k] - old[k]), gram[block[k]])
+    return first
 
 
 @njit(cache=True, nogil=True)

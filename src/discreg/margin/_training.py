@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from discreg.core.rows import row_norms
 
 from ._dual import CachedDual, Dual, GramDual, RowDual
 from ._terms import Terms
+from ._variance import damped_gram
 
 __all__ = ["BinaryFit", "Training"]
 
@@ -55,6 +57,8 @@ class Training:
     kernel: FittedKernel | None  # None: linear
     cache_bytes: float
     centred: bool
+    _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
+    _lock: Any = field(default_factory=Lock, init=False, repr=False)  # threads share it
 
     @property
     def n_samples(self) -> int:
@@ -78,6 +82,13 @@ class Training:
         if self.kernel is not None:
             self.kernel.require_psd(matrix, self.X)
         return matrix
+
+    def damped_gram(self, lambda1: float) -> Array:
+        """What the kernel matrices that carry LDM's variance share, computed once."""
+        with self._lock:
+            if lambda1 not in self._damped:
+                self._damped = {lambda1: damped_gram(self.gram, self.weights, lambda1)}
+            return self._damped[lambda1]
 
     def intercept(self, shift: float, theta: Array) -> float:
         """The intercept for the kernel as it is, from that for the matrix `gram`."""

@@ -22,7 +22,14 @@ from scipy import linalg, sparse
 
 from discreg.core.rows import centred_gram, weighted_mean
 
-__all__ = ["VarianceGram", "VarianceRows", "variance_gram", "variance_rows", "variance_term"]
+__all__ = [
+    "VarianceGram",
+    "VarianceRows",
+    "damped_gram",
+    "variance_gram",
+    "variance_rows",
+    "variance_term",
+]
 
 Array = NDArray[np.float64]
 
@@ -75,33 +82,40 @@ def variance_rows(
     return VarianceRows(np.ascontiguousarray(whitened), factor, mean_of_rows)
 
 
-def variance_gram(
-    gram: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
-) -> VarianceGram:
-    """The kernel matrix whose SVM is LDM, by one Cholesky factorisation.
+def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
+    """The part of N that all classes share: G (I + BG)⁻¹ with B = (2 λ1/m) S, A without r.
 
-    A = R Rᵀ with R = √(2λ1/m) S^½ (I − qqᵀ), q = S^½ y/√m, and so
-    N = G − VᵀV with V = C⁻¹ RᵀG and C Cᵀ = I + Rᵀ G R.
+    By one Cholesky factorisation, C Cᵀ = I + B^½ G B^½: it is G − VᵀV with V = C⁻¹ B^½ G.
     """
-    total = float(weights.sum())
-    root = np.sqrt(2.0 * lambda1 / total * weights)
-    unit = np.sqrt(weights / total) * y
-
+    root = np.sqrt(2.0 * lambda1 / float(weights.sum()) * weights)
     half = root[:, None] * gram
-    half -= np.outer(unit, unit @ half)  # RᵀG
     inner = half * root
-    inner -= np.outer(inner @ unit, unit)
     inner[np.diag_indices_from(inner)] += 1.0
     factor = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
     half = linalg.solve_triangular(factor, half, lower=True, overwrite_b=True, check_finite=False)
-    tilted = gram - half.T @ half
+    return gram - half.T @ half
+
+
+def variance_gram(
+    damped: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
+) -> VarianceGram:
+    """The kernel matrix whose SVM is LDM, from what `damped_gram` gives for all classes.
+
+    A is B − (2 λ1/m²) rrᵀ, so that N differs from the shared part P by a matrix of rank one:
+    N = P + κ (Pr)(Pr)ᵀ / (1 − κ rᵀPr), κ = 2 λ1/m².
+    """
+    signed = weights * y
+    factor = 2.0 * lambda1 / float(weights.sum()) ** 2
+    image = damped @ signed
+    gram = damped + np.outer(image, image * (factor / (1.0 - factor * float(signed @ image))))
     if not fit_intercept:
-        return VarianceGram(tilted, None)
+        return VarianceGram(gram, None)
     ones = variance_term(np.ones(len(y)), y, weights, lambda1)  # A1
-    row = 1.0 - tilted @ ones
-    sigma = float(ones.sum() - ones @ (tilted @ ones))
-    tilted += np.outer(row / sigma, row)
-    return VarianceGram(tilted, row / sigma)
+    moved = gram @ ones
+    row = 1.0 - moved
+    sigma = float(ones.sum() - ones @ moved)
+    gram += np.outer(row / sigma, row)
+    return VarianceGram(gram, row / sigma)
 
 
 def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Array:
