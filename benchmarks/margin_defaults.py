@@ -27,7 +27,7 @@ TWO_CLASSES = (
     "leukemia_golub72",
     "ijcnn1_train",
 )
-MORE_CLASSES = ("iris", "wine", "glass", "vehicle", "vowel", "optdigits_1797", "dna", "jaffe_26x26")
+MORE_CLASSES = ("iris", "wine", "glass", "vehicle", "vowel", "optdigits_1797", "dna")
 MOST_ROWS = {"ODM": (1_500, 400), "LDM": (600, 300)}  # of two classes, of more
 GROWTH = ("ijcnn1_train", "pendigits", "shuttle")
 SIZES = (60, 250, 1_000, 4_000)

@@ -90,7 +90,6 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
         training: Training,
         y: Array,
         how: Descent,
-        random: np.random.RandomState,
         start: Any,
         *,
         exact: bool,
@@ -187,8 +186,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         def fit_one(y: Array, seed: int, start: Any) -> BinaryFit:
             how = Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed))
-            random = np.random.RandomState(seed)
-            return self._solve(training, y, how, random, start, exact=exact)
+            return self._solve(training, y, how, start, exact=exact)
 
         jobs = list(zip(signs, seeds, starts, strict=True))
         if len(jobs) == 1:

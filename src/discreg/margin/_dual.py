@@ -91,15 +91,18 @@ class Dual(ABC):
     def gap(self, state: State, shift: float) -> tuple[float, float]:
         """Duality gap for a fixed intercept, and the objective without what the tilts earn."""
         margins = self.y * (state.scores + shift)
-        quadratic = 0.5 * float((self._signed(state.multipliers)) @ state.scores)
-        return max(self.terms.gap(state.multipliers, margins), 0.0), max(
-            quadratic + self.terms.loss(margins), 1e-300
-        )
+        gap = self.terms.gap(state.multipliers, margins)
+        return max(gap, 0.0), max(self._convex_part(state, margins), 1e-300)
 
     def objective(self, state: State, shift: float) -> float:
         """The primal objective."""
         margins = self.y * (state.scores + shift)
-        return self.gap(state, shift)[1] - float(self.tilt @ margins)
+        return self._convex_part(state, margins) - float(self.tilt @ margins)
+
+    def _convex_part(self, state: State, margins: Array) -> float:
+        """Half the squared norm and the losses."""
+        quadratic = 0.5 * float(self._signed(state.multipliers) @ state.scores)
+        return quadratic + self.terms.loss(margins)
 
     def excess(self, state: State) -> float:
         """Σ y (a + t): zero at the best intercept, and minus the objective's slope along it."""

@@ -203,10 +203,9 @@ class LDMClassifier(MarginClassifier):
         training: Training,
         y: Array,
         how: Descent,
-        random: np.random.RandomState,
         start: Any,
         *,
         exact: bool,
     ) -> BinaryFit:
         settings = self._settings(how, exact)
-        return solve_ldm(training, y, settings, random=random, start=start)
+        return solve_ldm(training, y, settings, start=start)

@@ -60,13 +60,12 @@ def solve_ldm(
     y: Array,
     settings: LDMSettings,
     *,
-    random: np.random.RandomState,
     start: Any = None,
 ) -> BinaryFit:
     """Fit LDM to labels ±1."""
     if settings.solver == "dcd":
         return _by_descent(training, y, settings, start)
-    rough, multipliers = _by_svrg(training, y, settings, random, start)
+    rough, multipliers = _by_svrg(training, y, settings, start)
     n_samples, n_features = training.X.shape
     too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > training.cache_bytes
     if not settings.exact or too_large or min(n_samples, n_features) > FEW:
@@ -164,7 +163,6 @@ def _by_svrg(
     training: Training,
     y: Array,
     settings: LDMSettings,
-    random: np.random.RandomState,
     start: Any,
 ) -> tuple[BinaryFit, Array]:
     """Stochastic gradients, and the multipliers that the margins they reach ask for."""
@@ -178,7 +176,7 @@ def _by_svrg(
         fit_intercept=settings.fit_intercept,
         tol=settings.how.tol,
         max_iter=settings.how.max_passes,
-        random=random,
+        random=np.random.RandomState(settings.how.seed),
         start=start,
     )
     terms, tilt = _terms_and_tilt(training, settings)

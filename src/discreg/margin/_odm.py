@@ -196,7 +196,6 @@ class ODMClassifier(MarginClassifier):
         training: Training,
         y: Array,
         how: Descent,
-        random: np.random.RandomState,
         start: Any,
         *,
         exact: bool,
@@ -204,4 +203,4 @@ class ODMClassifier(MarginClassifier):
         settings = ODMSettings(
             self.C1, self.C2, self.D, self.solver_, self.fit_intercept, how, exact
         )
-        return solve_odm(training, y, settings, random=random, start=start)
+        return solve_odm(training, y, settings, start=start)

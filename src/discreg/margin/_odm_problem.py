@@ -54,7 +54,6 @@ def solve_odm(
     y: Array,
     settings: ODMSettings,
     *,
-    random: np.random.RandomState,
     start: Any = None,
 ) -> BinaryFit:
     """Fit ODM to labels ±1."""
@@ -74,7 +73,7 @@ def solve_odm(
             fit_intercept=settings.fit_intercept,
             tol=settings.how.tol,
             max_iter=settings.how.max_passes,
-            random=random,
+            random=np.random.RandomState(settings.how.seed),
             start=start,
         )
         start, n_before = (found.coef, found.intercept), found.n_iter

@@ -92,7 +92,8 @@ class Terms:
 
     def loss(self, margins: Array) -> float:
         """Sum of the losses."""
-        return float((self.multipliers(margins) * -margins + self._gains_at(margins)).sum())
+        a = self.multipliers(margins)
+        return float(self.gains(a).sum() - a @ margins)
 
     def gains(self, multipliers: Array) -> Array:
         """What each multiplier earns in the dual: −ℓ*(−a)."""
@@ -104,10 +105,7 @@ class Terms:
 
     def gap(self, multipliers: Array, margins: Array) -> float:
         """Duality gap Σ ℓ(z) + ℓ*(−a) + a z of multipliers, for the margins they bring."""
-        return self.loss(margins) + float((multipliers * margins - self.gains(multipliers)).sum())
-
-    def _gains_at(self, margins: Array) -> Array:
-        return self.gains(self.multipliers(margins))
+        return self.loss(margins) + float(multipliers @ margins - self.gains(multipliers).sum())
 
     def _beyond(self, margins: Array) -> tuple[Array, Array]:
         """How far margins are below `low` and above `high`."""

@@ -268,10 +268,14 @@ def _held_out_path(
         cross = X_test[:, prepared.seen] if precomputed else training.kernel(X_test, training.X)
     starts: list[Any] = [None] * len(prepared.signs)
     for penalty in penalties:
-        fits = classifier.set_params(**penalty)._fit_all(prepared, starts, exact=False)
+        for name, value in penalty.items():  # checked before; set_params takes as long as a fit
+            setattr(classifier, name, value)
+        fits = classifier._fit_all(prepared, starts, exact=False)
         starts = [fit.warm for fit in fits]
         if cross is None:
-            columns = times(X_test, np.column_stack([fit.coef for fit in fits]))
+            columns = times(
+                X_test, np.column_stack([fit.coef for fit in fits if fit.coef is not None])
+            )
         else:
             columns = np.asarray(cross @ np.column_stack([fit.theta for fit in fits]))
         columns = columns + np.array([fit.shift for fit in fits])
