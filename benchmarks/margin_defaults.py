@@ -8,15 +8,20 @@ every set and both kernels, so nothing is tuned to a set.
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
+from time import process_time
 
 import numpy as np
 import pandas as pd
+from _timing import Table, write_page
 from default_penalties import DATA, load
 from scipy.stats import rankdata
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from threadpoolctl import threadpool_limits
 
 from discreg import LDMClassifier, ODMClassifier
 
@@ -164,3 +169,193 @@ def growth(scores: Scores, model: str, kernel: str, name: str) -> None:
                 scores.setdefault(key, []).append(score(model, setting, kernel, *data))
         key = ("growth", model, kernel, name, n_samples, "peer")
         scores.setdefault(key, []).append(score("peer", None, kernel, *data))
+
+
+def regret_tables(scores: Scores, model: str):
+    """Regrets over each parameter, the others at their defaults where the grid has them."""
+    grid = GRIDS[model]
+    first, second, third = NAMES[model]
+    chosen = nearest(model, grid)
+    lost = {k: summary(scores, model, k, "standardised", grid)[0] for k in KERNELS}
+    for title, rows, columns, at in (
+        (f"{first} and {third}", 0, 2, 1),
+        (f"{second} and {third}", 1, 2, 0),
+    ):
+        values = [sorted({setting[axis] for setting in grid}) for axis in (rows, columns)]
+        for kernel in KERNELS:
+            body = []
+            for row in values[0]:
+                cells = []
+                for column in values[1]:
+                    setting = list(chosen)
+                    setting[rows], setting[columns] = row, column
+                    cells.append(f"{lost[kernel][grid.index(tuple(setting))]:.2f}")
+                body.append([f"{row:g}", *cells])
+            yield Table(
+                f"{model}, {kernel}: {title}",
+                f"Mean over {len(names_of(model, kernel))} data sets of the accuracy (in points) "
+                f"lost against the best setting of each set, at {NAMES[model][at]} "
+                f"{chosen[at]:g}; standardised features.",
+                [
+                    f"{NAMES[model][rows]} \\ {NAMES[model][columns]}",
+                    *map("{:g}".format, values[1]),
+                ],
+                body,
+            )
+
+
+def nearest(model: str, grid):
+    """The setting of the grid that is nearest to the defaults."""
+
+    def distance(setting):
+        return [
+            abs(np.log1p(100 * a) - np.log1p(100 * b)) for a, b in zip(setting, wanted, strict=True)
+        ]
+
+    wanted = defaults(model)
+    return min(grid, key=lambda setting: sum(distance(setting)))
+
+
+def settings_table(scores: Scores, model: str) -> Table:
+    """The best settings for both kernels, for each alone, the default and scikit-learn's."""
+    grid = GRIDS[model]
+    found = {k: summary(scores, model, k, "standardised", grid) for k in KERNELS}
+    both = np.mean([found[k][0][:-1] for k in KERNELS], axis=0)
+    both = np.where(np.isnan(both), np.inf, both)
+    rows = {"default": grid.index(nearest(model, grid))}
+    rows |= {f"{place + 1}. for both": i for place, i in enumerate(np.argsort(both)[:5])}
+    rows |= {f"best for {k}": int(np.nanargmin(found[k][0][:-1])) for k in KERNELS}
+    rows |= {"SVC, LinearSVC": len(grid)}
+    body = []
+    for label, i in rows.items():
+        setting = [f"{value:g}" for value in grid[i]] if i < len(grid) else [""] * 3
+        cells = [f"{found[k][0][i]:.2f}" for k in KERNELS]
+        cells += [f"{found[k][1][i]:.1f}" if i < len(grid) else "" for k in KERNELS]
+        cells += [f"{100 * found[k][2][i]:.0f} %" for k in KERNELS]
+        body.append([label, *setting, *cells])
+    default = ", ".join(
+        f"{name} {value:g}" for name, value in zip(NAMES[model], defaults(model), strict=True)
+    )
+    return Table(
+        f"{model}: settings",
+        f"Points lost against the best of the {len(grid)} settings of each set, mean rank among "
+        "them, and share of the sets within a point of the best; standardised features. Last, "
+        f"scikit-learn's models at their defaults. The defaults are {default}; where the grid does "
+        "not have them the first line is the nearest setting.",
+        [
+            "",
+            *NAMES[model],
+            *(f"{what}, {k}" for what in ("lost", "rank", "within 1") for k in KERNELS),
+        ],
+        body,
+    )
+
+
+def sizes_table(scores: Scores, model: str) -> Table:
+    """Regrets by the number of training samples, because the strength is divided by it."""
+    grid = GRIDS[model]
+    chosen = nearest(model, grid)
+    rows = []
+    for strength in sorted({setting[0] for setting in grid}):
+        cells = []
+        for kernel, (low, high) in product(KERNELS, ((0, 200), (200, 500), (500, np.inf))):
+            names = np.array(names_of(model, kernel))
+            sizes = np.array([len(load(name)[1]) for name in names])
+            table = table_of(scores, model, kernel, "standardised", grid)
+            lost = np.nanmax(table, axis=0) - table[grid.index((strength, *chosen[1:]))]
+            cells.append(f"{lost[(sizes > low) & (sizes <= high)].mean():.2f}")
+        rows.append([f"{strength:g}", *cells])
+    return Table(
+        f"{model}: {NAMES[model][0]} by the number of samples",
+        "Points lost, the other parameters at their defaults.",
+        [
+            NAMES[model][0],
+            *(f"{k}, {size}" for k in KERNELS for size in ("n <= 200", "n <= 500", "more")),
+        ],
+        rows,
+    )
+
+
+def unit_table(scores: Scores, model: str) -> Table:
+    """The check on features between 0 and 1."""
+    grid = SMALL_GRIDS[model]
+    found = {k: summary(scores, model, k, "[0, 1]", grid) for k in KERNELS}
+    rows = [
+        [
+            *(f"{value:g}" for value in setting),
+            *(f"{found[k][0][i]:.2f}" for k in KERNELS),
+            *(f"{100 * found[k][2][i]:.0f} %" for k in KERNELS),
+        ]
+        for i, setting in enumerate(grid)
+    ]
+    rows.append(
+        [
+            "SVC, LinearSVC",
+            "",
+            "",
+            *(f"{found[k][0][-1]:.2f}" for k in KERNELS),
+            *(f"{100 * found[k][2][-1]:.0f} %" for k in KERNELS),
+        ]
+    )
+    return Table(
+        f"{model}: features between 0 and 1",
+        "Points lost against the best of these settings on each set.",
+        [*NAMES[model], *(f"{what}, {k}" for what in ("lost", "within 1") for k in KERNELS)],
+        rows,
+    )
+
+
+def growth_table(scores: Scores, model: str) -> Table:
+    """Accuracy as the number of training samples grows."""
+    strengths = sorted({key[5] for key in scores if key[:2] == ("growth", model)} - {"peer"})
+    rows = []
+    for kernel, n_samples in product(KERNELS, SIZES):
+        cells = []
+        for strength in [*strengths, "peer"]:
+            values = [
+                np.mean(scores["growth", model, kernel, name, n_samples, strength])
+                for name in GROWTH
+                if ("growth", model, kernel, name, n_samples, strength) in scores
+            ]
+            cells.append(f"{np.mean(values):.2f}")
+        rows.append([kernel, f"{n_samples:,}", *cells])
+    return Table(
+        f"{model}: {NAMES[model][0]} as the number of samples grows",
+        f"Mean accuracy on 2,000 other rows of {', '.join(GROWTH)} as two classes, the other "
+        "parameters at their defaults, and of SVC or LinearSVC; standardised features.",
+        ["kernel", "n", *(f"{strength:g}" for strength in strengths), "scikit-learn"],
+        rows,
+    )
+
+
+def main() -> None:
+    scores: Scores = {}
+    begun = process_time()
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for model, kernel in product(GRIDS, KERNELS):
+            for name in names_of(model, kernel):
+                measure(scores, model, kernel, "standardised", name, GRIDS[model])
+                measure(scores, model, kernel, "[0, 1]", name, SMALL_GRIDS[model])
+            for name in GROWTH:
+                growth(scores, model, kernel, name)
+            print(f"{model}, {kernel}: {process_time() - begun:.0f} s", flush=True)
+    print(report(scores))
+
+
+def report(scores: Scores) -> str:
+    """Write the page."""
+    tables: list[Table] = []
+    for model in GRIDS:
+        tables += [
+            settings_table(scores, model),
+            *regret_tables(scores, model),
+            sizes_table(scores, model),
+            unit_table(scores, model),
+            growth_table(scores, model),
+        ]
+    return write_page("margin_defaults", tables)
+
+
+if __name__ == "__main__":
+    main()
