@@ -369,11 +369,13 @@ def _derivative(margins, direction, terms, step):
         if margin < low:
             multiplier = upper[i]
             if low - margin < ridge_low[i] * upper[i]:
-                multiplier = (low - margin) / ridge_low[i]
-                curved += d * d / ridge_low[i]
+                steepness = 1.0 / ridge_low[i]
+                multiplier = (low - margin) * steepness
+                curved += d * d * steepness
         elif margin > high:
-            multiplier = (high - margin) / ridge_high[i]
-            curved += d * d / ridge_high[i]
+            steepness = 1.0 / ridge_high[i]
+            multiplier = (high - margin) * steepness
+            curved += d * d * steepness
         else:
             if margin == low and ridge_low[i] == 0.0:  # the kink of a hinge
                 left -= max(upper[i] * d, 0.0)
