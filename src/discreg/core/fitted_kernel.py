@@ -156,7 +156,7 @@ class FittedKernel:
             return np.asarray(X @ coef.T + intercept)
         n_samples = X.shape[0]
         scores = np.empty((n_samples, len(coef)), dtype=coef.dtype)
-        size = max(1, BATCH_BYTES // (8 * X_fit.shape[0]))
+        size = max(1, BATCH_BYTES // (8 * max(1, X_fit.shape[0])))
         for rows in gen_batches(n_samples, size):
             scores[rows] = self(X[rows], X_fit) @ coef.T + intercept
         return scores

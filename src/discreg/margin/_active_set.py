@@ -21,7 +21,7 @@ from discreg.core.threads import one_blas_thread
 from ._dual import Dual, State
 from ._intercept import DualSolution
 
-__all__ = ["LARGEST", "polish"]
+__all__ = ["polish"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int8]
@@ -31,6 +31,7 @@ MAX_STEPS = 30
 FIRST_PROXIMAL, LAST_PROXIMAL = 1e-2, 1e-6  # relative to the diagonal of the kernel
 ROUNDS = 100
 ROUNDING = 1e-13
+EXACT = 1e-15  # a relative gap that rounding alone leaves
 
 
 def polish(dual: Dual, solution: DualSolution, *, fit_intercept: bool) -> DualSolution:
@@ -40,10 +41,10 @@ def polish(dual: Dual, solution: DualSolution, *, fit_intercept: bool) -> DualSo
     if exact is None:
         return solution
     state, shift = exact
-    gap, unit = dual.gap(state, shift)
-    if gap / unit > solution.gap:
+    gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
+    if gap > solution.gap:
         return solution
-    return DualSolution(state, shift, gap / unit, solution.n_passes)
+    return DualSolution(state, shift, gap, solution.n_passes)
 
 
 def _solve(
@@ -60,20 +61,23 @@ def _solve(
         return None if found is None else found[:2]
     unit = max(float(_diagonal(dual).mean()), EPS)
     proximal = FIRST_PROXIMAL
-    succeeded = False
+    best, smallest = None, np.inf
     for _ in range(ROUNDS):
         found = _newton(dual, state, shift, places, proximal * unit, fit_intercept)
         if found is None:
             proximal *= 10.0
             continue
-        succeeded = True
         following, new_shift, places = found
         change = np.abs(following.scores + new_shift - state.scores - shift).max()
         state, shift = following, new_shift
-        if change <= ROUNDING * (1 + np.abs(state.scores).max()) and proximal <= FIRST_PROXIMAL:
+        gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
+        if best is None or gap < smallest:
+            best, smallest = (state, shift), gap
+        small = change <= ROUNDING * (1 + np.abs(state.scores).max())
+        if smallest <= EXACT or (small and proximal <= FIRST_PROXIMAL):
             break
         proximal = max(0.2 * proximal, LAST_PROXIMAL)
-    return (state, shift) if succeeded else None
+    return best
 
 
 def _newton(
@@ -99,6 +103,12 @@ def _newton(
                 return None
             multipliers[free], shift = solved
         state = dual.state(multipliers)
+        if fit_intercept and not len(free):
+            shift, nearest = _shift_between(dual, state, shift, places)
+            if nearest is not None:  # without a free multiplier Σ y (a + t) cannot be made zero
+                places = places.copy()
+                places[nearest] = POSITIVE
+                continue
         following = _new_places(dual, state, shift, places, start.multipliers, proximal)
         if np.array_equal(following, places):
             return _inside(dual, state), shift, places
@@ -108,6 +118,25 @@ def _newton(
         seen.add(key)
         places = following
     return None
+
+
+def _shift_between(
+    dual: Dual, state: State, shift: float, places: Places
+) -> tuple[float, int | None]:
+    """The intercept where no multiplier is free, and the sample that must become so, if any.
+
+    With Σ y (a + t) = 0 every intercept is optimal that leaves the samples at zero beyond 1 and
+    those at the limit below it: the middle of that interval.
+    """
+    if dual.excess(state) != 0:
+        shift = dual.best_shift(state, shift)
+        margins = dual.y * (state.scores + shift)
+        return shift, int(np.argmin(np.abs(margins - dual.terms.low)))
+    kinks = dual.y * dual.terms.low - state.scores
+    above = (places == LIMIT) == (dual.y > 0)  # kinks that the intercept may not exceed
+    if above.all() or not above.any():
+        return shift, None
+    return 0.5 * float(kinks[above].min() + kinks[~above].max()), None
 
 
 def _free_multipliers(
@@ -138,8 +167,12 @@ def _free_multipliers(
         return solved[:, 0], 0.0
     # Σ y a over the free ones must cancel that over the others.
     total = float(y @ (fixed + dual.tilt))
-    shift = (total + float(signs @ solved[:, 0])) / float(signs @ solved[:, 1])
-    return solved[:, 0] - shift * solved[:, 1], shift
+    slope = float(signs @ solved[:, 1])
+    shift = (total + float(signs @ solved[:, 0])) / slope
+    multipliers = solved[:, 0] - shift * solved[:, 1]
+    # What rounding has left of the sum, which a small proximal term makes large.
+    rest_of_sum = (total + float(signs @ multipliers)) / slope
+    return multipliers - rest_of_sum * solved[:, 1], shift
 
 
 def _new_places(

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -24,6 +25,7 @@ from discreg.core.rows import row_norms
 
 from ._dual import Descent
 from ._training import MEGABYTE, BinaryFit, Training
+from ._variance import mean_and_variance
 
 __all__ = ["MarginClassifier", "MarginStatistics", "Prepared"]
 
@@ -57,7 +59,6 @@ class Prepared:
 class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of ODM and LDM: one two-class problem for each class, all on one kernel matrix."""
 
-    _linear_solvers: tuple[str, ...]
     _constraints: dict[str, Any] = {
         "fit_intercept": Boolean(),
         "class_weight": CLASS_WEIGHT,
@@ -134,14 +135,17 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
+        if sparse.issparse(rows) and not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         seen = np.flatnonzero(weights > 0)
         training = self._training(rows, weights, seen)
-        if training.kernel is not None and training.fits_gram:
-            _ = training.gram  # checked now, and there before threads share it
+        training.check_kernel()
         positives = [1] if len(classes) == 2 else range(len(classes))
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
+        training.n_sharing = min(effective_n_jobs(self.n_jobs), len(signs))
         self.solver_ = self._choose_solver(training)
         return Prepared(rows, indices, classes, seen, training, signs)
 
@@ -197,7 +201,13 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _warm_key(self, prepared: Prepared) -> Any:
         """What must be the same for one fit to begin where another ended."""
-        return self.solver_, prepared.training.X.shape, self.kernel, prepared.classes.tolist()
+        return (
+            self.solver_,
+            self.kernel,
+            self.fit_intercept,
+            prepared.training.X.shape,
+            prepared.classes.tolist(),
+        )
 
     def _starts(self, prepared: Prepared) -> list[Any]:
         """Where to begin: with `warm_start`, at the previous fit of the same kind and shape."""
@@ -313,9 +323,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 def _statistics(margins: Array, weights: Array) -> tuple[float, float, float]:
     """Weighted mean and variance, and the smallest."""
-    mean = float(weights @ margins) / float(weights.sum())
-    variance = float(weights @ (margins - mean) ** 2) / float(weights.sum())
-    return mean, variance, float(margins.min())
+    return *mean_and_variance(margins, weights), float(margins.min())
 
 
 def _number_if_one(values: Any) -> Any:

@@ -14,6 +14,7 @@ from ._terms import Terms
 __all__ = ["ldm_bound", "odm_bound"]
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-9  # by which a multiplier at its limit may be below it
 
 
 def odm_bound(multipliers: Array, diagonal: Array, weights: Array, terms: Terms) -> float:
@@ -31,7 +32,7 @@ def odm_bound(multipliers: Array, diagonal: Array, weights: Array, terms: Terms)
 
 def ldm_bound(multipliers: Array, diagonal: Array, weights: Array, upper: Array) -> float:
     """Theorem 2: (1/m) (Σ α h over 0 < α < C/m, plus the number of samples with α = C/m)."""
-    at_limit = multipliers >= upper
+    at_limit = multipliers >= (1.0 - ROUNDING) * upper
     inside = (multipliers > 0) & ~at_limit
     total = float(multipliers[inside] @ diagonal[inside]) + float(weights[at_limit].sum())
     return total / float(weights.sum())

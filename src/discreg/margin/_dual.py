@@ -28,6 +28,7 @@ WORKING_SET = 256
 LOCAL_PASSES = 20
 WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 ROUNDING = 1e-14  # of a sum, relative to its terms
+FEASIBLE = 1e-9  # the same for a sum that a linear system has made zero
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,20 @@ class Dual(ABC):
         """The state without any multiplier."""
         return self.state(np.zeros(len(self.y)))
 
-    def gap(self, state: State, shift: float) -> tuple[float, float]:
+    def relative_gap(self, state: State, shift: float, *, fit_intercept: bool) -> float:
+        """Duality gap relative to the objective without what the tilts earn.
+
+        Multipliers that do not satisfy Σ y (a + t) = 0 prove nothing about the best intercept.
+        """
+        gap, unit = self._gap(state, shift)
+        if fit_intercept:
+            excess = abs(self.excess(state))
+            if excess > FEASIBLE * float(np.abs(state.multipliers + self.tilt).sum()):
+                return np.inf
+            gap += excess * abs(shift)
+        return gap / unit
+
+    def _gap(self, state: State, shift: float) -> tuple[float, float]:
         """Duality gap for a fixed intercept, and the objective without what the tilts earn."""
         margins = self.y * (state.scores + shift)
         gap = self.terms.gap(state.multipliers, margins)
@@ -98,6 +112,10 @@ class Dual(ABC):
         """The primal objective."""
         margins = self.y * (state.scores + shift)
         return self._convex_part(state, margins) - float(self.tilt @ margins)
+
+    def lower_bound(self, state: State, shift: float) -> float:
+        """The dual objective."""
+        return self.objective(state, shift) - self._gap(state, shift)[0]
 
     def _convex_part(self, state: State, margins: Array) -> float:
         """Half the squared norm and the losses."""
@@ -225,8 +243,9 @@ class CachedDual(Dual):
         missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
         fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
         rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
-        for position, i in enumerate(samples.tolist()):
-            self._cache[i] = rows[position]
+        for i in samples.tolist():
+            if i in fetched:
+                self._cache[i] = fetched[i].copy()  # alone: a view would hold all that was fetched
             self._cache.move_to_end(i)
         while len(self._cache) > self._n_rows:
             self._cache.popitem(last=False)
@@ -265,10 +284,10 @@ class CachedDual(Dual):
             scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
             multipliers[samples] = end.multipliers
             sets += 1
-            gap, unit = self.gap(state, shift)
+            gap, unit = self._gap(state, shift)
             if gap <= how.tol * unit:
                 break
-        gap, unit = self.gap(state, shift)
+        gap, unit = self._gap(state, shift)
         return state, ceil(sets * size / len(multipliers)), gap / unit
 
     def _working_set(

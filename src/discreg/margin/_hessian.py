@@ -97,7 +97,7 @@ class ConjugateGradients:
 
         def hessian(v: Array) -> Array:
             moved = np.asarray(X @ v)
-            if self._centred:
+            if self._centred and total > 0:
                 moved -= (weights @ moved) / total
             moved *= weights
             return v + np.asarray(transposed @ moved)

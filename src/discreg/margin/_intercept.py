@@ -67,9 +67,9 @@ def solve_dual(
         mixture = _mixture(ends, end)
         if mixture is not None:
             middle = dual.best_shift(mixture, shift)
-            gap, unit = dual.gap(mixture, middle)
-            if gap / unit <= best.gap:
-                best = DualSolution(mixture, middle, gap / unit, passes)
+            gap = dual.relative_gap(mixture, middle, fit_intercept=True)
+            if gap <= best.gap:
+                best = DualSolution(mixture, middle, gap, passes)
         if best.gap <= how.tol or passes >= how.max_passes:
             break
         following = _next_shift(dual, ends, end, previous)
@@ -79,8 +79,8 @@ def solve_dual(
     if best.n_passes == 0:  # stopped before both ends were known
         state = dual.state(_balanced(dual, state))
         shift = dual.best_shift(state, shift)
-        gap, unit = dual.gap(state, shift)
-        best = DualSolution(state, shift, gap / unit, passes)
+        gap = dual.relative_gap(state, shift, fit_intercept=True)
+        best = DualSolution(state, shift, gap, passes)
     return replace(best, n_passes=passes)
 
 

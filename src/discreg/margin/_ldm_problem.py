@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from discreg.core.kernels import require_kernel_memory
 from discreg.core.memory import require_memory
@@ -19,13 +20,21 @@ from ._intercept import DualSolution, solve_dual
 from ._svrg_ldm import ldm_svrg
 from ._terms import Terms
 from ._training import BinaryFit, Training
-from ._variance import VarianceGram, VarianceRows, variance_gram, variance_rows, variance_term
+from ._variance import (
+    VarianceGram,
+    VarianceRows,
+    mean_and_variance,
+    variance_gram,
+    variance_rows,
+    variance_term,
+)
 
 __all__ = ["LDMSettings", "require_bounded", "solve_ldm"]
 
 Array = NDArray[np.float64]
 FEW = 1_000  # samples or features of a problem that is solved to rounding
 HELD_MATRICES = 4  # as large as the kernel matrix, while the variance is worked in
+TINY = 1e-300
 HELD_ROWS = 3  # as large as the dense rows, likewise
 
 
@@ -181,21 +190,15 @@ def _by_svrg(
     )
     terms, tilt = _terms_and_tilt(training, settings)
     scores = times(training.X, found.coef[:, None])[:, 0] + found.intercept
-    margins, weights = y * scores, training.weights
-    multipliers = terms.multipliers(margins)
-    mean = float(weights @ margins) / float(weights.sum())
-    variance = float(weights @ (margins - mean) ** 2) / float(weights.sum())
-    objective = (
-        0.5 * float(found.coef @ found.coef)
-        + settings.lambda1 * variance
-        - settings.lambda2 * mean
-        + terms.loss(margins)
-    )
+    multipliers = terms.multipliers(y * scores)
+    square = float(found.coef @ found.coef)
+    convex, mean = _objective_parts(training, y, settings, square, scores)
+    term = variance_term(scores, y, training.weights, settings.lambda1)
     fit = BinaryFit(
-        theta=y * (multipliers + tilt) - variance_term(scores, y, weights, settings.lambda1),
+        theta=y * (multipliers + tilt) - term,
         shift=found.intercept,
         scores=scores,
-        objective=objective,
+        objective=convex - settings.lambda2 * mean,
         gap=found.gap,
         n_iter=found.n_iter,
         coef=found.coef,
@@ -225,12 +228,35 @@ def _terms_and_tilt(training: Training, settings: LDMSettings) -> tuple[Terms, A
 
 def _evenly(training: Training, y: Array, multipliers: Array) -> Array:
     """Multipliers that copies of a sample share as their weights, which is optimal too."""
-    X = training.X
-    signatures = np.column_stack([row_signatures(X), y])
-    _, groups = np.unique(signatures, axis=0, return_inverse=True)
-    groups = groups.ravel()
+    firsts, groups = _copies(training.X, y)
+    shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
+    if not len(shared):
+        return multipliers
     shares = np.bincount(groups, multipliers) / np.bincount(groups, training.weights)
-    return training.weights * shares[groups]
+    even = multipliers.copy()
+    even[shared] = training.weights[shared] * shares[groups[shared]]
+    return even
+
+
+def _copies(X: Any, y: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first of each group of equal samples, and the group of each sample.
+
+    Samples of one signature are compared with the first of them; one that differs stays alone.
+    """
+    signatures = np.column_stack([row_signatures(X), y])
+    _, firsts, groups = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
+    groups = groups.ravel()
+    suspects = np.flatnonzero(firsts[groups] != np.arange(len(y)))
+    if len(suspects):
+        pairs = X[suspects], X[firsts[groups[suspects]]]
+        if sparse.issparse(X):
+            alike = np.asarray(abs(pairs[0] - pairs[1]).sum(axis=1)).ravel() == 0
+        else:
+            alike = (pairs[0] == pairs[1]).all(axis=1)
+        alone = suspects[~alike]
+        groups[alone] = len(firsts) + np.arange(len(alone))
+        firsts = np.concatenate([firsts, alone])
+    return firsts, groups
 
 
 def _fit_of(
@@ -244,15 +270,32 @@ def _fit_of(
     diagonal: Array,
     coef: Array | None,
 ) -> BinaryFit:
-    """The fit of a solved dual: θ = y (α + t) − A f, from the condition that w is stationary."""
+    """The fit of a solved dual: θ = y (α + t) − A f, from the condition that w is stationary.
+
+    Objective and gap are those of this θ (or of the coefficients), not of the dual's own matrix,
+    which a very large lambda1 makes inaccurate.
+    """
     y = dual.y
     multipliers = _evenly(training, y, solution.state.multipliers)
     theta = y * (multipliers + dual.tilt)
     theta = theta - variance_term(scores, y, training.weights, settings.lambda1)
-    if isinstance(dual, GramDual):
+    if coef is not None:
+        square = float(coef @ coef)
+    else:
+        bare = training.gram @ theta
+        square, scores = float(theta @ bare), bare + shift
         shift = training.intercept(shift, theta)
-    if coef is None and training.kernel is None:
-        coef = pull_back(training.X, theta[:, None])[:, 0]
+        if training.kernel is None:
+            coef = pull_back(training.X, theta[:, None])[:, 0]
+    convex, mean = _objective_parts(training, y, settings, square, scores)
+    objective = convex - settings.lambda2 * mean
+    missing = objective - dual.lower_bound(solution.state, solution.shift)
+    gap = max(solution.gap, missing / max(convex, TINY))
+    if not np.isfinite(objective):
+        raise ValueError(
+            f"The objective of LDM overflows with lambda1={settings.lambda1:g}. Lower lambda1, or "
+            "scale the features, for example with sklearn.preprocessing.StandardScaler."
+        )
     bound = None
     if not settings.fit_intercept:
         bound = ldm_bound(multipliers, diagonal, training.weights, dual.terms.upper)
@@ -260,10 +303,20 @@ def _fit_of(
         theta=theta,
         shift=shift,
         scores=scores,
-        objective=dual.objective(solution.state, solution.shift),
-        gap=solution.gap,
+        objective=objective,
+        gap=gap,
         n_iter=solution.n_passes,
         coef=coef,
         bound=bound,
         warm=(multipliers, solution.shift),
     )
+
+
+def _objective_parts(
+    training: Training, y: Array, settings: LDMSettings, square: float, scores: Array
+) -> tuple[float, float]:
+    """Half the squared norm, variance and losses together, and the mean margin."""
+    margins, weights = y * scores, training.weights
+    mean, variance = mean_and_variance(margins, weights)
+    losses = Terms.hinge(weights, settings.C).loss(margins)
+    return 0.5 * square + settings.lambda1 * variance + losses, mean

@@ -95,7 +95,8 @@ def newton(
             break
         step = system.step(curvature, gradient, gap)
         moved = times(X, step[:, None])[:, 0]
-        along = -float(curvature @ moved) / float(curvature.sum()) if fit_intercept else 0.0
+        total = float(curvature.sum())
+        along = -float(curvature @ moved) / total if fit_intercept and total > 0 else 0.0
         moved += along
         length = _loops.minimum_along(
             margins, y * moved, terms.arrays(), float(coef @ step), float(step @ step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ def solve_odm(
         dual = training.row_dual(y, terms)
         rough = DualSolution(dual.state(solution.multipliers), solution.shift, fit.gap, fit.n_iter)
         finer = polish(dual, rough, fit_intercept=settings.fit_intercept)
-        return _of_dual(training, dual, finer, settings)
+        return replace(_of_dual(training, dual, finer, settings), warm=fit.warm)
     return fit
 
 
@@ -118,7 +118,8 @@ def _by_descent(
             max_iter=settings.how.max_passes,
             start=(solution.state.coef, solution.shift),
         )
-        return _of_primal(training, y, terms, settings, primal, n_iter=solution.n_passes)
+        fit = _of_primal(training, y, terms, settings, primal, n_iter=solution.n_passes)
+        return replace(fit, warm=(primal.multipliers, solution.shift))
     return _of_dual(training, dual, solution, settings)
 
 

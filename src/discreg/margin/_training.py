@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -25,6 +24,7 @@ __all__ = ["BinaryFit", "Training"]
 
 Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
+SAMPLED = 500  # rows of a kernel matrix that is not kept, to be checked
 LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
 
 
@@ -57,6 +57,7 @@ class Training:
     kernel: FittedKernel | None  # None: linear
     cache_bytes: float
     centred: bool
+    n_sharing: int = 1  # problems that are solved at the same time
     _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
     _lock: Any = field(default_factory=Lock, init=False, repr=False)  # threads share it
 
@@ -115,16 +116,26 @@ class Training:
         """The dual on the kernel matrix, or on its rows as they are needed."""
         if self.fits_gram:
             return GramDual(self.gram, y, terms, tilt)
-        n_rows = int(self.cache_bytes // (8 * self.n_samples))
+        n_rows = int(self.cache_bytes // (8 * self.n_samples * self.n_sharing))
         return CachedDual(self._rows_of, n_rows, y, terms, tilt)
+
+    def check_kernel(self) -> None:
+        """Check the kernel matrix, or a part of it where there is no room for all."""
+        if self.kernel is None:
+            return
+        if self.fits_gram:
+            _ = self.gram
+            return
+        some = self.X[np.linspace(0, self.n_samples - 1, SAMPLED).astype(np.intp)]
+        self.kernel.require_psd(self.kernel.training_matrix(some), some)
 
     def row_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> RowDual:
         """The dual on the rows of features."""
         return RowDual(self.X, y, terms, tilt)
 
-    @property
-    def _rows_of(self) -> Callable[[NDArray[np.intp]], Array]:
-        kernel = self.kernel if self.kernel is not None else kernel_matrix
-        return lambda samples: (
-            kernel(self.X[samples], self.X) if len(samples) else np.empty((0, self.n_samples))
-        )
+    def _rows_of(self, samples: NDArray[np.intp]) -> Array:
+        """Kernel between some samples and all."""
+        assert self.kernel is not None
+        if not len(samples):
+            return np.empty((0, self.n_samples))
+        return self.kernel(self.X[samples], self.X)

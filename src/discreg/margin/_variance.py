@@ -26,6 +26,7 @@ __all__ = [
     "VarianceGram",
     "VarianceRows",
     "damped_gram",
+    "mean_and_variance",
     "variance_gram",
     "variance_rows",
     "variance_term",
@@ -77,7 +78,7 @@ def variance_rows(
     metric = (2.0 * lambda1 / weights.sum()) * centred_gram(signed, weights, mean)
     n_features = X.shape[1]
     metric[np.arange(n_features), np.arange(n_features)] += 1.0
-    factor = linalg.cholesky(metric, lower=True, check_finite=False)
+    factor = _cholesky(metric)
     whitened = linalg.solve_triangular(factor, rows.T, lower=True, check_finite=False).T
     return VarianceRows(np.ascontiguousarray(whitened), factor, mean_of_rows)
 
@@ -91,7 +92,7 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     half = root[:, None] * gram
     inner = half * root
     inner[np.diag_indices_from(inner)] += 1.0
-    factor = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    factor = _cholesky(inner)
     half = linalg.solve_triangular(factor, half, lower=True, overwrite_b=True, check_finite=False)
     return gram - half.T @ half
 
@@ -122,3 +123,22 @@ def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Ar
     """A f: half the derivative of 2 λ1 var with respect to the scores."""
     mean = float(weights @ (y * scores)) / float(weights.sum())
     return (2.0 * lambda1 / float(weights.sum())) * weights * (scores - y * mean)
+
+
+def mean_and_variance(margins: Array, weights: Array) -> tuple[float, float]:
+    """Weighted mean and variance."""
+    mean = float(weights @ margins) / float(weights.sum())
+    return mean, float(weights @ (margins - mean) ** 2) / float(weights.sum())
+
+
+def _cholesky(matrix: Array) -> Array:
+    """Lower factor of a matrix that is positive definite unless rounding has taken that."""
+    try:
+        return np.asarray(linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            "The variance of the margins cannot be worked in: values of the kernel or of the "
+            "features are so large that their differences are lost to rounding. Scale the "
+            "features, for example with sklearn.preprocessing.StandardScaler, or lower gamma, "
+            "degree or lambda1."
+        ) from error
