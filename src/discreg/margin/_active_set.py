@@ -30,6 +30,7 @@ LARGEST = 2_000  # free multipliers of a system that is still solved directly
 MAX_STEPS = 30
 FIRST_PROXIMAL, LAST_PROXIMAL = 1e-2, 1e-6  # relative to the diagonal of the kernel
 ROUNDS = 100
+PATIENCE = 10  # rounds that bring no smaller gap
 ROUNDING = 1e-13
 EXACT = 1e-15  # a relative gap that rounding alone leaves
 
@@ -61,7 +62,7 @@ def _solve(
         return None if found is None else found[:2]
     unit = max(float(_diagonal(dual).mean()), EPS)
     proximal = FIRST_PROXIMAL
-    best, smallest = None, np.inf
+    best, smallest, waiting = None, np.inf, 0
     for _ in range(ROUNDS):
         found = _newton(dual, state, shift, places, proximal * unit, fit_intercept)
         if found is None:
@@ -74,7 +75,8 @@ def _solve(
         if best is None or gap < smallest:
             best, smallest = (state, shift), gap
         small = change <= ROUNDING * (1 + np.abs(state.scores).max())
-        if smallest <= EXACT or (small and proximal <= FIRST_PROXIMAL):
+        waiting = 0 if gap <= smallest else waiting + 1
+        if smallest <= EXACT or (small and proximal <= FIRST_PROXIMAL) or waiting == PATIENCE:
             break
         proximal = max(0.2 * proximal, LAST_PROXIMAL)
     return best
@@ -154,15 +156,12 @@ def _free_multipliers(
     ridge = np.where(positive, terms.ridge_low[free], terms.ridge_high[free])
     target = np.where(positive, terms.low, terms.high)
     signs = y[free]
-    matrix = dual.kernel(free, free) * signs[:, None] * signs
-    matrix[np.diag_indices_from(matrix)] += ridge + proximal
     rest = dual.state(fixed).scores[free]
     right = np.column_stack([target - signs * rest + proximal * centre[free], signs])
-    try:
-        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    try:  # (Q_FF + U_F) = Y (K_FF + U_F) Y
+        solved = signs[:, None] * dual.solve(free, ridge + proximal, signs[:, None] * right)
     except linalg.LinAlgError:
         return None
-    solved = linalg.cho_solve(factor, right, check_finite=False)
     if not fit_intercept:
         return solved[:, 0], 0.0
     # Σ y a over the free ones must cancel that over the others.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 from discreg.core.rows import pull_back, row_norms, times
 
@@ -84,6 +84,17 @@ class Dual(ABC):
     @abstractmethod
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         """Kernel between some samples and others."""
+
+    def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        """Solve (K + diag(ridge)) Z = right for the kernel K of some samples with themselves."""
+        matrix = self.kernel(samples, samples)
+        matrix[np.diag_indices_from(matrix)] += ridge
+        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+
+    def intercept(self, state: State, shift: float) -> float:
+        """The intercept for the samples as they are, where the dual has moved them."""
+        return shift
 
     def start(self) -> State:
         """The state without any multiplier."""
@@ -174,40 +185,99 @@ class GramDual(Dual):
 
 
 class RowDual(Dual):
-    """The dual on rows of features, dense or CSR: a step costs the entries of a row."""
+    """The dual on rows of features, dense or CSR: a step costs the entries of a row.
 
-    def __init__(self, X: Any, y: Array, terms: Terms, tilt: Array | None = None) -> None:
+    With a `mean` the rows are meant minus it, which leaves the rows as they are: what is subtracted
+    from scores and coefficients is kept as numbers beside them.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Array,
+        terms: Terms,
+        tilt: Array | None = None,
+        mean: Array | None = None,
+    ) -> None:
         super().__init__(y, terms, tilt)
         self.X = X
+        self._mean = mean
+        self._offsets, self._square = np.zeros(len(y)), 0.0
         self._norms = row_norms(X)
+        if mean is not None:
+            self._offsets, self._square = times(X, mean[:, None])[:, 0], float(mean @ mean)
+            self._norms = np.maximum(self._norms - 2.0 * self._offsets + self._square, 0.0)
         self._rows = compiled_rows(X)
 
     def state(self, multipliers: Array) -> State:
-        coef = pull_back(self.X, self._signed(multipliers)[:, None])[:, 0]
-        return State(multipliers, times(self.X, coef[:, None])[:, 0], coef)
+        signed = self._signed(multipliers)
+        coef = pull_back(self.X, signed[:, None])[:, 0]
+        if self._mean is not None:
+            coef -= signed.sum() * self._mean
+        return State(multipliers, self._scores(coef), coef)
+
+    def intercept(self, state: State, shift: float) -> float:
+        if self._mean is None or state.coef is None:
+            return shift
+        return shift - float(self._mean @ state.coef)
+
+    def _scores(self, coef: Array) -> Array:
+        scores = times(self.X, coef[:, None])[:, 0]
+        return scores if self._mean is None else scores - self._mean @ coef
 
     def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
         from . import _loops
 
         assert state.coef is not None
-        state = State(state.multipliers.copy(), state.scores.copy(), state.coef.copy())
-        passes, gap = _loops.row_descent(
+        coef = state.coef.copy()
+        state = State(state.multipliers.copy(), state.scores.copy(), coef)
+        drift, passes, gap = _loops.row_descent(
             self._rows,
             self._norms,
+            self._offsets,
+            self._square,
+            0.0 if self._mean is None else float(self._mean @ coef),
             self.y,
             self.tilt,
             self.terms.arrays(),
             shift,
             state.multipliers,
-            state.coef,
+            coef,
             state.scores,
             *how.options(),
         )
+        if self._mean is not None:
+            coef -= drift * self._mean
         return state, passes, gap
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         product = self.X[rows].astype(np.float64) @ self.X[columns].T
-        return np.asarray(product.toarray() if sparse.issparse(product) else product)
+        kernel = np.asarray(product.toarray() if sparse.issparse(product) else product)
+        if self._mean is not None:
+            kernel -= self._offsets[rows][:, None] + self._offsets[columns] - self._square
+        return kernel
+
+    def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        """The same in the space of the features where they are fewer than the samples.
+
+        By Woodbury's identity, with one step of refinement for the digits that it loses.
+        """
+        if sparse.issparse(self.X) or len(samples) <= self.X.shape[1] or not np.all(ridge > 0):
+            return super().solve(samples, ridge, right)
+        rows = self.X[samples].astype(np.float64)
+        if self._mean is not None:
+            rows -= self._mean
+        scaled = rows / ridge[:, None]
+        inner = rows.T @ scaled
+        inner[np.diag_indices_from(inner)] += 1.0
+        factor = linalg.cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
+
+        def inverse(vectors: Array) -> Array:
+            image = linalg.cho_solve(factor, rows.T @ (vectors / ridge[:, None]))
+            return vectors / ridge[:, None] - scaled @ image
+
+        found = inverse(right)
+        return found + inverse(right - ridge[:, None] * found - rows @ (rows.T @ found))
 
 
 class CachedDual(Dual):

@@ -34,11 +34,11 @@ class LDMClassifier(MarginClassifier):
 
     Parameters
     ----------
-    C : float, default=100.0
+    C : float, default=1000.0
         Weight of the hinge losses, positive; divided by the number of samples.
-    lambda1 : float, default=0.1
+    lambda1 : float, default=1.0
         Weight of the variance of the margins, not negative.
-    lambda2 : float, default=0.1
+    lambda2 : float, default=0.25
         Weight of their mean, not negative. With ``lambda1=0`` and an intercept a large one leaves
         the objective without a minimum, which is refused.
     kernel : str or callable, default="rbf"
@@ -70,10 +70,11 @@ class LDMClassifier(MarginClassifier):
         when they are needed, and as many are kept as fit; only with ``lambda1=0``, because the
         variance needs the matrix.
     warm_start : bool, default=False
-        Whether to begin at the solution of the previous fit, where it has the same shape.
+        Whether to begin at the solution of the previous fit, where shape, classes, kernel, solver
+        and `fit_intercept` are the same.
     tol : float, default=1e-3
-        Relative duality gap to reach. Small problems, of at most 1000 samples or (linear) features,
-        are solved to rounding whatever `tol` is.
+        Relative duality gap to reach; with 0 there is no warning. Small problems, of at most 1000
+        samples or (linear) features, are solved to rounding, or else as far as `gap_` says.
     max_iter : int, default=1000
         Limit of the passes (dcd) or epochs (svrg) of a two-class problem.
     n_jobs : int, default=None
@@ -147,9 +148,9 @@ class LDMClassifier(MarginClassifier):
     def __init__(
         self,
         *,
-        C: float = 100.0,
-        lambda1: float = 0.1,
-        lambda2: float = 0.1,
+        C: float = 1000.0,
+        lambda1: float = 1.0,
+        lambda2: float = 0.25,
         kernel: str | Callable[..., float] = "rbf",
         gamma: float | str | None = "scale",
         degree: float = 3,

@@ -108,7 +108,7 @@ def _without_variance(training: Training, y: Array, settings: LDMSettings, start
         settings,
         solution,
         scores=state.scores + shift,
-        shift=shift,
+        shift=dual.intercept(state, shift),
         diagonal=training.diagonal,
         coef=state.coef,
     )

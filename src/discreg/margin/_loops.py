@@ -255,10 +255,13 @@ def _add_multiple_of_row(rows, i, factor, coef):
 
 @njit(cache=True, nogil=True)
 def row_descent(
-    rows, norms, y, tilt, terms, shift, multipliers, coef, scores,
+    rows, norms, offsets, square, level, y, tilt, terms, shift, multipliers, coef, scores,
     tol, max_passes, shuffled, shrinking, seed,
 ):  # fmt: skip
     """The same on rows of features, with the coefficients Xᵀ y(a + t) in the place of the scores.
+
+    Rows are meant minus a mean µ, if there is one: `offsets` are Xµ, `square` is µᵀµ and `level` is
+    µᵀ coef. The coefficients are then coef − drift · µ, with the drift that is returned first.
 
     The scores of all samples, and with them the gap, are computed when what the samples of a pass
     had of it is small enough; they are right when this returns.
@@ -270,6 +273,7 @@ def row_descent(
     size = n
     slack = np.inf
     gap = np.inf
+    drift = 0.0
     passes = 0
     while passes < max_passes:
         passes += 1
@@ -281,7 +285,8 @@ def row_descent(
         k = 0
         while k < size:
             i = active[k]
-            margin = y[i] * (_product(rows, i, coef) + shift)
+            score = _product(rows, i, coef) - level - drift * (offsets[i] - square)
+            margin = y[i] * (score + shift)
             old = multipliers[i]
             if shrinking and _is_settled(old, margin, low, high, upper[i], slack):
                 size -= 1
@@ -298,20 +303,25 @@ def row_descent(
                 multipliers[i] = new
                 factor = y[i] * (new - old)
                 _add_multiple_of_row(rows, i, factor, coef)
+                if square > 0.0:
+                    level += factor * offsets[i]
+                    drift += factor
                 moved = abs(new - old) * (norms[i] + max(ridge_low[i], ridge_high[i]))
                 largest = max(largest, moved)
         slack = largest
         last = passes == max_passes
-        if last or largest == 0.0 or seen <= tol * (loss + 0.5 * _dense_product(coef, coef)):
+        size_of_coef = _dense_product(coef, coef) - drift * (2.0 * level - drift * square)
+        if last or largest == 0.0 or seen <= tol * (loss + 0.5 * size_of_coef):
             for i in range(n):
-                scores[i] = _product(rows, i, coef)
+                score = _product(rows, i, coef) - level
+                scores[i] = score - drift * (offsets[i] - square)
             gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
             gap /= unit
             if gap <= tol or (largest == 0.0 and size == n):
                 break
             size = n
             slack = np.inf
-    return passes, gap
+    return drift, passes, gap
 
 
 @njit(cache=True, nogil=True)

@@ -28,16 +28,16 @@ class ODMClassifier(MarginClassifier):
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \frac1m \sum_i \left( C_1 \max(0, 1 - D - z_i)^2
               + C_2 \max(0, z_i - 1 - D)^2 \right)
 
-    It holds the mean of the margins at 1 and makes their variance small; deviations up to D are
-    free, which makes the solution sparse. D = 0 and C1 = C2 is (6). More than two classes: one
+    Margins are drawn towards 1, which makes their variance small; deviations up to D are free,
+    which makes the solution sparse. D = 0 and C1 = C2 is (6). More than two classes: one
     problem for each class against all others.
 
     Parameters
     ----------
-    C1 : float, default=100.0
+    C1 : float, default=1000.0
         Weight of margins that are too small, positive. The paper divides it by the number of
         samples: C1 = m C is :class:`sklearn.svm.LinearSVC`'s C with the squared hinge.
-    C2 : float, default=50.0
+    C2 : float, default=100.0
         Weight of margins that are too large, positive.
     D : float, default=0.2
         Deviation from 1 that is free, at least 0 and below 1. The larger, the fewer support
@@ -60,7 +60,7 @@ class ODMClassifier(MarginClassifier):
         "dcd" is dual coordinate descent, Algorithm 1 with one signed multiplier a sample, on the
         kernel matrix or on rows of features. For ``kernel="linear"`` also "newton", a semismooth
         Newton method on the primal, and "svrg", stochastic gradients by Algorithm 2. "auto" is
-        "newton" for a linear kernel with at most as many features as samples (or 1000), else "dcd".
+        "newton" for a linear kernel with at most as many features as samples, else "dcd".
         All end at the same optimum.
     selection : {"random", "cyclic"}, default="random"
         Order in which coordinate descent passes over the samples.
@@ -70,10 +70,11 @@ class ODMClassifier(MarginClassifier):
         Megabytes that the kernel matrix may take. A larger one is not kept: its rows are computed
         when they are needed, and as many are kept as fit.
     warm_start : bool, default=False
-        Whether to begin at the solution of the previous fit, where it has the same shape.
+        Whether to begin at the solution of the previous fit, where shape, classes, kernel, solver
+        and `fit_intercept` are the same.
     tol : float, default=1e-3
-        Relative duality gap to reach. Small problems, of at most 1000 samples or (linear) features,
-        are solved to rounding whatever `tol` is.
+        Relative duality gap to reach; with 0 there is no warning. Small problems, of at most 1000
+        samples or (linear) features, are solved to rounding, or else as far as `gap_` says.
     max_iter : int, default=1000
         Limit of the passes (dcd), Newton steps or epochs (svrg) of a two-class problem.
     n_jobs : int, default=None
@@ -148,8 +149,8 @@ class ODMClassifier(MarginClassifier):
     def __init__(
         self,
         *,
-        C1: float = 100.0,
-        C2: float = 50.0,
+        C1: float = 1000.0,
+        C2: float = 100.0,
         D: float = 0.2,
         kernel: str | Callable[..., float] = "rbf",
         gamma: float | str | None = "scale",

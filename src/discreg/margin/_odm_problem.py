@@ -42,11 +42,11 @@ class ODMSettings:
 
 
 def choose_solver(training: Training) -> str:
-    """The solver that "auto" means: Newton for features that are few beside the samples."""
+    """The solver that "auto" means: Newton for no more features than samples."""
     if training.kernel is not None:
         return "dcd"
     n_samples, n_features = training.X.shape
-    return "newton" if n_features <= max(FEW_FEATURES, n_samples) else "dcd"
+    return "newton" if n_features <= n_samples else "dcd"
 
 
 def solve_odm(
@@ -91,7 +91,7 @@ def solve_odm(
     fit = _of_primal(training, y, terms, settings, solution, n_iter=n_before or solution.n_iter)
     if settings.exact and not exact and training.n_samples <= FEW_SAMPLES:
         dual = training.row_dual(y, terms)
-        rough = DualSolution(dual.state(solution.multipliers), solution.shift, fit.gap, fit.n_iter)
+        rough = DualSolution(dual.state(solution.multipliers), solution.shift, np.inf, fit.n_iter)
         finer = polish(dual, rough, fit_intercept=settings.fit_intercept)
         return replace(_of_dual(training, dual, finer, settings), warm=fit.warm)
     return fit
@@ -116,7 +116,7 @@ def _by_descent(
             fit_intercept=settings.fit_intercept,
             tol=0.0,
             max_iter=settings.how.max_passes,
-            start=(solution.state.coef, solution.shift),
+            start=(solution.state.coef, dual.intercept(solution.state, solution.shift)),
         )
         fit = _of_primal(training, y, terms, settings, primal, n_iter=solution.n_passes)
         return replace(fit, warm=(primal.multipliers, solution.shift))
@@ -128,9 +128,10 @@ def _of_dual(
 ) -> BinaryFit:
     state, shift = solution.state, solution.shift
     theta = dual.y * state.multipliers
+    in_gram = isinstance(dual, GramDual)
     return BinaryFit(
         theta=theta,
-        shift=training.intercept(shift, theta) if isinstance(dual, GramDual) else shift,
+        shift=training.intercept(shift, theta) if in_gram else dual.intercept(state, shift),
         scores=state.scores + shift,
         objective=dual.objective(state, shift),
         gap=solution.gap,

@@ -14,7 +14,7 @@ from discreg.core.fitted_kernel import FittedKernel
 from discreg.core.kernels import kernel_matrix
 from discreg.core.linalg import EPS
 from discreg.core.regression import centre_kernel
-from discreg.core.rows import row_norms
+from discreg.core.rows import row_norms, weighted_mean
 
 from ._dual import CachedDual, Dual, GramDual, RowDual
 from ._terms import Terms
@@ -131,7 +131,8 @@ class Training:
 
     def row_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> RowDual:
         """The dual on the rows of features."""
-        return RowDual(self.X, y, terms, tilt)
+        mean = weighted_mean(self.X, self.weights) if self.centred else None
+        return RowDual(self.X, y, terms, tilt, mean)
 
     def _rows_of(self, samples: NDArray[np.intp]) -> Array:
         """Kernel between some samples and all."""
