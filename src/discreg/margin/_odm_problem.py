@@ -50,51 +50,75 @@ def choose_solver(training: Training) -> str:
 
 
 def solve_odm(
-    training: Training,
-    y: Array,
-    settings: ODMSettings,
-    *,
-    start: Any = None,
+    training: Training, y: Array, settings: ODMSettings, *, start: Any = None
 ) -> BinaryFit:
     """Fit ODM to labels ±1."""
     terms = settings.terms(training.weights)
     if settings.solver == "dcd":
         return _by_descent(training, y, terms, settings, start)
-    exact = settings.exact and training.X.shape[1] <= FEW_FEATURES
-    n_before = 0
+    by_newton = settings.exact and training.X.shape[1] <= FEW_FEATURES
     if settings.solver == "svrg":
-        found = odm_svrg(
-            training.X,
-            y,
-            training.weights,
-            C1=settings.C1,
-            C2=settings.C2,
-            D=settings.D,
-            fit_intercept=settings.fit_intercept,
-            tol=settings.how.tol,
-            max_iter=settings.how.max_passes,
-            random=np.random.RandomState(settings.how.seed),
-            start=start,
-        )
-        start, n_before = (found.coef, found.intercept), found.n_iter
-        if not exact:
-            return _of_primal(training, y, terms, settings, _evaluated(training, y, terms, found))
-    solution = newton(
+        solution = _by_svrg(training, y, terms, settings, start)
+        if by_newton:
+            after = (solution.coef, solution.shift)
+            exact = _by_newton(training, y, terms, settings, after, tol=0.0)
+            solution = replace(exact, n_iter=solution.n_iter)
+    else:
+        tol = 0.0 if by_newton else settings.how.tol
+        solution = _by_newton(training, y, terms, settings, start, tol=tol)
+    fit = _of_primal(training, y, terms, settings, solution)
+    if settings.exact and not by_newton and training.n_samples <= FEW_SAMPLES:
+        dual = training.row_dual(y, terms)
+        rough = DualSolution(dual.state(solution.multipliers), 0.0, fit.gap, fit.n_iter)
+        finer = polish(dual, rough, fit_intercept=settings.fit_intercept)
+        if finer is not rough:
+            return replace(_of_dual(training, dual, finer, settings), warm=fit.warm)
+    return fit
+
+
+def _by_newton(
+    training: Training, y: Array, terms: Terms, settings: ODMSettings, start: Any, *, tol: float
+) -> PrimalSolution:
+    return newton(
         training.X,
         y,
         terms,
         fit_intercept=settings.fit_intercept,
-        tol=0.0 if exact else settings.how.tol,
+        tol=tol,
         max_iter=settings.how.max_passes,
         start=start,
     )
-    fit = _of_primal(training, y, terms, settings, solution, n_iter=n_before or solution.n_iter)
-    if settings.exact and not exact and training.n_samples <= FEW_SAMPLES:
-        dual = training.row_dual(y, terms)
-        rough = DualSolution(dual.state(solution.multipliers), solution.shift, np.inf, fit.n_iter)
-        finer = polish(dual, rough, fit_intercept=settings.fit_intercept)
-        return replace(_of_dual(training, dual, finer, settings), warm=fit.warm)
-    return fit
+
+
+def _by_svrg(
+    training: Training, y: Array, terms: Terms, settings: ODMSettings, start: Any
+) -> PrimalSolution:
+    """Stochastic gradients, with all that is known about the coefficients they reach."""
+    found = odm_svrg(
+        training.X,
+        y,
+        training.weights,
+        C1=settings.C1,
+        C2=settings.C2,
+        D=settings.D,
+        fit_intercept=settings.fit_intercept,
+        tol=settings.how.tol,
+        max_iter=settings.how.max_passes,
+        random=np.random.RandomState(settings.how.seed),
+        start=start,
+    )
+    scores = times(training.X, found.coef[:, None])[:, 0]
+    margins = y * (scores + found.intercept)
+    objective = 0.5 * float(found.coef @ found.coef) + terms.loss(margins)
+    return PrimalSolution(
+        found.coef,
+        found.intercept,
+        scores,
+        terms.multipliers(margins),
+        objective,
+        found.gap,
+        found.n_iter,
+    )
 
 
 def _by_descent(
@@ -109,16 +133,10 @@ def _by_descent(
         solution = polish(dual, solution, fit_intercept=settings.fit_intercept)
     elif settings.exact and linear and training.X.shape[1] <= FEW_FEATURES:
         assert solution.state.coef is not None
-        primal = newton(
-            training.X,
-            y,
-            terms,
-            fit_intercept=settings.fit_intercept,
-            tol=0.0,
-            max_iter=settings.how.max_passes,
-            start=(solution.state.coef, dual.intercept(solution.state, solution.shift)),
-        )
-        fit = _of_primal(training, y, terms, settings, primal, n_iter=solution.n_passes)
+        after = (solution.state.coef, dual.intercept(solution.state, solution.shift))
+        primal = _by_newton(training, y, terms, settings, after, tol=0.0)
+        primal = replace(primal, n_iter=solution.n_passes)
+        fit = _of_primal(training, y, terms, settings, primal)
         return replace(fit, warm=(primal.multipliers, solution.shift))
     return _of_dual(training, dual, solution, settings)
 
@@ -148,7 +166,6 @@ def _of_primal(
     terms: Terms,
     settings: ODMSettings,
     solution: PrimalSolution,
-    n_iter: int | None = None,
 ) -> BinaryFit:
     return BinaryFit(
         theta=y * solution.multipliers,
@@ -156,26 +173,10 @@ def _of_primal(
         scores=solution.scores + solution.shift,
         objective=solution.objective,
         gap=solution.gap,
-        n_iter=solution.n_iter if n_iter is None else n_iter,
+        n_iter=solution.n_iter,
         coef=solution.coef,
         bound=_bound(training, solution.multipliers, terms, settings),
         warm=(solution.coef, solution.shift),
-    )
-
-
-def _evaluated(training: Training, y: Array, terms: Terms, found: Any) -> PrimalSolution:
-    """Coefficients of a stochastic method with all that is known about them."""
-    scores = times(training.X, found.coef[:, None])[:, 0]
-    margins = y * (scores + found.intercept)
-    objective = 0.5 * float(found.coef @ found.coef) + terms.loss(margins)
-    return PrimalSolution(
-        found.coef,
-        found.intercept,
-        scores,
-        terms.multipliers(margins),
-        objective,
-        found.gap,
-        found.n_iter,
     )
 
 

@@ -97,6 +97,7 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     return gram - half.T @ half
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the objective tells
 def variance_gram(
     damped: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
 ) -> VarianceGram:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
@@ -55,8 +57,8 @@ tol, max_iter, random_state
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means five folds, stratified.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn; None means accuracy. It is given the sample weights if it takes
-        them.
+        Any scorer of scikit-learn that judges labels or decision values; None means accuracy. It is
+        given the decision values in the place of X, and the sample weights if it takes them.
     n_jobs : int, default=None
         Number of folds that are fitted at the same time.
 
@@ -190,7 +192,8 @@ tol, max_iter, random_state
             )
             for number, fold in enumerate(folds.split(rows, labels, groups))
         )
-        scores, seconds = (np.array(part).T for part in zip(*outcomes, strict=True))
+        scores, seconds, gaps = (np.array(part).T for part in zip(*outcomes, strict=True))
+        self._warn(gaps)
         grid = [penalty | kernel for kernel, penalty in product(kernels, penalties)]
         self.cv_results_ = cv_results(grid, scores, seconds)
         self.best_params_, self.best_score_ = best_setting(self.cv_results_)
@@ -198,6 +201,18 @@ tol, max_iter, random_state
         self.best_estimator_.fit(rows, labels, given)
         self._adopt()
         return self
+
+    def _warn(self, gaps: NDArray[np.float64]) -> None:
+        """Say how many of the fits along the grid have stopped early."""
+        early = gaps > self.tol
+        if early.any() and self.tol > 0:
+            warnings.warn(
+                f"{early.sum()} of {gaps.size} fits on the folds stopped before tol={self.tol:g}, "
+                f"the worst at a relative duality gap of {gaps.max():.2g}. Increase max_iter or "
+                "tol, leave out the largest penalties, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _penalties(self) -> list[Setting]:
         """All combinations of the penalties, in an order in which neighbours are alike."""
@@ -224,15 +239,15 @@ def _score_fold(
     fold: Fold,
     scorer: Callable[..., float],
     number: int,
-) -> tuple[list[float], list[float]]:
-    """Held-out scores and fitting times of all settings on one fold."""
+) -> tuple[list[float], list[float], list[float]]:
+    """Held-out scores, fitting times and gaps of all settings on one fold."""
     train, test = fold
     X_train, X_test = X[train], X[test]
     if classifier.kernel == "precomputed":
         X_train, X_test = X_train[:, train], X_test[:, train]
     train_weight = None if sample_weight is None else sample_weight[train]
     test_weight = None if sample_weight is None else sample_weight[test]
-    scores, seconds = [], []
+    scores, seconds, gaps = [], [], []
     for kernel in kernels:
         path = _held_out_path(
             classifier.set_params(**kernel), X_train, y[train], train_weight, X_test, penalties
@@ -240,15 +255,16 @@ def _score_fold(
         for _ in penalties:
             started = time.perf_counter()
             try:
-                held_out, classes = next(path)
+                held_out, classes, gap = next(path)
             except ValueError as error:
                 raise ValueError(
                     f"The training part of fold {number} cannot be fitted. {error}"
                 ) from error
             seconds.append(time.perf_counter() - started)
+            gaps.append(gap)
             judge = HeldOutScores(classes)
             scores.append(weighted_score(scorer, judge, held_out, y[test], test_weight))
-    return scores, seconds
+    return scores, seconds, gaps
 
 
 def _held_out_path(
@@ -258,8 +274,8 @@ def _held_out_path(
     sample_weight: NDArray[np.float64] | None,
     X_test: Any,
     penalties: Sequence[Setting],
-) -> Iterator[tuple[NDArray[np.float64], NDArray[Any]]]:
-    """Scores of test samples for one setting after another, and the classes of their columns."""
+) -> Iterator[tuple[NDArray[np.float64], NDArray[Any], float]]:
+    """For one setting after another: scores of test samples, classes of their columns, the gap."""
     prepared = classifier._prepare(X, y, sample_weight)
     training = prepared.training
     cross = None
@@ -281,4 +297,4 @@ def _held_out_path(
         columns = columns + np.array([fit.shift for fit in fits])
         if columns.shape[1] == 1:
             columns = np.column_stack([np.zeros(len(columns)), columns])
-        yield columns, prepared.classes
+        yield columns, prepared.classes, max(fit.gap for fit in fits)
