@@ -21,6 +21,7 @@ from .kernels import (
 )
 from .linalg import require_psd
 from .params import Choice, Number
+from .rows import row_norms
 
 __all__ = ["KERNEL_CONSTRAINTS", "FittedKernel"]
 
@@ -119,6 +120,8 @@ class FittedKernel:
                     f"A precomputed kernel must be a square matrix of the training samples; its "
                     f"shape is {matrix.shape}."
                 )
+        if self.kernel == "rbf" and np.all(np.isfinite(row_norms(X))):
+            return matrix  # then between 0 and 1, and computed once for both triangles
         batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
         if not all(np.isfinite(matrix[rows]).all() for rows in batches):
             raise ValueError(

@@ -18,7 +18,7 @@ from ._dual import Descent, Dual, State
 __all__ = ["DualSolution", "solve_dual"]
 
 MAX_SHIFTS = 60
-SHARE = 0.3  # of the tolerance that a fit for a fixed intercept may use up
+SHARE = 0.7  # of the tolerance that a fit for a fixed intercept may use up
 OVERSHOOT = 2.0
 SMALLEST_STEP = 1e-4
 
