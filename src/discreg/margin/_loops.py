@@ -26,6 +26,7 @@ BLOCK = 64  # samples whose part of a kernel matrix stays in the first cache
 BLOCK_PASSES = 10
 BLOCK_ACCURACY = 0.1
 WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
+ROUNDS = 10  # over samples of large parts, of which one visits all samples
 LINE_STEPS = 200
 ROUNDING = 1e-15
 
@@ -278,6 +279,21 @@ def _add_multiple_of_row(rows, i, factor, coef):
 
 
 @njit(cache=True, nogil=True)
+def _largest_first(active, size, parts):
+    """Move the samples of large parts to the front; returns their number."""
+    total = 0.0
+    for k in range(size):
+        total += parts[active[k]]
+    least = WORTH_A_VISIT * total / max(size, 1)
+    count = 0
+    for k in range(size):
+        if parts[active[k]] > least:
+            active[k], active[count] = active[count], active[k]
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
 def row_descent(
     rows, norms, offsets, square, level, y, tilt, terms, shift, multipliers, coef, scores,
     tol, max_passes, shuffled, shrinking, seed,
@@ -287,8 +303,9 @@ def row_descent(
     Rows are meant minus a mean µ, if there is one: `offsets` are Xµ, `square` is µᵀµ and `level` is
     µᵀ coef. The coefficients are then coef − drift · µ, with the drift that is returned first.
 
-    The scores of all samples, and with them the gap, are computed when what the samples of a pass
-    had of it is small enough; they are right when this returns.
+    Only every tenth round visits all samples, the others those that have had most of the gap; n
+    visits count as a pass. The scores of all samples, and with them the gap, are computed when what
+    the samples of a round had of it is small enough; they are right when this returns.
     """
     n = len(y)
     low, high, ridge_low, ridge_high, upper = terms
@@ -297,29 +314,35 @@ def row_descent(
     size = n
     slack = np.inf
     gap = np.inf
+    parts = np.empty(n)  # of the gap, at the last visit of each sample
     drift = 0.0
-    passes = 0
-    while passes < max_passes:
-        passes += 1
+    rounds = 0
+    visits = 0
+    while visits < max_passes * n:
         if shuffled:
             _shuffle(active, size, random)
+        whole = rounds % ROUNDS == 0
+        rounds += 1
+        count = size if whole else _largest_first(active, size, parts)
         largest = 0.0
         seen = 0.0
         loss = 0.0
         k = 0
-        while k < size:
+        while k < count:
             i = active[k]
             score = _product(rows, i, coef) - level - drift * (offsets[i] - square)
             margin = y[i] * (score + shift)
             old = multipliers[i]
-            if shrinking and _is_settled(old, margin, low, high, upper[i], slack):
+            if whole and shrinking and _is_settled(old, margin, low, high, upper[i], slack):
                 size -= 1
+                count -= 1
                 active[k], active[size] = active[size], active[k]
                 continue
             k += 1
             part = _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
             loss += part
-            seen += part - _gain(old, low, high, ridge_low[i], ridge_high[i]) + old * margin
+            parts[i] = part - _gain(old, low, high, ridge_low[i], ridge_high[i]) + old * margin
+            seen += parts[i]
             new = _best_multiplier(
                 old, margin, norms[i], low, high, ridge_low[i], ridge_high[i], upper[i]
             )
@@ -332,8 +355,11 @@ def row_descent(
                     drift += factor
                 moved = abs(new - old) * (norms[i] + max(ridge_low[i], ridge_high[i]))
                 largest = max(largest, moved)
+        visits += max(count, 1)
+        last = visits >= max_passes * n
+        if not (whole or last):
+            continue
         slack = largest
-        last = passes == max_passes
         size_of_coef = _dense_product(coef, coef) - drift * (2.0 * level - drift * square)
         if last or largest == 0.0 or seen <= tol * (loss + 0.5 * size_of_coef):
             for i in range(n):
@@ -345,7 +371,7 @@ def row_descent(
                 break
             size = n
             slack = np.inf
-    return drift, passes, gap
+    return drift, (visits + n - 1) // n, gap
 
 
 @njit(cache=True, nogil=True)
