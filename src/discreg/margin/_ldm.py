@@ -36,9 +36,10 @@ class LDMClassifier(MarginClassifier):
     ----------
     C : float, default=1000.0
         Weight of the hinge losses, positive; divided by the number of samples.
-    lambda1 : float, default=1.0
-        Weight of the variance of the margins, not negative.
-    lambda2 : float, default=0.25
+    lambda1 : float, default=1000.0
+        Weight of the variance of the margins, not negative. It has to be of the order of C to make
+        a difference from an SVM; the paper tries up to 1/4.
+    lambda2 : float, default=0.0
         Weight of their mean, not negative. With ``lambda1=0`` and an intercept a large one leaves
         the objective without a minimum, which is refused.
     kernel : str or callable, default="rbf"
@@ -149,8 +150,8 @@ class LDMClassifier(MarginClassifier):
         self,
         *,
         C: float = 1000.0,
-        lambda1: float = 1.0,
-        lambda2: float = 0.25,
+        lambda1: float = 1000.0,
+        lambda2: float = 0.0,
         kernel: str | Callable[..., float] = "rbf",
         gamma: float | str | None = "scale",
         degree: float = 3,
