@@ -10,12 +10,13 @@ from scipy import sparse
 
 from discreg.core.linalg import psd_solver
 from discreg.core.rows import centred_gram, pull_back, weighted_mean
-from discreg.core.threads import one_blas_thread
+from discreg.core.threads import one_blas_thread, run_in_threads
 
 __all__ = ["ConjugateGradients", "FactoredHessian"]
 
 Array = NDArray[np.float64]
 MAX_CG_STEPS = 500
+FEW_ROWS = 5_000  # whose products are done before a thread would have started
 CG_ACCURACY = 0.1
 
 
@@ -62,12 +63,7 @@ class FactoredHessian:
     def _weighted_gram(self, rows: Any, change: Array) -> Array:
         """Σ change · x xᵀ over the rows; the changes may be negative."""
         if sparse.issparse(rows):
-            from . import _loops
-
-            half = np.zeros_like(self._gram)
-            _loops.add_outer_products(
-                half, rows.data, rows.indices, rows.indptr, np.arange(len(change)), change
-            )
+            half = _outer_products(rows, change)
             return half + half.T - np.diag(half.diagonal())
         total = np.zeros_like(self._gram)
         for sign in (1.0, -1.0):
@@ -76,6 +72,23 @@ class FactoredHessian:
                 some = rows if len(those) == len(change) else rows[those]
                 total += sign * centred_gram(some, np.abs(change[those]), self._origin)
         return total
+
+
+def _outer_products(rows: Any, factors: Array) -> Array:
+    """Σ factor · x xᵀ over CSR rows, each pair of entries once; two halves for two threads."""
+    from . import _loops
+
+    halves = np.array_split(np.arange(len(factors)), 2 if len(factors) > FEW_ROWS else 1)
+    totals = np.zeros((len(halves), rows.shape[1], rows.shape[1]))
+
+    def add(number: int) -> None:
+        those = halves[number]
+        _loops.add_outer_products(
+            totals[number], rows.data, rows.indices, rows.indptr, those, factors[those]
+        )
+
+    run_in_threads(add, range(len(halves)))
+    return np.asarray(totals.sum(axis=0))
 
 
 class ConjugateGradients:
