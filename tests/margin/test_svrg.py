@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from discreg.margin._loops import minimum_along
+from discreg.margin._primal_loops import minimum_along
 from discreg.margin._svrg import STEP, ldm_pair_gradient, odm_sample_gradient, odm_svrg
 from discreg.margin._svrg_ldm import ldm_intercept, ldm_svrg
 from discreg.margin._terms import Terms

@@ -45,7 +45,9 @@ class State:
         def between(mine: Array, its: Array) -> Array:
             return (1.0 - share) * mine + share * its
 
-        coef = None if self.coef is None else between(self.coef, other.coef)  # type: ignore[arg-type]
+        coef = None
+        if self.coef is not None and other.coef is not None:
+            coef = between(self.coef, other.coef)
         return State(
             between(self.multipliers, other.multipliers), between(self.scores, other.scores), coef
         )
@@ -141,11 +143,11 @@ class Dual(ABC):
 
     def best_shift(self, state: State, shift: float) -> float:
         """The intercept that is best for the scores as they are."""
-        from . import _loops
+        from . import _primal_loops
 
         margins = self.y * (state.scores + shift)
         slope = -float(self.tilt @ self.y)
-        step = _loops.minimum_along(margins, self.y, self.terms.arrays(), slope, 0.0)
+        step = _primal_loops.minimum_along(margins, self.y, self.terms.arrays(), slope, 0.0)
         return shift + float(step)
 
     def _signed(self, multipliers: Array) -> Array:

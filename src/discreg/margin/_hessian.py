@@ -76,14 +76,14 @@ class FactoredHessian:
 
 def _outer_products(rows: Any, factors: Array) -> Array:
     """Σ factor · x xᵀ over CSR rows, each pair of entries once; two halves for two threads."""
-    from . import _loops
+    from . import _primal_loops
 
     halves = np.array_split(np.arange(len(factors)), 2 if len(factors) > FEW_ROWS else 1)
     totals = np.zeros((len(halves), rows.shape[1], rows.shape[1]))
 
     def add(number: int) -> None:
         those = halves[number]
-        _loops.add_outer_products(
+        _primal_loops.add_outer_products(
             totals[number], rows.data, rows.indices, rows.indptr, those, factors[those]
         )
 

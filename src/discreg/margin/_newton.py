@@ -65,7 +65,7 @@ def newton(
 
     With ``tol=0`` they go on until rounding does not let the objective fall.
     """
-    from . import _loops
+    from . import _primal_loops
 
     system: NewtonSystem = (
         FactoredHessian(X, centred=fit_intercept)
@@ -78,11 +78,11 @@ def newton(
     lowest, stalled = np.inf, 0
     for n_iter in range(1, max_iter + 1):
         if fit_intercept:
-            step_of_shift = _loops.minimum_along(margins, y, terms.arrays(), 0.0, 0.0)
+            step_of_shift = _primal_loops.minimum_along(margins, y, terms.arrays(), 0.0, 0.0)
             shift += step_of_shift
             margins += step_of_shift * y
         multipliers, curvature = np.empty_like(margins), np.empty_like(margins)
-        loss = _loops.evaluate(margins, terms.arrays(), multipliers, curvature)
+        loss = _primal_loops.evaluate(margins, terms.arrays(), multipliers, curvature)
         gradient = coef - pull_back(X, (y * multipliers)[:, None])[:, 0]
         objective = 0.5 * float(coef @ coef) + loss
         gap = 0.5 * float(gradient @ gradient) / max(objective, 1e-300)
@@ -98,7 +98,7 @@ def newton(
         total = float(curvature.sum())
         along = -float(curvature @ moved) / total if fit_intercept and total > 0 else 0.0
         moved += along
-        length = _loops.minimum_along(
+        length = _primal_loops.minimum_along(
             margins, y * moved, terms.arrays(), float(coef @ step), float(step @ step)
         )
         coef = coef + length * step

@@ -211,7 +211,7 @@ def odm_svrg(
     The gap is ½‖∇P‖²: P is 1-strongly convex in w, and its derivative by b is zero. It is the
     duality gap to the multipliers −ℓ'(z) of the dual (19), too.
     """
-    from . import _loops, _svrg_loops
+    from . import _primal_loops, _svrg_loops
 
     samples = Samples.of(X, y, weights, fit_intercept)
     terms = Terms.odm(weights, C1, C2, D)
@@ -219,7 +219,7 @@ def odm_svrg(
     def at(coef: Array, intercept: float) -> Point:
         margins = y * (samples.scores(coef) + intercept)
         if fit_intercept:
-            step = _loops.minimum_along(margins, y, terms.arrays(), 0.0, 0.0)
+            step = _primal_loops.minimum_along(margins, y, terms.arrays(), 0.0, 0.0)
             intercept, margins = intercept + step, margins + step * y
         multipliers = terms.multipliers(margins)
         objective = float(0.5 * coef @ coef) + terms.loss(margins)
