@@ -50,7 +50,7 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[n
     if sample_weight is None:
         weights = np.ones(n_samples)
     elif np.isscalar(sample_weight):
-        weights = np.full(n_samples, float(sample_weight))  # type: ignore[arg-type]
+        weights = np.full(n_samples, sample_weight, dtype=np.float64)
     else:
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True

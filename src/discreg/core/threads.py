@@ -97,7 +97,7 @@ def _is_worker() -> bool:
 def _permitted_threads() -> int:
     from numba import config  # get_num_threads() would start numba's own threads
 
-    of_numba: int = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    of_numba: int = vars(config)["NUMBA_NUM_THREADS"]  # set from the environment at import
     return min([of_numba, *blas_threads()])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
@@ -22,6 +21,7 @@ from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
 from discreg.core.labels import CLASS_WEIGHT, encode_labels, row_weights
 from discreg.core.params import Boolean, Choice, Number, check_params
 from discreg.core.rows import row_norms
+from discreg.core.scoring import LargestScoreClassifier
 
 from ._dual import Descent
 from ._training import MEGABYTE, BinaryFit, Training
@@ -56,7 +56,7 @@ class Prepared:
     signs: list[Array]  # labels ±1 of each two-class problem
 
 
-class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
+class MarginClassifier(LargestScoreClassifier):
     """Base of ODM and LDM: one two-class problem for each class, all on one kernel matrix."""
 
     _constraints: dict[str, Any] = {
@@ -297,28 +297,6 @@ class MarginClassifier(ClassifierMixin, BaseEstimator, ABC):
                 rows, self.support_vectors_, self.dual_coef_, self.intercept_
             )
         return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of the class with the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[winners]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 def _statistics(margins: Array, weights: Array) -> tuple[float, float, float]:

@@ -138,7 +138,8 @@ def ldm_epoch(
     mean is the same everywhere: λ2 falls out.
     """
     state = _start(mean, gradient)
-    for i, j in zip(samples, partners):  # noqa: B905
+    for k in range(len(samples)):
+        i, j = samples[k], partners[k]
         change = y[i] * _score_change(rows, i, offsets[i], v, gradient, state)
         slope = pulls[i] - (C if margins[i] + change < 1.0 else 0.0)
         if lambda1 > 0.0:

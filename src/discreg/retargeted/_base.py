@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,6 +27,7 @@ from discreg.core.regression import (
 )
 from discreg.core.result import Solution
 from discreg.core.rows import has_distinct_rows, varies
+from discreg.core.scoring import LargestScoreClassifier
 from discreg.core.threads import one_blas_thread
 
 from ._losses import TargetLoss
@@ -53,7 +53,7 @@ class Prepared:
     regression: Regression
 
 
-class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
+class RetargetedClassifier(LargestScoreClassifier):
     """Base of LSR, DLSR, ReLSR and GReLSR, which differ in their loss alone."""
 
     _constraints: dict[str, Any] = {
@@ -214,28 +214,6 @@ class RetargetedClassifier(ClassifierMixin, BaseEstimator, ABC):
             fitted = getattr(self, "X_fit_", None)
             scores = self._kernel.scores(X, fitted, self.dual_coef_, self.intercept_)
         return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of the class with the largest score, equation (3) of ReLSR.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[winners]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 class IterativeClassifier(RetargetedClassifier):
