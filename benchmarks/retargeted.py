@@ -62,7 +62,7 @@ def solvers_to_the_same_gap():
                     "newton": lambda m=newton, X=X, y=y: m.fit(X, y),
                     "alternating": lambda m=alternating, X=X, y=y: m.fit(X, y),
                 },
-                repeats=3,
+                repeats=9,
             )
             assert max(newton.gap_, alternating.gap_) <= 1e-6
             yield (

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
 from discreg.core.regression import KernelRegression, centre_kernel, linear_regression
 from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets
-from discreg.retargeted._problem import Problem, Start
+from discreg.retargeted._problem import Problem, Start, Step
 
 
 def kernel_regression(kernel, weights, centre):
@@ -112,6 +112,41 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     assert 0 < cost < 1e-3 * point.objective
     assert gap < 1
     assert gap == pytest.approx((point.objective - dual) / point.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("model", ["relsr", "grelsr"])
+def test_excess_that_cannot_flow_is_spread(model):
+    """Far from the optimum residuals would change sign; the columns are balanced all the same."""
+    loss = make_problem(model).loss
+    rng = np.random.default_rng(0)
+    ways = set()
+    for size in (0.3, 1.0, 3.0):
+        for _ in range(20):
+            at = loss.evaluate(size * rng.normal(size=(40, 3)) + 2 * np.eye(3)[loss.y])
+            ways.add(loss._flow(at.residuals) is None)
+            change, cost = loss.balance(at)
+            np.testing.assert_allclose(loss.weights @ (at.residuals + change), 0, atol=1e-12)
+            np.testing.assert_allclose(change.sum(axis=1), 0, atol=1e-12)
+            false = np.eye(3)[loss.y] == 0
+            assert np.all((at.residuals + change)[false] >= 0)
+            slack = at.targets[np.arange(40), loss.y][:, None] - 1 - at.targets
+            price = np.sum(change**2, axis=1) + 2 * np.sum(change * slack * false, axis=1)
+            assert cost == pytest.approx(loss.weights @ price)
+    assert ways == {False, True}
+
+
+def test_rows_in_any_layout_have_the_same_curvature():
+    """Compiled for rows one after another, by blocks for other layouts."""
+    problem = make_problem("relsr")
+    best = optimum(problem)
+    point = problem.point(1.1 * best.coef, best.offset)
+    step = Step(best.coef - 0.1, best.offset + 0.2)
+    expected = problem.curve(point, step)
+    problem.regression.X = np.asfortranarray(problem.regression.X)
+    gradient, inner = problem.curve(point, step)
+    np.testing.assert_allclose(gradient.coef, expected[0].coef, rtol=1e-12)
+    np.testing.assert_allclose(gradient.offset, expected[0].offset, rtol=1e-12, atol=1e-10)
+    assert inner == pytest.approx(expected[1], rel=1e-12)
 
 
 def test_thirty_alternations_are_not_the_optimum():

@@ -22,6 +22,8 @@ from .rows import (
     ALL,
     CONSTANT,
     centred_gram,
+    class_totals,
+    is_thin,
     pull_back,
     row_blocks,
     thin_blocks,
@@ -33,6 +35,7 @@ from .threads import one_blas_thread
 __all__ = [
     "Curved",
     "KernelRegression",
+    "PulledCurvature",
     "Regression",
     "centre_kernel",
     "linear_gram",
@@ -53,7 +56,8 @@ class Curved(NamedTuple):
     inner: float
 
 
-Curvature = Callable[[Array, slice], Curved]
+Curvature = Callable[[Array, slice], Curved]  # of the scores of some rows
+PulledCurvature = Callable[[Array, Array, Array], Curved]  # of the scores XW + shift, times Xᵀ
 
 
 class Regression:
@@ -114,16 +118,30 @@ class Regression:
         """ΦᵀG for residuals G already multiplied by the weights, and the sums of their columns."""
         return self._centre(pull_back(self.X, weighted_residuals), totals)
 
+    def class_totals(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        weights = np.asarray(np.bincount(y, self.weights, n_classes), dtype=np.float64)
+        return self._centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
+
     def curve(
-        self, coef: Array, offset: Array, curvature: Curvature, *, row_wise: bool
+        self,
+        coef: Array,
+        offset: Array,
+        curvature: Curvature,
+        *,
+        row_wise: bool,
+        compiled: PulledCurvature | None = None,
     ) -> tuple[Array, Array, float]:
         """Take scores ΦW + 1bᵀ by `curvature` to G and pull them back: ΦᵀG, totals, inner.
 
         One pass over the rows: a block is multiplied and pulled back while it is in cache, unless
-        the curvature of a row depends on other rows.
+        the curvature of a row depends on other rows. `compiled` does the same in compiled code.
         """
-        pulled, totals, inner = np.zeros_like(coef), np.zeros_like(offset), 0.0
         shift = self._shift(coef, offset)
+        if compiled is not None and is_thin(self.X, coef.shape[1]) and _is_plain(self.X):
+            pulled, totals, inner = compiled(self.X, np.ascontiguousarray(coef), shift)
+            return self._centre(pulled, totals), totals, inner
+        pulled, totals, inner = np.zeros_like(coef), np.zeros_like(offset), 0.0
         in_blocks = row_wise and not sparse.issparse(self.X)
         for rows in thin_blocks(self.X, coef.shape[1]) if in_blocks else [ALL]:
             X = self.X[rows] if in_blocks else self.X
@@ -208,6 +226,11 @@ class KernelRegression(Regression):
         if self._original is not None:
             mean, rows = self._original_mean, pull_back(self._original, samples)
         return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether compiled code can hand rows of X to BLAS as they are."""
+    return not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
 
 
 def centre_kernel(kernel: Array, weights: Array) -> Array:

@@ -13,14 +13,17 @@ __all__ = [
     "ALL",
     "CONSTANT",
     "centred_gram",
+    "class_totals",
     "fold",
     "has_distinct_rows",
+    "is_thin",
     "pull_back",
     "row_blocks",
     "row_dots",
     "row_norms",
     "row_signatures",
     "thin_blocks",
+    "thin_step",
     "times",
     "varies",
     "weighted_mean",
@@ -28,13 +31,14 @@ __all__ = [
 
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 THIN_PRODUCT = 900_000
+MIN_STEP = 64  # rows of a block at least
 ALL = slice(None)
 CONSTANT = 32 * float(np.finfo(np.float64).eps)  # relative variation below which it is rounding
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Slices of consecutive rows, each about BLOCK_BYTES of float64."""
-    step = max(64, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    step = max(MIN_STEP, BLOCK_BYTES // (8 * max(n_columns, 1)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -52,6 +56,20 @@ def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of the rows of X, each counted `weights` times."""
     total = pull_back(X, weights[:, None])[:, 0]
     return total / weights.sum()
+
+
+def class_totals(
+    X: Any, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
+) -> NDArray[np.float64]:
+    """Weighted sum of the rows of each class, a column each: XᵀSY for the zero-one matrix Y."""
+    n_rows, n_features = X.shape
+    memberships = sparse.csr_array((weights, y, np.arange(n_rows + 1)), shape=(n_rows, n_classes))
+    if sparse.issparse(X):
+        return np.asarray((X.T @ memberships).toarray())
+    totals = np.zeros((n_classes, n_features))
+    for rows in row_blocks(n_rows, n_features):
+        totals += memberships[rows].T @ X[rows]
+    return totals.T
 
 
 def centred_gram(
@@ -161,6 +179,16 @@ def pull_back(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
+def thin_step(n_features: int, n_columns: int) -> int:
+    """Number of rows whose product with a thin matrix is within THIN_PRODUCT multiplications."""
+    return THIN_PRODUCT // max(n_features * n_columns, 1)
+
+
+def is_thin(X: Any, n_columns: int) -> bool:
+    """Whether a product of X with so few columns is best done in blocks of rows."""
+    return thin_step(X.shape[1], n_columns) >= MIN_STEP
+
+
 def thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
     """Blocks of rows for products with a thin matrix.
 
@@ -168,7 +196,7 @@ def thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
     the rows where they are instead of packing a copy of them first.
     """
     n_rows, n_features = X.shape
-    step = THIN_PRODUCT // max(n_features * n_columns, 1)
-    if step < 64:
+    step = thin_step(n_features, n_columns)
+    if not is_thin(X, n_columns):
         return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))

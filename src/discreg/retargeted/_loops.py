@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["margin_centres", "margin_curvature", "targets_below", "true_targets"]
+__all__ = [
+    "class_sums",
+    "margin_centres",
+    "margin_curvature",
+    "pulled_margin_curvature",
+    "scale_residuals",
+    "targets_below",
+    "true_targets",
+]
 
 NEWTON_STEPS = 8
 REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
@@ -144,6 +152,42 @@ def margin_centres(scores, y, weights, groupwise, centres, tops):
         first = False
 
 
+@njit(cache=True, nogil=True)
+def class_sums(residuals, y, weights):
+    """Weighted sums and squares of the positive residuals of each class in the other columns."""
+    n_rows, n_classes = residuals.shape
+    sums = np.zeros((n_classes, n_classes))
+    squares = np.zeros((n_classes, n_classes))
+    for i in range(n_rows):
+        for j in range(n_classes):
+            value = max(residuals[i, j], 0.0)
+            sums[y[i], j] += weights[i] * value
+            squares[y[i], j] += weights[i] * value * value
+    for k in range(n_classes):
+        sums[k, k] = 0.0
+        squares[k, k] = 0.0
+    return sums, squares
+
+
+@njit(cache=True, nogil=True)
+def scale_residuals(residuals, y, weights, scales, change):
+    """Write scales times the positive residuals, made up for at the true class, and the cost."""
+    n_rows, n_classes = residuals.shape
+    cost = 0.0
+    for i in range(n_rows):
+        true = y[i]
+        total = 0.0
+        squares = 0.0
+        for j in range(n_classes):
+            value = scales[true, j] * max(residuals[i, j], 0.0)
+            change[i, j] = value
+            total += value
+            squares += value * value
+        change[i, true] = -total
+        cost += weights[i] * (squares + total * total)
+    return cost
+
+
 @njit(cache=True, nogil=True, fastmath=REORDER)
 def _active_sum(residuals, true, direction):
     """Sum of a direction over the active classes of a row, and their number."""
@@ -186,6 +230,34 @@ def margin_curvature(residuals, y, weights, groupwise, direction, product, total
         product[i, true] = weights[i] * (direction[i, true] - target_step)
         inner += _add_to_totals(product[i], direction[i], totals)
     return inner
+
+
+@njit(cache=True, nogil=True)
+def pulled_margin_curvature(X, coef, shift, residuals, y, weights, step):
+    """The derivative along XW + shift times Xᵀ, for γ = 0, in blocks of `step` rows.
+
+    Returned with the totals of the derivative and its inner product with the direction.
+    """
+    pulled = np.zeros_like(coef)
+    totals = np.zeros_like(shift)
+    inner = 0.0
+    part = np.empty_like(coef)
+    all_scores = np.empty((min(step, len(X)), len(shift)))
+    all_products = np.empty_like(all_scores)
+    for start in range(0, len(X), step):
+        rows = slice(start, min(start + step, len(X)))
+        scores = all_scores[: rows.stop - start]
+        product = all_products[: rows.stop - start]
+        np.dot(X[rows], coef, scores)
+        for i in range(len(scores)):
+            for j in range(len(shift)):
+                scores[i, j] += shift[j]
+        inner += margin_curvature(
+            residuals[rows], y[rows], weights[rows], 0.0, scores, product, totals
+        )
+        np.dot(X[rows].T, product, part)
+        pulled += part
+    return pulled, totals, inner
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)

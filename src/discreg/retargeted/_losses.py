@@ -15,16 +15,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import pinvh
 
 from discreg.core.labels import one_hot
-from discreg.core.regression import Curved
-from discreg.core.rows import ALL
+from discreg.core.regression import Curved, PulledCurvature
+from discreg.core.rows import ALL, thin_step
 
 from ._targets import centred_targets, dragged_targets, margin_targets
 
 __all__ = ["DraggedTargets", "Evaluation", "FixedTargets", "MarginTargets", "TargetLoss"]
 
 Array = NDArray[np.float64]
+BALANCED = 1e-9  # what rounding leaves of a column's excess, relative
 
 
 class Evaluation(NamedTuple):
@@ -53,6 +55,9 @@ class TargetLoss(Protocol):
     def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
         """Derivative of the weighted residuals along a direction of the scores of some rows."""
 
+    def pulled_curvature(self, residuals: Array) -> PulledCurvature | None:
+        """The same of scores XW + shift, times Xᵀ, in one compiled pass; None if there is none."""
+
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
 
@@ -80,6 +85,9 @@ class FixedTargets:
 
     def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
         return _curved(self.weights[rows, None] * direction, direction)
+
+    def pulled_curvature(self, residuals: Array) -> None:
+        return None
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         change = np.broadcast_to(
@@ -110,6 +118,9 @@ class DraggedTargets:
         product = direction * self.weights[rows, None]
         product[residuals[rows] == 0] = 0.0
         return _curved(product, direction)
+
+    def pulled_curvature(self, residuals: Array) -> None:
+        return None
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
         """A column that sums to too much is lowered at its class, else raised elsewhere."""
@@ -184,7 +195,48 @@ class MarginTargets:
         )
         return Curved(product, totals, inner)
 
+    def pulled_curvature(self, residuals: Array) -> PulledCurvature | None:
+        if not self.row_wise:
+            return None
+        from . import _loops
+
+        def pulled(X: Array, coef: Array, shift: Array) -> Curved:
+            return Curved(
+                *_loops.pulled_margin_curvature(
+                    X, coef, shift, residuals, self.y, self.weights, thin_step(*coef.shape)
+                )
+            )
+
+        return pulled
+
     def balance(self, at: Evaluation) -> tuple[Array, float]:
+        """Scale the residuals of pairs of classes, or else spread what a column has too much."""
+        return self._flow(at.residuals) or self._spread(at)
+
+    def _flow(self, residuals: Array) -> tuple[Array, float] | None:
+        """Balance by scaling the residuals of the rows of a class in a column; None if it cannot.
+
+        Scaled by 1 + u_kj and made up for at the true class, the residuals of class k in column j
+        move u_kj T_kj from column k to column j, T_kj their weighted sum, at a cost of u_kj² times
+        their weighted squares. The flows of least total cost come from potentials of the columns.
+        """
+        from . import _loops
+
+        sums, squares = _loops.class_sums(residuals, self.y, self.weights)
+        conductance = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+        both_ways = conductance + conductance.T
+        excess = self.weights @ residuals
+        potentials = pinvh(np.diag(both_ways.sum(axis=0)) - both_ways) @ excess
+        flows = conductance * (potentials[:, None] - potentials)
+        unbalanced = excess + flows.sum(axis=0) - flows.sum(axis=1)
+        scales = np.divide(flows, sums, out=np.zeros_like(sums), where=squares > 0)
+        if scales.min() < -1 or np.abs(unbalanced).sum() > BALANCED * np.abs(excess).sum():
+            return None
+        change = np.empty_like(residuals)
+        cost = _loops.scale_residuals(residuals, self.y, self.weights, scales, change)
+        return change, cost
+
+    def _spread(self, at: Evaluation) -> tuple[Array, float]:
         """Send the excess of a column from its own class's rows to the columns that lack it."""
         columns = self.weights @ at.residuals
         excess, lack = np.maximum(columns, 0.0), np.maximum(-columns, 0.0)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.labels import one_hot
 from discreg.core.regression import Regression
 
 from ._certificate import objective_unit, relative_gap
@@ -69,10 +68,9 @@ class Problem:
         """The given start, or else the regression onto the zero-one targets from given centres."""
         if start is not None:
             return self.point(start.coef, start.offset)
-        weighted = self.loss.weights[:, None] * one_hot(self.loss.y, self.loss.n_classes)
-        right_hand_side = self.pull_back(weighted, np.zeros(()))
-        coef = self.regression.solve(right_hand_side.coef)
-        return self.point(coef, right_hand_side.offset / self.loss.weights.sum(), centres)
+        totals, weights = self.regression.class_totals(self.loss.y, self.loss.n_classes)
+        offset = weights / weights.sum() if self.regression.centred else np.zeros_like(weights)
+        return self.point(self.regression.solve(totals), offset, centres)
 
     def point(self, coef: Array, offset: Array, centres: Array | None = None) -> Point:
         """Evaluate the objective afresh: with the best centres, or one update from given ones."""
@@ -109,6 +107,7 @@ class Problem:
             step.offset,
             partial(self.loss.curvature, point.at.residuals),
             row_wise=self.loss.row_wise,
+            compiled=self.loss.pulled_curvature(point.at.residuals),
         )
         curvature += self.regression.beta * float(np.vdot(step.coef, step.coef))
         return self._half_gradient(coef, totals, step.coef), curvature

@@ -120,7 +120,7 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient, reduct
     # Roughly while far from the optimum, exactly near it (the energy is of the order of the
     # objective's excess), but never more so than the wanted reduction of the gap asks for.
     excess = max(energy, 0.0) / objective_unit(point.objective, problem.loss.weights)
-    accuracy = max(excess**0.25, 0.3 * np.sqrt(reduction))
+    accuracy = max(excess**0.25, 0.4 * np.sqrt(reduction))
     enough = energy * np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY) ** 2
     for _ in range(MAX_CG_STEPS):
         image, curvature = problem.curve(point, search)
@@ -162,7 +162,8 @@ def _line_search(
     moved = problem.regression.scores(*direction)
     length = 1.0
     for _ in range(MAX_TRIALS):
-        scores = point.scores + (moved if length == 1 else length * moved)
+        scores = moved * length
+        scores += point.scores
         trial = problem.assemble(
             point.coef + length * direction.coef,
             point.offset + length * direction.offset,
