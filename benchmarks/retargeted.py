@@ -186,7 +186,7 @@ def main() -> None:
         ),
         Table(
             "Newton against alternation, to a certified gap of 1e-6",
-            "Seconds, medians of 3 runs that take turns; standardised features, beta 0.1.",
+            "Seconds, medians of 9 runs that take turns; standardised features, beta 0.1.",
             (
                 "data",
                 "shape",
