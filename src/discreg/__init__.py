@@ -7,14 +7,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreg import lowrank as lowrank
     from discreg import margin as margin
     from discreg import plots as plots
     from discreg import representation as representation
     from discreg import retargeted as retargeted
     from discreg import selection as selection
+    from discreg.lowrank import LRLRClassifier as LRLRClassifier
+    from discreg.lowrank import LRRRClassifier as LRRRClassifier
+    from discreg.lowrank import SLRRClassifier as SLRRClassifier
     from discreg.margin import LDMClassifier as LDMClassifier
     from discreg.margin import ODMClassifier as ODMClassifier
+    from discreg.plots import CoefficientDisplay as CoefficientDisplay
     from discreg.plots import MarginDistributionDisplay as MarginDistributionDisplay
+    from discreg.plots import RankDisplay as RankDisplay
     from discreg.representation import DRMClassifier as DRMClassifier
     from discreg.retargeted import DLSRClassifier as DLSRClassifier
     from discreg.retargeted import GReLSRClassifier as GReLSRClassifier
@@ -23,9 +29,11 @@ if TYPE_CHECKING:
     from discreg.selection import DLSRClassifierCV as DLSRClassifierCV
     from discreg.selection import DRMClassifierCV as DRMClassifierCV
     from discreg.selection import GReLSRClassifierCV as GReLSRClassifierCV
+    from discreg.selection import LRRRClassifierCV as LRRRClassifierCV
     from discreg.selection import LSRClassifierCV as LSRClassifierCV
     from discreg.selection import ODMClassifierCV as ODMClassifierCV
     from discreg.selection import ReLSRClassifierCV as ReLSRClassifierCV
+    from discreg.selection import SLRRClassifierCV as SLRRClassifierCV
 
 __version__ = "0.1.0"
 
@@ -38,13 +46,20 @@ _HOMES = {
     "DRMClassifier": "representation",
     "ODMClassifier": "margin",
     "LDMClassifier": "margin",
+    "LRLRClassifier": "lowrank",
+    "LRRRClassifier": "lowrank",
+    "SLRRClassifier": "lowrank",
     "LSRClassifierCV": "selection",
     "DLSRClassifierCV": "selection",
     "ReLSRClassifierCV": "selection",
     "GReLSRClassifierCV": "selection",
     "DRMClassifierCV": "selection",
     "ODMClassifierCV": "selection",
+    "LRRRClassifierCV": "selection",
+    "SLRRClassifierCV": "selection",
     "MarginDistributionDisplay": "plots",
+    "RankDisplay": "plots",
+    "CoefficientDisplay": "plots",
 }
 
 __all__ = ["__version__", *_HOMES, *dict.fromkeys(_HOMES.values())]

@@ -13,6 +13,7 @@ VARIATIONS = (
     {"kernel": "rbf"},
     {"class_weight": "balanced"},
     {"solver": "alternating", "max_iter": 30},
+    {"penalty": "l21"},
 )
 # Linear DRM has no intercept, so that one check's centred clusters are beyond it; its solver is
 # checked with the features of "n_components".
@@ -27,7 +28,16 @@ MARGIN_VARIATIONS = (
     {"kernel": "linear", "solver": "dcd", "selection": "cyclic"},
     {"kernel": "linear", "solver": "svrg", "random_state": 0},
 )
+# Not LRLR with a kernel: it fits the targets exactly, whatever the class weights.
+LOW_RANK_VARIATIONS = (
+    {"beta": 0.1, "kernel": "rbf", "class_weight": "balanced"},
+    {"solver": "reweighted", "class_weight": "balanced"},
+    {"class_weight": "balanced"},
+)
 SPECIAL_VARIATIONS = {
+    "LRLRClassifier": LOW_RANK_VARIATIONS,
+    "LRRRClassifier": LOW_RANK_VARIATIONS,
+    "SLRRClassifier": LOW_RANK_VARIATIONS,
     "DRMClassifier": DRM_VARIATIONS,
     "ODMClassifier": MARGIN_VARIATIONS,
     "LDMClassifier": MARGIN_VARIATIONS,
@@ -42,7 +52,11 @@ SMALL_GRID = {
     "C2s": (10.0,),
     "Ds": (0.1,),
 }
-CV_VARIATIONS = ({}, {"kernel": "rbf", "class_weight": "balanced"})
+CV_VARIATIONS = (
+    {},
+    {"kernel": "rbf", "class_weight": "balanced"},
+    {"betas": (1.0,), "ranks": None, "cv": 3},
+)
 
 
 def configurations():
@@ -53,7 +67,9 @@ def configurations():
         parameters = estimator().get_params()
         if name.endswith("CV"):
             grid = {key: values for key, values in SMALL_GRID.items() if key in parameters}
-            yield from (estimator(**grid, **variation) for variation in CV_VARIATIONS)
+            for variation in CV_VARIATIONS:
+                if parameters.keys() >= variation.keys():
+                    yield estimator(**(grid | variation))
         else:
             yield estimator()
             for variation in SPECIAL_VARIATIONS.get(name, VARIATIONS):
@@ -68,7 +84,7 @@ def test_common_check(estimator, check):
     with warnings.catch_warnings():
         parameters = estimator.get_params()
         if (
-            parameters.get("solver") in ("alternating", "ppa", "svrg")
+            parameters.get("solver") in ("alternating", "ppa", "svrg", "reweighted")
             or "lasso" in parameters.values()
         ):
             # The papers' algorithms converge slowly; where they stop early they say so.

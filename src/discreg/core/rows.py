@@ -14,6 +14,7 @@ __all__ = [
     "CONSTANT",
     "centred_gram",
     "class_totals",
+    "column_squares",
     "fold",
     "has_distinct_rows",
     "is_thin",
@@ -104,6 +105,23 @@ def centred_gram(
     if mean is not None:
         _clear_constant(gram, weights.sum() * mean**2, CONSTANT**2)
     return gram
+
+
+def column_squares(
+    X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Weighted squares of each feature about its mean: the diagonal of `centred_gram`."""
+    if sparse.issparse(X):
+        squares = np.asarray(X.astype(np.float64).power(2).T @ weights).ravel()
+        if mean is not None:
+            squares -= weights.sum() * mean**2
+        return squares
+
+    def block_squares(rows: slice) -> NDArray[np.float64]:
+        block = X[rows] if mean is None else X[rows] - mean
+        return weights[rows] @ (block * block)
+
+    return np.asarray(fold(block_squares, *X.shape), dtype=np.float64)
 
 
 def varies(X: Any) -> bool:

@@ -6,54 +6,34 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
-from discreg.core.labels import CLASS_WEIGHT, encode_labels, row_weights
-from discreg.core.memory import require_memory
+from discreg.core.classifier import Prepared, RegressionClassifier
+from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS
+from discreg.core.group_lasso import FeatureRegression
+from discreg.core.labels import CLASS_WEIGHT
 from discreg.core.params import Boolean, Choice, Number, check_params
-from discreg.core.regression import (
-    KernelRegression,
-    Regression,
-    centre_kernel,
-    linear_regression,
-)
+from discreg.core.regression import KernelRegression, Regression
 from discreg.core.result import Solution
-from discreg.core.rows import has_distinct_rows, varies
-from discreg.core.scoring import LargestScoreClassifier
+from discreg.core.rows import has_distinct_rows
 from discreg.core.threads import one_blas_thread
 
 from ._losses import TargetLoss
 from ._problem import Problem, Start
 from ._solvers import EXACT, minimise
+from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
 
-__all__ = ["IterativeClassifier", "Prepared", "RetargetedClassifier", "shift_to_unit_sum"]
+__all__ = ["IterativeClassifier", "RetargetedClassifier", "shift_to_unit_sum"]
 
-SMALLEST_TRACE = 1e-280
 FEW_COEFFICIENTS = 200
 FEW_MULTIPLICATIONS = 5_000_000  # a product of so many is slower on two threads than on one
 
 
-@dataclass
-class Prepared:
-    """Training data in the form that all penalties of a path share."""
-
-    X: Any
-    y: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    classes: NDArray[Any]
-    kernel: FittedKernel | None  # None: linear
-    regression: Regression
-
-
-class RetargetedClassifier(LargestScoreClassifier):
+class RetargetedClassifier(RegressionClassifier):
     """Base of LSR, DLSR, ReLSR and GReLSR, which differ in their loss alone."""
 
     _constraints: dict[str, Any] = {
@@ -121,33 +101,6 @@ class RetargetedClassifier(LargestScoreClassifier):
         self._fit_prepared(prepared, self._start(prepared), to_rounding=True)
         return self
 
-    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
-        """Check the data and do all the work that does not depend on the penalty."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        classes, indices = encode_labels(y)
-        weights = row_weights(sample_weight, self.class_weight, classes, indices)
-        kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
-        if kernel is None:
-            require_memory(
-                3 * 8 * min(X.shape) ** 2,
-                f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
-                "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
-            )
-            with np.errstate(over="ignore", invalid="ignore"):  # the trace tells
-                regression = linear_regression(X, weights, centre=self.fit_intercept)
-        else:
-            matrix = kernel.training_matrix(X, copies=3)
-            kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
-            kernel.require_psd(matrix, X)
-            regression = KernelRegression(matrix, weights, kernel_mean)
-        lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
-        if lost or not np.isfinite(regression.scale):
-            raise ValueError(
-                "The squares of the features overflow or vanish. Scale the features, for example "
-                "with sklearn.preprocessing.StandardScaler."
-            )
-        return Prepared(X, indices, weights, classes, kernel, regression)
-
     def _fit_prepared(
         self, prepared: Prepared, start: Start | None, *, to_rounding: bool
     ) -> Solution:
@@ -156,29 +109,22 @@ class RetargetedClassifier(LargestScoreClassifier):
         loss = self._loss(prepared.y, prepared.weights, len(prepared.classes))
         problem = Problem(regression, loss)
         with one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext():
-            regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
+            self._set_penalty(regression)
             solution = self._solve(problem, start, to_rounding=to_rounding)
         self._store(prepared, solution)
         return solution
 
+    def _set_penalty(self, regression: Regression) -> None:
+        """Fix the penalty of the regression, and factor its normal equations."""
+        regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
+
     def _store(self, prepared: Prepared, solution: Solution) -> None:
         """Set the fitted attributes from a solution."""
-        dtype = prepared.X.dtype
         coef, mean_score = prepared.regression.predictor(solution.coef)
         intercept = solution.offset - mean_score
         shift = self._common_shift(intercept) if self.fit_intercept else 0.0
-        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
-            self.__dict__.pop(name, None)
-        self.classes_ = prepared.classes
-        self._kernel = prepared.kernel
-        if prepared.kernel is None:
-            self.coef_ = _one_row_if_binary(coef.T).astype(dtype)
-        else:
-            self.dual_coef_ = _one_row_if_binary(coef.T).astype(dtype)
-            if prepared.kernel.kernel != "precomputed":
-                self.X_fit_ = prepared.X
-        self.intercept_ = _one_row_if_binary(intercept + shift).astype(dtype)
-        self.targets_ = (solution.targets + shift).astype(dtype)
+        self._set_coefficients(prepared, coef, intercept + shift)
+        self.targets_ = (solution.targets + shift).astype(prepared.X.dtype)
         self.objective_history_ = np.array(solution.objective_history)
         self.gap_ = solution.gap
         self.n_iter_ = solution.n_iter
@@ -192,29 +138,6 @@ class RetargetedClassifier(LargestScoreClassifier):
         """What is added to the scores of all classes where the model leaves that open."""
         return 0.0
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` the kernel between them and the training
-            samples.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column a class; for two classes the score of the second minus that of the first.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        if self._kernel is None:
-            scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        else:
-            fitted = getattr(self, "X_fit_", None)
-            scores = self._kernel.scores(X, fitted, self.dual_coef_, self.intercept_)
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
 
 class IterativeClassifier(RetargetedClassifier):
     """Base of the models that are solved by iteration: DLSR, ReLSR and GReLSR."""
@@ -224,6 +147,8 @@ class IterativeClassifier(RetargetedClassifier):
         "tol": Number(0, closed="left"),
         "max_iter": Number(1, closed="left", integer=True),
         "warm_start": Boolean(),
+        "penalty": Choice(("l2", "l21")),
+        "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
     }
 
     def __init__(
@@ -242,6 +167,8 @@ class IterativeClassifier(RetargetedClassifier):
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
+        penalty: str = "l2",
+        rank: int | None = None,
     ) -> None:
         super().__init__(
             beta=beta,
@@ -258,15 +185,62 @@ class IterativeClassifier(RetargetedClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.penalty = penalty
+        self.rank = rank
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        if self.penalty == "l21" and self.kernel != "linear":
+            raise ValueError(
+                "penalty='l21' selects features, which only kernel='linear' has. Use "
+                "penalty='l2' with other kernels."
+            )
+        if self._is_structured and self.solver == "newton":
+            raise ValueError(
+                "solver='newton' is for penalty='l2' without a rank. Use solver='auto'."
+            )
+        prepared = super()._prepare(X, y, sample_weight)
+        largest = self._largest_rank(len(prepared.classes))
+        if prepared.kernel is None:
+            largest = min(largest, prepared.X.shape[1])
+        if self.rank is not None and self.rank > largest:
+            raise ValueError(
+                f"rank={self.rank} is too large: the largest rank of these data is {largest}. Use "
+                f"a rank from 1 to {largest}, or None."
+            )
+        return prepared
+
+    def _largest_rank(self, n_classes: int) -> int:
+        """Largest rank that coefficients for so many classes can have."""
+        return n_classes
+
+    @property
+    def _is_structured(self) -> bool:
+        """Whether the coefficients have few features or a largest rank."""
+        return self.penalty != "l2" or self.rank is not None
+
+    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+        if self.penalty == "l21":
+            return FeatureRegression(X, weights, centre=self.fit_intercept)
+        return super()._linear_regression(X, weights)
+
+    def _set_penalty(self, regression: Regression) -> None:
+        if self.penalty == "l21":
+            unit = np.sqrt(regression.scale * regression.weights.sum()) if self.scale_beta else 1.0
+            regression.beta = self.beta * float(unit)
+        else:
+            super()._set_penalty(regression)
 
     def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
-        solver = "newton" if self.solver == "auto" else self.solver
-        exact = to_rounding and solver == "newton" and _is_solved_to_rounding(problem)
-        tol = min(EXACT, self.tol) if exact else self.tol
-        solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
+        if self._is_structured:
+            solution = self._solve_structured(problem, start)
+        else:
+            solver = "newton" if self.solver == "auto" else self.solver
+            exact = to_rounding and solver == "newton" and _is_solved_to_rounding(problem)
+            tol = min(EXACT, self.tol) if exact else self.tol
+            solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
         if solution.gap > self.tol > 0:
             advice = "Increase max_iter, tol or beta, or standardise the features."
-            if solver != "newton":
+            if solution.solver != "newton" and not self._is_structured:
                 advice = "Use solver='newton', or increase max_iter, tol or beta."
             warnings.warn(
                 f"{type(self).__name__} stopped at a relative optimality gap of "
@@ -276,6 +250,18 @@ class IterativeClassifier(RetargetedClassifier):
                 stacklevel=4,
             )
         return solution
+
+    def _solve_structured(self, problem: Problem, start: Start | None) -> Solution:
+        structure: Structure
+        if isinstance(problem.regression, FeatureRegression):
+            largest = min(self._largest_rank(problem.loss.n_classes), problem.regression.size)
+            binding = self.rank is not None and self.rank < largest
+            structure = SparseRows(problem.regression, self.rank if binding else None)
+        else:
+            structure = LowRankRidge(problem.regression, int(self.rank or 1))
+        return minimise_structured(
+            structure, problem.loss, tol=self.tol, max_iter=self.max_iter, start=start
+        )
 
     def _start(self, prepared: Prepared) -> Start | None:
         """With `warm_start`, the solution of the previous fit where it has the right shape."""
@@ -308,11 +294,6 @@ def _is_solved_to_rounding(problem: Problem) -> bool:
     weighted = regression.weights > 0
     X = regression.X if weighted.all() else regression.X[weighted]
     return not has_distinct_rows(X, regression.size + 1)
-
-
-def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """scikit-learn's shape: for two classes one row, the second minus the first."""
-    return rows[1:] - rows[:1] if len(rows) == 2 else rows
 
 
 def shift_to_unit_sum(intercept: NDArray[np.float64]) -> float:

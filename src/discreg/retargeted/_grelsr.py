@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.core.classifier import Prepared
 from discreg.core.params import Number
 from discreg.core.result import Solution
 
-from ._base import IterativeClassifier, Prepared, shift_to_unit_sum
+from ._base import IterativeClassifier, shift_to_unit_sum
 from ._losses import MarginTargets, TargetLoss
 
 __all__ = ["GReLSRClassifier"]
@@ -61,7 +62,8 @@ class GReLSRClassifier(IterativeClassifier):
     solver : {"auto", "newton", "alternating"}, default="auto"
         "newton": semismooth Newton steps by conjugate gradients, to the optimum. "alternating":
         regression and retargeting in turn, then the centres, as in steps 1 to 3 of [1]_;
-        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton".
+        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton". Where
+        `penalty` or `rank` rule newton out, "auto" is "alternating", extrapolated.
     tol : float, default=1e-6
         Relative optimality gap at which to stop. Small problems are solved to rounding by "newton",
         whatever `tol`.
@@ -70,6 +72,14 @@ class GReLSRClassifier(IterativeClassifier):
     warm_start : bool, default=False
         Whether to start from the solution of the previous call of `fit`, when it has the shape
         that the new data need.
+    penalty : {"l2", "l21"}, default="l2"
+        What `beta` weighs: the squares of the coefficients, or the norms of their rows, which
+        leaves out features: :math:`\beta \sum_j \|w_j\|_2`, with `scale_beta` in units of
+        :math:`(n \operatorname{tr}(X^\top HX)/d)^{1/2}`. "l21" is for the linear kernel.
+    rank : int, default=None
+        Largest rank of the coefficients; None leaves it free. With a rank the problem is not
+        convex, and `gap_` says how much the objective could fall by another regression onto the
+        same targets.
 
     Attributes
     ----------
@@ -144,6 +154,8 @@ class GReLSRClassifier(IterativeClassifier):
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
+        penalty: str = "l2",
+        rank: int | None = None,
     ) -> None:
         super().__init__(
             beta=beta,
@@ -159,6 +171,8 @@ class GReLSRClassifier(IterativeClassifier):
             tol=tol,
             max_iter=max_iter,
             warm_start=warm_start,
+            penalty=penalty,
+            rank=rank,
         )
         self.groupwise = groupwise
 

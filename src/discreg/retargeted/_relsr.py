@@ -53,7 +53,8 @@ class ReLSRClassifier(IterativeClassifier):
     solver : {"auto", "newton", "alternating"}, default="auto"
         "newton": semismooth Newton steps by conjugate gradients, to the optimum. "alternating":
         regression and retargeting in turn, as in Algorithm 1 of [1]_;
-        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton".
+        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton". Where
+        `penalty` or `rank` rule newton out, "auto" is "alternating", extrapolated.
     tol : float, default=1e-6
         Relative optimality gap at which to stop. Small problems are solved to rounding by "newton",
         whatever `tol`.
@@ -62,6 +63,14 @@ class ReLSRClassifier(IterativeClassifier):
     warm_start : bool, default=False
         Whether to start from the solution of the previous call of `fit`, when it has the shape
         that the new data need.
+    penalty : {"l2", "l21"}, default="l2"
+        What `beta` weighs: the squares of the coefficients, or the norms of their rows, which
+        leaves out features: :math:`\beta \sum_j \|w_j\|_2`, with `scale_beta` in units of
+        :math:`(n \operatorname{tr}(X^\top HX)/d)^{1/2}`. "l21" is for the linear kernel.
+    rank : int, default=None
+        Largest rank of the coefficients; None leaves it free. With a rank the problem is not
+        convex, and `gap_` says how much the objective could fall by another regression onto the
+        same targets.
 
     Attributes
     ----------
@@ -117,6 +126,9 @@ class ReLSRClassifier(IterativeClassifier):
         self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
     ) -> TargetLoss:
         return MarginTargets(y, weights, n_classes)
+
+    def _largest_rank(self, n_classes: int) -> int:
+        return n_classes - 1  # the scores of a sample count up to a common shift
 
     def _common_shift(self, intercept: NDArray[np.float64]) -> float:
         return shift_to_unit_sum(intercept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
@@ -25,7 +24,15 @@ from discreg.margin import ODMClassifier
 from ._best import BestClassifier
 from ._grid import candidates_of, kernel_settings
 from ._retargeted import RetargetedSearchCV
-from ._search import Fold, HeldOutScores, Setting, best_setting, cv_results, weighted_score
+from ._search import (
+    Fold,
+    HeldOut,
+    Setting,
+    best_setting,
+    cv_results,
+    score_held_out,
+    split,
+)
 
 __all__ = ["ODMClassifierCV"]
 
@@ -242,29 +249,18 @@ def _score_fold(
 ) -> tuple[list[float], list[float], list[float]]:
     """Held-out scores, fitting times and gaps of all settings on one fold."""
     train, test = fold
-    X_train, X_test = X[train], X[test]
-    if classifier.kernel == "precomputed":
-        X_train, X_test = X_train[:, train], X_test[:, train]
+    X_train, X_test = split(X, fold, pairwise=classifier.kernel == "precomputed")
     train_weight = None if sample_weight is None else sample_weight[train]
     test_weight = None if sample_weight is None else sample_weight[test]
-    scores, seconds, gaps = [], [], []
-    for kernel in kernels:
-        path = _held_out_path(
-            classifier.set_params(**kernel), X_train, y[train], train_weight, X_test, penalties
-        )
-        for _ in penalties:
-            started = time.perf_counter()
-            try:
-                held_out, classes, gap = next(path)
-            except ValueError as error:
-                raise ValueError(
-                    f"The training part of fold {number} cannot be fitted. {error}"
-                ) from error
-            seconds.append(time.perf_counter() - started)
-            gaps.append(gap)
-            judge = HeldOutScores(classes)
-            scores.append(weighted_score(scorer, judge, held_out, y[test], test_weight))
-    return scores, seconds, gaps
+
+    def path() -> Iterator[HeldOut]:
+        for kernel in kernels:
+            classifier.set_params(**kernel)
+            yield from _held_out_path(
+                classifier, X_train, y[train], train_weight, X_test, penalties
+            )
+
+    return score_held_out(path(), y[test], test_weight, scorer, number)
 
 
 def _held_out_path(
@@ -274,8 +270,8 @@ def _held_out_path(
     sample_weight: NDArray[np.float64] | None,
     X_test: Any,
     penalties: Sequence[Setting],
-) -> Iterator[tuple[NDArray[np.float64], NDArray[Any], float]]:
-    """For one setting after another: scores of test samples, classes of their columns, the gap."""
+) -> Iterator[HeldOut]:
+    """Held-out scores for one setting after another."""
     prepared = classifier._prepare(X, y, sample_weight)
     training = prepared.training
     cross = None
@@ -297,4 +293,4 @@ def _held_out_path(
         columns = columns + np.array([fit.shift for fit in fits])
         if columns.shape[1] == 1:
             columns = np.column_stack([np.zeros(len(columns)), columns])
-        yield columns, prepared.classes, max(fit.gap for fit in fits)
+        yield HeldOut(columns, prepared.classes, max(fit.gap for fit in fits))

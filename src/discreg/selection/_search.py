@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,7 +16,16 @@ from sklearn.utils.metaestimators import available_if
 
 from discreg.core.temperature import probabilities
 
-__all__ = ["HeldOutScores", "best_setting", "cv_results", "score_folds", "weighted_score"]
+__all__ = [
+    "HeldOut",
+    "HeldOutScores",
+    "best_setting",
+    "cv_results",
+    "score_folds",
+    "score_held_out",
+    "split",
+    "weighted_score",
+]
 
 Setting = dict[str, float]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -59,6 +68,14 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
     def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Softmax of the scores times the inverse temperature."""
         return probabilities(scores, float(self.inverse_temperature or 0.0))
+
+
+class HeldOut(NamedTuple):
+    """What a setting gives on a fold: scores of its test samples, their columns, the gap."""
+
+    scores: NDArray[Any]
+    classes: NDArray[Any]
+    gap: float = 0.0
 
 
 def weighted_score(
@@ -117,9 +134,7 @@ def _score_fold(
     train, test = fold
     train_weight = None if sample_weight is None else sample_weight[train]
     test_weight = None if sample_weight is None else sample_weight[test]
-    X_train, X_test = X[train], X[test]
-    if estimator.__sklearn_tags__().input_tags.pairwise:
-        X_train, X_test = X_train[:, train], X_test[:, train]
+    X_train, X_test = split(X, fold, pairwise=estimator.__sklearn_tags__().input_tags.pairwise)
     scores, times = [], []
     path = fit_path(estimator, X_train, y[train], train_weight, grid)
     for _ in grid:
@@ -133,6 +148,40 @@ def _score_fold(
         times.append(time.perf_counter() - started)
         scores.append(weighted_score(scorer, fitted, X_test, y[test], test_weight))
     return scores, times
+
+
+def split(X: Any, fold: Fold, *, pairwise: bool) -> tuple[Any, Any]:
+    """Training and test rows of a fold; of a kernel matrix the columns of the training rows."""
+    train, test = fold
+    columns = train if pairwise else slice(None)
+    return X[train][:, columns], X[test][:, columns]
+
+
+def score_held_out(
+    path: Iterator[HeldOut],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    scorer: Callable[..., float],
+    number: int,
+) -> tuple[list[float], list[float], list[float]]:
+    """Scores, fitting times and gaps of the settings along a path, on the fold of that number."""
+    scores: list[float] = []
+    seconds: list[float] = []
+    gaps: list[float] = []
+    while True:
+        started = time.perf_counter()
+        try:
+            held_out = next(path)
+        except StopIteration:
+            return scores, seconds, gaps
+        except ValueError as error:
+            raise ValueError(
+                f"The training part of fold {number} cannot be fitted. {error}"
+            ) from error
+        seconds.append(time.perf_counter() - started)
+        gaps.append(held_out.gap)
+        judge = HeldOutScores(held_out.classes)
+        scores.append(weighted_score(scorer, judge, held_out.scores, y, sample_weight))
 
 
 def cv_results(

@@ -1,0 +1,52 @@
+"""Rank and features of low-rank regression on the digits.
+
+Left: accuracy of LRLR and LRRR on digits that they have not seen, for every rank; one fit gives all
+ranks. The dashed lines are the accuracies at full rank. Middle: the singular values of SLRR's
+coefficients. Right: the absolute values of these coefficients, a row for each of the 64 pixels.
+
+What is to be seen: the penalty of LRRR helps from rank three on. With 200 samples of ten digits no
+lower rank is better than full rank, unlike on the paper's data. SLRR was given the rank six, and
+six of its singular values are not zero. The dark rows are pixels that it uses for no digit.
+
+    python examples/plot_low_rank.py            # writes docs/images/low_rank.png
+    python examples/plot_low_rank.py other.png
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from matplotlib import pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
+from discreg.plots import CoefficientDisplay, RankDisplay
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "low_rank.png"
+RANK = 6
+
+
+def main() -> None:
+    X, y = load_digits(return_X_y=True)
+    X, X_new, y, y_new = train_test_split(X, y, train_size=200, stratify=y, random_state=0)
+    scaler = StandardScaler().fit(X)
+    X, X_new = scaler.transform(X), scaler.transform(X_new)
+    models = {"LRLR": LRLRClassifier(), "LRRR": LRRRClassifier(beta=100.0)}
+    paths = {name: model.rank_path(X, y) for name, model in models.items()}
+    sparse = SLRRClassifier(rank=RANK, beta=5.0).fit(X, y)
+
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    RankDisplay.from_paths(paths, X_new, y_new, ax=left)
+    left.set_title("accuracy on new digits")
+    CoefficientDisplay.from_estimator(sparse, axes=(middle, right))
+    middle.set_title(f"SLRR of rank {RANK}")
+    right.set_title(f"{len(sparse.selected_features_)} of {X.shape[1]} pixels are used")
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""The group lasso: regression with a penalty on the norms of the rows of the coefficients.
+
+    min over A of  Σ_i s_i ‖t_i − A'φ_i‖² + β Σ_j ‖a_j‖
+
+Rows of A, one a feature, are zero or not as a whole. All that is asked of the targets T are their
+moments ΦᵀST and their weighted squares; all that is asked of the features are the Gram matrix of a
+few of them and ΦᵀSΦA for an A with few rows: no array of d × d for more features than samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .regression import Regression
+from .rows import CONSTANT, centred_gram, column_squares, times, weighted_mean
+
+__all__ = ["FeatureRegression", "GroupLassoFit", "duality_gap", "group_lasso"]
+
+Array = NDArray[np.float64]
+FEW = 16  # features to begin with
+PASSES = 10  # over the working set, between two looks at its gap
+MAX_LOOKS = 1_000
+
+
+class FeatureRegression(Regression):
+    """Regression in the features themselves, however many: none is replaced by a combination.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_samples, n_features)
+        Features.
+    weights : ndarray of shape (n_samples,)
+        Sample weights.
+    centre : bool
+        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+    """
+
+    def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
+        self.is_tall = X.shape[1] <= X.shape[0]
+        if self.is_tall:
+            super().__init__(X, weights, centre=centre)
+            squares = self.gram.diagonal()
+        else:
+            self.X, self.weights, self.centred = X, weights, centre
+            self.size = self.n_features = X.shape[1]
+            self.mean = weighted_mean(X, weights) if centre else None
+            squares = column_squares(X, weights, self.mean)
+            self.trace = float(squares.sum())
+        # Below is what rounding leaves of a constant feature; sparse ones are not centred first.
+        fraction = CONSTANT if sparse.issparse(X) else CONSTANT**2
+        floor = 0.0 if self.mean is None else fraction * weights.sum() * self.mean**2
+        self.varying = squares > floor
+
+    def moments(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y, zero for constant features, and the class weights."""
+        totals, weights = self.class_totals(y, n_classes)
+        return totals * self.varying[:, None], weights
+
+    def moments_of(self, targets: Array) -> Array:
+        """ΦᵀST for any targets T, zero for constant features."""
+        weighted = self.weights[:, None] * targets
+        return self.gradient(weighted, weighted.sum(axis=0)) * self.varying[:, None]
+
+    def gram_of(self, features: NDArray[np.intp]) -> Array:
+        """ΦᵀSΦ of some features."""
+        if self.is_tall:
+            return np.ascontiguousarray(self.gram[np.ix_(features, features)])
+        mean = None if self.mean is None else self.mean[features]
+        return centred_gram(self._columns(features), self.weights, mean)
+
+    def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
+        """ΦᵀSΦA for an A that has rows for some features only."""
+        if self.is_tall:
+            return self.gram[:, features] @ coef
+        scores = times(self._columns(features), coef)
+        if self.mean is not None:
+            scores -= self.mean[features] @ coef
+        return self.moments_of(scores)
+
+    def few_scores(self, coef: Array, offset: Array) -> Array:
+        """Scores ΦA + 1bᵀ of the training rows for an A most of whose rows are zero."""
+        features = np.flatnonzero(coef.any(axis=1))
+        scores = times(self._columns(features), coef[features])
+        shift = offset if self.mean is None else offset - self.mean[features] @ coef[features]
+        scores += shift
+        return scores
+
+    def _columns(self, features: NDArray[np.intp]) -> Array:
+        columns = self.X[:, features]
+        return columns.toarray() if sparse.issparse(columns) else columns
+
+
+@dataclass
+class GroupLassoFit:
+    """Coefficients, ΦᵀSR for their residuals R, the objective, its gap and its history."""
+
+    coef: Array
+    correlations: Array
+    objective: float
+    gap: float
+    history: list[float]
+
+
+def group_lasso(
+    regression: FeatureRegression,
+    moments: Array,
+    square: float,
+    beta: float,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Array | None = None,
+    constant: float = 0.0,
+) -> GroupLassoFit:
+    """Solve until the duality gap is at most `tol` times the objective.
+
+    Coordinate descent on a working set of features that grows by those whose correlation with the
+    residuals exceeds β/2; the gap is that of all features.
+
+    Parameters
+    ----------
+    regression : FeatureRegression
+        The features.
+    moments : ndarray of shape (n_features, n_targets)
+        ΦᵀST.
+    square : float
+        Σ s‖t‖², of centred targets where there is an intercept.
+    beta : float
+        The penalty.
+    tol : float
+        Relative duality gap to stop at.
+    max_iter : int
+        Largest number of working sets.
+    start : ndarray of shape (n_features, n_targets), default=None
+        Where to begin; zero by default.
+    constant : float, default=0.0
+        What is added to the objective before the gap is compared with it.
+    """
+    coef = np.zeros_like(moments) if start is None else start.copy()
+    best: GroupLassoFit | None = None
+    history: list[float] = []
+    for _ in range(max_iter):
+        used = np.flatnonzero(coef.any(axis=1))
+        correlations = moments - regression.times_gram(used, coef[used])
+        objective, gap = duality_gap(coef, moments, correlations, square, beta)
+        history.append(min([objective, *history[-1:]]))
+        if best is None or gap < best.gap:
+            best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
+        if gap <= tol * (objective + constant):
+            break
+        working = _working_set(used, correlations, beta)
+        enough = max(0.1 * gap, 0.3 * tol * (objective + constant))
+        _descend(regression, working, coef, moments, correlations, square, beta, enough)
+    assert best is not None
+    return best
+
+
+def duality_gap(
+    coef: Array, moments: Array, correlations: Array, square: float, beta: float
+) -> tuple[float, float]:
+    """Objective and an upper bound of its distance from the minimum.
+
+    With the residuals R = T − ΦA, every αR with 2α ‖φ_j'SR‖ ≤ β for all features j is feasible in
+    the dual, max 2⟨T, Z⟩ − ‖Z‖²; the best α is taken.
+
+    Parameters
+    ----------
+    coef, moments, correlations : ndarray of shape (n_features, n_targets)
+        A, ΦᵀST and ΦᵀSR.
+    square : float
+        Weighted squares of T.
+    beta : float
+        The penalty.
+    """
+    explained = float(np.vdot(coef, moments))
+    with_targets = square - explained  # ⟨T, R⟩
+    residual = max(with_targets - float(np.vdot(coef, correlations)), 0.0)  # ‖R‖²
+    objective = residual + beta * float(np.linalg.norm(coef, axis=1).sum())
+    largest = float(np.sqrt(np.einsum("ij,ij->i", correlations, correlations).max(initial=0.0)))
+    scale = with_targets / residual if residual > 0 else 1.0
+    if largest > 0:
+        scale = min(scale, beta / (2 * largest))
+    dual = 2 * scale * with_targets - scale**2 * residual
+    return objective, max(objective - dual, 0.0)
+
+
+def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> NDArray[np.intp]:
+    """Features in use, and as many again of those that most want to be."""
+    norms = np.linalg.norm(correlations, axis=1)
+    norms[used] = 0.0
+    wanted = np.flatnonzero(norms > beta / 2)
+    most = max(FEW, len(used))
+    if len(wanted) > most:
+        wanted = wanted[np.argpartition(-norms[wanted], most)[:most]]
+    return np.sort(np.concatenate([used, wanted]))
+
+
+def _descend(
+    regression: FeatureRegression,
+    working: NDArray[np.intp],
+    coef: Array,
+    moments: Array,
+    correlations: Array,
+    square: float,
+    beta: float,
+    enough: float,
+) -> None:
+    """Solve for the working set alone, in place, until its gap is small enough."""
+    from . import _group_lasso_loops
+
+    gram = regression.gram_of(working)
+    some, of_targets = coef[working], moments[working]
+    left = correlations[working]
+    for _ in range(MAX_LOOKS):
+        _group_lasso_loops.descend(gram, left, some, beta / 2, PASSES)
+        if duality_gap(some, of_targets, left, square, beta)[1] <= enough:
+            break
+    coef[working] = some

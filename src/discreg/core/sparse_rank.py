@@ -1,0 +1,153 @@
+"""Regression with few features and of low rank, to a certified stationary point.
+
+    min over W of rank at most s of  Σ_i s_i ‖t_i − W'φ_i‖² + β Σ_j ‖w_j‖
+
+With W = A Vᵀ and VᵀV = I, rows of A and of W have the same norms, and
+
+    ‖T − ΦW‖² + β‖W‖₂₁ = ‖T‖² − ‖TV‖² + ‖TV − ΦA‖² + β‖A‖₂₁ :
+
+for a given V the best A is a group lasso, for a given A the best V solves a Procrustes problem. How
+much the objective could fall by changing A alone (at most the duality gap) and by changing V alone
+(known exactly) together are the certificate. At full rank V is the identity, the problem is convex,
+and the certificate bounds the distance from the minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from .group_lasso import FeatureRegression, duality_gap, group_lasso
+
+__all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
+
+Array = NDArray[np.float64]
+MAX_SETS = 200  # working sets of a group lasso
+ROUNDING = 1e-15
+ROUGH = 1e-2  # gap of the regression of full rank that the directions start from
+
+
+@dataclass
+class SparseRankProblem:
+    """The problem by the moments of its targets.
+
+    Attributes
+    ----------
+    regression : FeatureRegression
+        The features.
+    moments : ndarray of shape (n_features, n_targets)
+        ΦᵀST.
+    second : ndarray of shape (n_targets, n_targets)
+        TᵀST, of centred targets where there is an intercept.
+    beta : float
+        The penalty.
+    rank : int or None
+        Largest rank; None for full rank.
+    constant : float
+        What is added to the objective.
+    """
+
+    regression: FeatureRegression
+    moments: Array
+    second: Array
+    beta: float
+    rank: int | None
+    constant: float = 0.0
+
+    def square(self, directions: Array) -> float:
+        """Weighted squares of TV."""
+        return float(np.vdot(directions, self.second @ directions))
+
+    def rest(self, directions: Array) -> float:
+        """The part of the objective that no A can change: ‖T‖² − ‖TV‖² and the constant."""
+        return self.constant + max(float(self.second.trace()) - self.square(directions), 0.0)
+
+    def certify(self, coef: Array, directions: Array) -> tuple[float, float]:
+        """Objective at A and V, and the relative certificate."""
+        used = np.flatnonzero(coef.any(axis=1))
+        moments = self.moments @ directions
+        correlations = moments - self.regression.times_gram(used, coef[used])
+        square = self.square(directions)
+        objective, gap = duality_gap(coef, moments, correlations, square, self.beta)
+        objective += self.rest(directions)
+        if self.rank is not None:
+            gap += self.procrustes(coef, directions)[1]
+        return objective, gap / max(objective, ROUNDING)
+
+    def procrustes(self, coef: Array, directions: Array) -> tuple[Array, float]:
+        """The best V for A, and how much it lowers the objective."""
+        explained = self.moments.T @ coef
+        left, values, right = linalg.svd(explained, full_matrices=False, check_finite=False)
+        gain = 2 * float(values.sum() - np.vdot(directions, explained))
+        return left @ right, max(gain, 0.0)
+
+    def lasso(
+        self, directions: Array, *, tol: float, max_iter: int, start: Array | None
+    ) -> SparseRankSolution:
+        """The best A for given V, to a gap relative to the whole objective."""
+        rest = self.rest(directions)
+        fit = group_lasso(
+            self.regression,
+            self.moments @ directions,
+            self.square(directions),
+            self.beta,
+            tol=tol,
+            max_iter=max_iter,
+            start=start,
+            constant=rest,
+        )
+        history = [value + rest for value in fit.history]
+        gap = fit.gap / max(fit.objective + rest, ROUNDING)
+        return SparseRankSolution(fit.coef, directions, history, gap)
+
+
+@dataclass
+class SparseRankSolution:
+    """A and V with the history of the objective and the relative certificate."""
+
+    coef: Array
+    directions: Array
+    objective_history: list[float]
+    gap: float
+
+
+def alternate(
+    problem: SparseRankProblem,
+    *,
+    tol: float,
+    max_iter: int,
+    start: SparseRankSolution | None = None,
+) -> SparseRankSolution:
+    """Group lasso and Procrustes in turn until the relative certificate is at most `tol`."""
+    everything = np.eye(len(problem.second))
+    if problem.rank is None:
+        first = None if start is None else start.coef @ start.directions.T
+        return problem.lasso(everything, tol=tol, max_iter=max_iter, start=first)
+    if start is None or start.coef.shape[1] != problem.rank:
+        # The directions that a regression of full rank explains best.
+        full = problem.lasso(everything, tol=max(tol, ROUGH), max_iter=max_iter, start=None).coef
+        explained = problem.moments.T @ full
+        _, vectors = linalg.eigh(explained + explained.T, check_finite=False)
+        directions = vectors[:, ::-1][:, : problem.rank]
+        start = SparseRankSolution(full @ directions, directions, [], np.inf)
+    coef, directions = start.coef, start.directions
+    history: list[float] = []
+    best: SparseRankSolution | None = None
+    accuracy = ROUGH
+    for _ in range(max_iter):
+        fit = problem.lasso(directions, tol=accuracy, max_iter=MAX_SETS, start=coef)
+        coef, objective = fit.coef, fit.objective_history[-1]
+        turned, gain = problem.procrustes(coef, directions)
+        gap = fit.gap + gain / max(objective, ROUNDING)
+        history.append(min([objective, *history[-1:]]))
+        if best is None or gap < best.gap:
+            best = SparseRankSolution(coef, directions, history, gap)
+        if gap <= tol:
+            break
+        directions = turned
+        accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap))
+    assert best is not None
+    return best

@@ -1,0 +1,92 @@
+"""LRLR: low-rank linear regression."""
+
+from __future__ import annotations
+
+from ._ridge import RidgeLowRankClassifier
+
+__all__ = ["LRLRClassifier"]
+
+
+class LRLRClassifier(RidgeLowRankClassifier):
+    r"""Low-rank linear regression: regression in the LDA subspace.
+
+    Solves equation (3) of [1]_ exactly, for centred X and the normalised indicators
+    :math:`Y_{ij} = 1/\sqrt{n_j}` for samples i of class j, else 0:
+
+    .. math:: \min_W\; \|Y - XW\|_F^2 \quad\text{subject to}\quad \operatorname{rank}(W) \le s .
+
+    The columns of W span the s leading directions of linear discriminant analysis (Theorem 1).
+    Where X does not determine W, the solution of least norm is taken, the limit of
+    :class:`~discreg.LRRRClassifier` for a vanishing `beta`.
+
+    Parameters
+    ----------
+    rank : int, default=None
+        The rank s, at most n_classes - 1 and n_features. None: the largest, which is linear
+        regression of full rank.
+    fit_intercept : bool, default=True
+        Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
+        the largest rank is min(n_features, n_classes).
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
+        equally heavy, counting samples with their weights.
+    kernel : str or callable, default="linear"
+        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
+        function of two rows.
+    gamma : {"scale", "auto"}, float or None, default="scale"
+        Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
+        1 / (n_features * X.var()), "auto" and None are 1 / n_features.
+    degree : float, default=3
+        Degree of the kernel "poly".
+    coef0 : float, default=1
+        Constant term of the kernels "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable kernel.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients, for the linear kernel; for two classes, the second minus the first.
+    dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
+        Coefficients of the kernel functions of the training samples, for other kernels.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Training samples, for kernels neither linear nor precomputed.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts :math:`-W^\top \bar x`.
+    rank_ : int
+        Rank of the model.
+    scalings_ : ndarray of shape (n_features, rank_) or (n_samples, rank_)
+        The projection A of `transform`, of the features or of the kernel functions.
+    directions_ : ndarray of shape (n_classes, rank_)
+        Orthonormal directions V of the classes, with :math:`W = A V^\top`.
+    eigenvalues_ : ndarray of shape (rank_,)
+        Leading eigenvalues of :math:`S_t^+ S_b`: the share of the total scatter along each
+        discriminative direction that is between the classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    LRRRClassifier : With a penalty, for many features or few samples.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : The same subspace, another rule.
+
+    References
+    ----------
+    .. [1] X. Cai, C. Ding, F. Nie, H. Huang, "On the Equivalent of Low-Rank Regressions and Linear
+           Discriminant Analysis Based Regressions", KDD 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discreg import LRLRClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LRLRClassifier(rank=2).fit(X[::2], y[::2])
+    >>> model.transform(X).shape
+    (178, 2)
+    >>> round(model.score(X[1::2], y[1::2]), 2)
+    0.99
+    """

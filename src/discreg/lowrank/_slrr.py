@@ -1,0 +1,255 @@
+"""SLRR: sparse low-rank regression."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+
+from discreg.core.classifier import Prepared
+from discreg.core.group_lasso import FeatureRegression
+from discreg.core.params import Boolean, Choice, Number, check_params
+from discreg.core.regression import Regression
+from discreg.core.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+
+from ._base import LowRankClassifier
+from ._indicators import Indicators
+from ._sparse import indicator_problem, reweight
+
+__all__ = ["SLRRClassifier"]
+
+FEW_COEFFICIENTS = 2_000  # so few are computed far beyond `tol` in next to no time
+EXACT = 1e-12
+
+
+class SLRRClassifier(LowRankClassifier):
+    r"""Sparse low-rank regression: few features, few directions.
+
+    Minimises equation (24) of [1]_, for centred X and the normalised indicators
+    :math:`Y_{ij} = 1/\sqrt{n_j}` for samples i of class j, else 0:
+
+    .. math:: \min_W\; \|Y - XW\|_F^2 + \beta \sum_j \|w_j\|_2
+              \quad\text{subject to}\quad \operatorname{rank}(W) \le s .
+
+    The norms of the rows :math:`w_j` set most of them to zero: a feature is used for all classes or
+    for none. The columns of W span the leading directions of a regularised linear discriminant
+    analysis (Theorem 4).
+
+    At full rank the problem is convex and `gap_` bounds the distance from the minimum. At a lower
+    rank it is not: `gap_` bounds how much the objective could fall by a change of the projection
+    alone plus by a change of the directions alone.
+
+    Parameters
+    ----------
+    rank : int, default=None
+        The rank s, at most n_classes - 1 and n_features. None: the largest, sparse regression of
+        full rank.
+    beta : float, default=0.1
+        The paper's :math:`\lambda`, at least 0, in the units of X: standardise the features, or
+        choose it by :class:`~discreg.SLRRClassifierCV`. Above :math:`2 \max_j \|(X^\top Y)_j\|`
+        no feature is left.
+    fit_intercept : bool, default=True
+        Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
+        the largest rank is min(n_features, n_classes).
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
+        equally heavy, counting samples with their weights.
+    solver : {"alternating", "reweighted"}, default="alternating"
+        "alternating": group lasso and Procrustes in turn, with exact zeros. "reweighted": Algorithm
+        3 of [1]_, ridge regressions whose weights never let a row become exactly zero.
+    stopping : {"gap", "change"}, default="gap"
+        What `tol` is compared with: `gap_`, or with ``solver="reweighted"`` the relative change of
+        the objective in an iteration, the paper's rule with ``tol=1e-5``.
+    tol : float, default=1e-4
+        When to stop. Small problems are solved far beyond it by "alternating".
+    max_iter : int, default=500
+        Largest number of iterations.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous call of `fit`, when it has the shape
+        that the new data need.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients; for two classes, the second minus the first.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts :math:`-W^\top \bar x`.
+    selected_features_ : ndarray of int
+        Indices of the features with coefficients other than zero.
+    rank_ : int
+        Largest rank that the model may have.
+    scalings_ : ndarray of shape (n_features, rank_)
+        The projection A of `transform`.
+    directions_ : ndarray of shape (n_classes, rank_)
+        Orthonormal directions V of the classes, with :math:`W = A V^\top`.
+    objective_history_ : ndarray of shape (n_iter_,)
+        Smallest objective up to each iteration.
+    gap_ : float
+        The certificate, relative to the objective.
+    n_iter_ : int
+        Number of iterations.
+    solver_ : str
+        Solver that ran.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    SLRRClassifierCV : Chooses rank and `beta` by cross-validation.
+    LRRRClassifier : Keeps all features, solved in closed form.
+    sklearn.feature_selection.SelectFromModel : Keeps the features of a fitted model; with
+        ``threshold=1e-10`` those that it selects.
+
+    References
+    ----------
+    .. [1] X. Cai, C. Ding, F. Nie, H. Huang, "On the Equivalent of Low-Rank Regressions and Linear
+           Discriminant Analysis Based Regressions", KDD 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import scale
+    >>> from discreg import SLRRClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SLRRClassifier(beta=10.0).fit(scale(X)[::2], y[::2])
+    >>> len(model.selected_features_)
+    41
+    """
+
+    _constraints = LowRankClassifier._constraints | {
+        "beta": Number(0, closed="left"),
+        "solver": Choice(("alternating", "reweighted")),
+        "stopping": Choice(("gap", "change")),
+        "tol": Number(0, closed="left"),
+        "max_iter": Number(1, closed="left", integer=True),
+        "warm_start": Boolean(),
+    }
+    kernel = "linear"
+
+    def __init__(
+        self,
+        *,
+        rank: int | None = None,
+        beta: float = 0.1,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "alternating",
+        stopping: str = "gap",
+        tol: float = 1e-4,
+        max_iter: int = 500,
+        warm_start: bool = False,
+    ) -> None:
+        self.rank = rank
+        self.beta = beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> SLRRClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        if self.stopping == "change" and self.solver != "reweighted":
+            raise ValueError(
+                "stopping='change' is the rule of solver='reweighted'. Use stopping='gap', or that "
+                "solver."
+            )
+        prepared = self._prepare(X, y, sample_weight)
+        rank = self._checked_rank(prepared)
+        start = getattr(self, "_previous", None) if self.warm_start else None
+        self._fit_prepared(prepared, rank, start, to_rounding=True)
+        return self
+
+    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+        return FeatureRegression(X, weights, centre=self.fit_intercept)
+
+    def _problem(self, prepared: Prepared, rank: int) -> SparseRankProblem:
+        constraint = rank if rank < self._largest_rank(prepared) else None
+        return indicator_problem(prepared, Indicators.of(prepared), float(self.beta), constraint)
+
+    def _fit_prepared(
+        self,
+        prepared: Prepared,
+        rank: int,
+        start: SparseRankSolution | None,
+        *,
+        to_rounding: bool,
+    ) -> SparseRankSolution:
+        """Fit with the present parameters on data that were prepared before."""
+        problem = self._problem(prepared, rank)
+        if self.solver == "reweighted":
+            solution = reweight(
+                problem,
+                prepared,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                by_change=self.stopping == "change",
+            )
+        else:
+            exact = to_rounding and problem.moments.size <= FEW_COEFFICIENTS
+            if start is not None and start.coef.shape[0] != problem.regression.size:
+                start = None
+            solution = alternate(
+                problem,
+                tol=min(self.tol, EXACT) if exact else self.tol,
+                max_iter=self.max_iter,
+                start=start,
+            )
+        self._warn(solution)
+        self._store_solution(prepared, solution, rank)
+        return solution
+
+    def _warn(self, solution: SparseRankSolution) -> None:
+        """Say when the solver has stopped early."""
+        if self.stopping == "gap" and solution.gap > self.tol > 0:
+            advice = "Increase max_iter, tol or beta, or standardise the features."
+            if self.solver == "reweighted":
+                advice = "Use solver='alternating', or increase max_iter, tol or beta."
+            warnings.warn(
+                f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
+                f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _store_solution(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
+        """Set the fitted attributes, the directions in the order of their singular values."""
+        _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
+        turn = turn[:, ::-1][:, :rank]
+        shift = Indicators.of(prepared).shift
+        self._store(prepared, solution.coef @ turn, solution.directions @ turn, shift)
+        self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
+        self.objective_history_ = np.array(solution.objective_history)
+        self.gap_ = solution.gap
+        self.n_iter_ = len(solution.objective_history)
+        self.solver_ = self.solver
+        if self.warm_start:
+            self._previous = solution

@@ -1,0 +1,89 @@
+"""SLRR, equation (24): its data as moments, and the paper's reweighting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.core.classifier import Prepared
+from discreg.core.group_lasso import FeatureRegression
+from discreg.core.linalg import psd_solver
+from discreg.core.reduced_rank import rank_coefficients
+from discreg.core.regression import linear_regression
+from discreg.core.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
+
+from ._indicators import Indicators
+
+__all__ = ["indicator_problem", "largest_beta", "reweight"]
+
+Array = NDArray[np.float64]
+
+
+def indicator_problem(
+    prepared: Prepared, indicators: Indicators, beta: float, rank: int | None
+) -> SparseRankProblem:
+    """Sparse low-rank regression onto the normalised indicators."""
+    regression = prepared.regression
+    assert isinstance(regression, FeatureRegression)
+    totals, _ = regression.moments(prepared.y, len(prepared.classes))
+    moments = totals * indicators.entries
+    return SparseRankProblem(
+        regression, moments, indicators.second, beta, rank, indicators.constant
+    )
+
+
+def largest_beta(problem: SparseRankProblem) -> float:
+    """The smallest penalty at which all coefficients are zero, whatever the rank."""
+    return 2 * float(np.linalg.norm(problem.moments, axis=1).max(initial=0.0))
+
+
+def reweight(
+    problem: SparseRankProblem,
+    prepared: Prepared,
+    *,
+    tol: float,
+    max_iter: int,
+    by_change: bool,
+) -> SparseRankSolution:
+    """Algorithm 3: low-rank ridge regression with the weights 1/(2‖w_j‖) of the last iteration.
+
+    It stops at a relative certificate of `tol`, or when the objective changes by less than that,
+    relatively, as in the paper. Features are scaled by the inverse roots of the weights instead of
+    dividing by them: a row near zero is no singularity.
+    """
+    scales = np.ones(problem.regression.size)
+    history: list[float] = []
+    best: SparseRankSolution | None = None
+    for _ in range(max_iter):
+        ranked = rank_coefficients(_scaled_ridge(problem, prepared, scales), problem.moments)
+        coef = ranked.projected[:, : problem.rank]
+        directions = ranked.directions[:, : problem.rank]
+        objective, gap = problem.certify(coef, directions)
+        change = abs(history[-1] - objective) / max(objective, ROUNDING) if history else np.inf
+        history.append(objective)
+        if by_change or best is None or gap < best.gap:
+            best = SparseRankSolution(coef, directions, history, gap)
+        if (change if by_change else gap) <= tol:
+            break
+        scales = np.sqrt(2 * np.linalg.norm(coef, axis=1))
+    assert best is not None
+    return best
+
+
+def _scaled_ridge(problem: SparseRankProblem, prepared: Prepared, scales: Array) -> Array:
+    """(ΦᵀSΦ + βD)⁻¹ΦᵀSY of full rank for D = diag(scales)⁻²; n × n for many features."""
+    regression, column = problem.regression, scales[:, None]
+    if regression.is_tall:
+        matrix = regression.gram * scales * column
+        matrix[np.diag_indices_from(matrix)] += problem.beta
+        return column * psd_solver(matrix)(column * problem.moments)
+    X: Any = regression.X
+    scaled = X.multiply(scales).tocsr() if sparse.issparse(X) else X * scales
+    wide = linear_regression(scaled, regression.weights, centre=regression.centred)
+    wide.at(problem.beta)
+    totals, _ = wide.class_totals(prepared.y, len(prepared.classes))
+    rows, _ = wide.predictor(wide.solve(totals * Indicators.of(prepared).entries))
+    return column * rows

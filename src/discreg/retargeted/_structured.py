@@ -1,0 +1,266 @@
+"""Retargeting with coefficients of low rank or with few features.
+
+    min over W, b of  L(ΦW + 1bᵀ) + β‖W‖²      subject to rank(W) ≤ s,
+    min over W, b of  L(ΦW + 1bᵀ) + β Σ_j ‖w_j‖  (and rank(W) ≤ s),
+
+L the loss with the targets eliminated. As in the papers, regression onto the targets and
+retargeting take turns; only the regression differs. It never increases the objective, and it is a
+gradient step of the loss in the metric ΦᵀSΦ, so that Nesterov's extrapolation speeds it up; a step
+that raises the objective is taken again without it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.group_lasso import FeatureRegression
+from discreg.core.reduced_rank import rank_coefficients
+from discreg.core.regression import Regression
+from discreg.core.result import Solution
+from discreg.core.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+
+from ._certificate import objective_unit
+from ._losses import Evaluation, TargetLoss
+from ._problem import Start
+
+__all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
+
+Array = NDArray[np.float64]
+MAX_REGRESSION = 200  # iterations of one regression
+ACCURACY = 0.1  # of a regression, relative to the gap
+ROUNDING = 1e-14
+
+
+class Targets(NamedTuple):
+    """Targets by what a regression asks of them: moments, centred second moments, mean."""
+
+    moments: Array
+    second: Array
+    mean: Array
+
+
+class State(NamedTuple):
+    """Coefficients with the loss at their scores, and the objective."""
+
+    coef: Array
+    offset: Array
+    scores: Array
+    at: Evaluation
+    objective: float
+
+
+class Structure(Protocol):
+    """What the coefficients must be like."""
+
+    @property
+    def regression(self) -> Regression:
+        """Where the coefficients live."""
+
+    def penalty(self, coef: Array) -> float:
+        """The part of the objective that is not the loss."""
+
+    def moments(self, targets: Array) -> Array:
+        """ΦᵀST."""
+
+    def scores(self, coef: Array, offset: Array) -> Array:
+        """Scores of the training rows."""
+
+    def regress(self, targets: Targets, coef: Array, accuracy: float) -> Array:
+        """Coefficients that fit the targets, from given ones, to a relative accuracy."""
+
+    def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
+        """Relative certificate for a state and its best targets."""
+
+
+class LowRankRidge:
+    """Squares of the coefficients and a largest rank; not convex."""
+
+    def __init__(self, regression: Regression, rank: int) -> None:
+        self.regression, self.rank = regression, rank
+
+    def penalty(self, coef: Array) -> float:
+        return self.regression.beta * float(np.vdot(coef, coef))
+
+    def moments(self, targets: Array) -> Array:
+        weighted = self.regression.weights[:, None] * targets
+        return self.regression.gradient(weighted, weighted.sum(axis=0))
+
+    def scores(self, coef: Array, offset: Array) -> Array:
+        return self.regression.scores(coef, offset)
+
+    def regress(self, targets: Targets, coef: Array, accuracy: float) -> Array:
+        full = self.regression.solve(targets.moments)
+        return rank_coefficients(full, targets.moments).of_rank(self.rank)
+
+    def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
+        """How much the best regression of this rank onto the same targets lowers the objective."""
+        full = self.regression.solve(targets.moments)
+        least = -float(rank_coefficients(full, targets.moments).explained[: self.rank].sum())
+        image = self.regression.gram @ state.coef + self.regression.beta * state.coef
+        value = float(np.vdot(state.coef, image - 2 * targets.moments))
+        value += _offset_excess(self.regression, loss, state, targets)
+        return max(value - least, 0.0) / objective_unit(state.objective, loss.weights)
+
+
+class SparseRows:
+    """Norms of the rows of the coefficients, and a largest rank unless it is None."""
+
+    def __init__(self, regression: FeatureRegression, rank: int | None) -> None:
+        self.regression, self.rank = regression, rank
+        self._directions: Array | None = None
+
+    def penalty(self, coef: Array) -> float:
+        return self.regression.beta * float(np.linalg.norm(coef, axis=1).sum())
+
+    def moments(self, targets: Array) -> Array:
+        return self.regression.moments_of(targets)
+
+    def scores(self, coef: Array, offset: Array) -> Array:
+        return self.regression.few_scores(coef, offset)
+
+    def regress(self, targets: Targets, coef: Array, accuracy: float) -> Array:
+        solution = alternate(
+            self._problem(targets),
+            tol=accuracy,
+            max_iter=MAX_REGRESSION,
+            start=self._factored(coef),
+        )
+        self._directions = solution.directions
+        return solution.coef @ solution.directions.T
+
+    def _factored(self, coef: Array) -> SparseRankSolution | None:
+        """Coefficients as a start: projected on the last directions."""
+        if self.rank is None:
+            return SparseRankSolution(coef, np.eye(coef.shape[1]), [], np.inf)
+        if self._directions is None:
+            return None
+        return SparseRankSolution(coef @ self._directions, self._directions, [], np.inf)
+
+    def _problem(self, targets: Targets) -> SparseRankProblem:
+        return SparseRankProblem(
+            self.regression, targets.moments, targets.second, self.regression.beta, self.rank
+        )
+
+    def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
+        """Duality gap of the convex problem; with a rank, of the regression onto its targets."""
+        unit = objective_unit(state.objective, loss.weights)
+        if self.rank is None:
+            return max(state.objective - self._lower_bound(loss, state.at), 0.0) / unit
+        _, _, rows = np.linalg.svd(state.coef, full_matrices=False)
+        directions = rows[: self.rank].T
+        objective, gap = self._problem(targets).certify(state.coef @ directions, directions)
+        excess = _offset_excess(self.regression, loss, state, targets)
+        return (gap * objective + excess) / unit
+
+    def _lower_bound(self, loss: TargetLoss, at: Evaluation) -> float:
+        r"""A value of the dual, whose derivation `_certificate` begins.
+
+        Every Z with balanced columns, finite L* and :math:`2\|(X^\top SZ)_j\| \le \beta` for all
+        features gives :math:`\min F \ge -L^*(2Z)`; the constraints of L* are cones, so that the
+        balanced residuals are feasible after scaling, and the best scale is known.
+        """
+        residuals = at.residuals
+        if self.regression.centred:
+            residuals = residuals + loss.balance(at)[0]
+        weights = loss.weights
+        sums = residuals.sum(axis=1)
+        groupwise = getattr(loss, "groupwise", 0.0)
+        curvature = float(weights @ np.einsum("ij,ij->i", residuals, residuals))
+        if groupwise > 0:
+            curvature += float(weights @ sums**2) / groupwise
+        slope = -float(weights @ residuals[np.arange(len(loss.y)), loss.y])
+        largest = float(np.linalg.norm(self.moments(residuals), axis=1).max(initial=0.0))
+        scale = slope / curvature if curvature > 0 else 0.0
+        if largest > 0:
+            scale = min(scale, self.regression.beta / (2 * largest))
+        return max(scale, 0.0) * (2 * slope - max(scale, 0.0) * curvature)
+
+
+def _offset_excess(
+    regression: Regression, loss: TargetLoss, state: State, targets: Targets
+) -> float:
+    """How much the best mean scores for the same targets lower the objective."""
+    if not regression.centred:
+        return 0.0
+    return float(loss.weights.sum() * np.sum((state.offset - targets.mean) ** 2))
+
+
+def minimise_structured(
+    structure: Structure,
+    loss: TargetLoss,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Start | None = None,
+) -> Solution:
+    """Regression and retargeting in turn until the relative certificate is at most `tol`."""
+    regression = structure.regression
+    if start is None:
+        totals, weights = regression.class_totals(loss.y, loss.n_classes)
+        mean = weights / weights.sum() if regression.centred else np.zeros_like(weights)
+        second = np.diag(weights) - weights.sum() * np.outer(mean, mean)
+        coef = structure.regress(Targets(totals, second, mean), np.zeros_like(totals), ACCURACY)
+        state = _state(structure, loss, coef, mean)
+    else:
+        state = _state(structure, loss, start.coef, start.offset)
+    history, best, smallest = [state.objective], state, np.inf
+    previous, momentum, accuracy = state, 1.0, ACCURACY
+    while True:
+        targets = _targets(structure, state.at.targets)
+        gap = structure.gap(loss, state, targets)
+        if gap < smallest:
+            smallest, best = gap, state
+        if gap <= tol or len(history) == max_iter:
+            break
+        accuracy = min(accuracy, max(ACCURACY * gap, 0.1 * tol))
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        weight = (momentum - 1) / following
+        trial = None
+        if weight > 0:
+            at = loss.evaluate(state.scores + weight * (state.scores - previous.scores))
+            ahead = state.coef + weight * (state.coef - previous.coef)
+            trial = _step(structure, loss, _targets(structure, at.targets), ahead, accuracy)
+        if trial is None or trial.objective > state.objective:
+            following = 1.0 if trial is not None else following
+            trial = _step(structure, loss, targets, state.coef, accuracy)
+        if trial.objective >= state.objective * (1 - ROUNDING) and accuracy <= 0.1 * tol:
+            break  # rounding is all that is left
+        previous, state, momentum = state, trial, following
+        history.append(min(state.objective, history[-1]))
+    return Solution(
+        coef=best.coef,
+        offset=best.offset,
+        scores=best.scores,
+        targets=best.at.targets,
+        objective_history=history,
+        gap=smallest,
+        n_iter=len(history),
+        solver="alternating",
+    )
+
+
+def _step(
+    structure: Structure, loss: TargetLoss, targets: Targets, coef: Array, accuracy: float
+) -> State:
+    """Regress onto the targets and retarget."""
+    return _state(structure, loss, structure.regress(targets, coef, accuracy), targets.mean)
+
+
+def _state(structure: Structure, loss: TargetLoss, coef: Array, offset: Array) -> State:
+    scores = structure.scores(coef, offset)
+    at = loss.evaluate(scores)
+    return State(coef, offset, scores, at, at.value + structure.penalty(coef))
+
+
+def _targets(structure: Structure, targets: Array) -> Targets:
+    """What a regression asks of the targets."""
+    weights = structure.regression.weights
+    mean = np.zeros(targets.shape[1])
+    if structure.regression.centred:
+        mean = weights @ targets / weights.sum()
+    centred = targets - mean
+    second = centred.T @ (weights[:, None] * centred)
+    return Targets(structure.moments(targets), second, mean)

@@ -1,0 +1,285 @@
+"""SLRR: the convex optimum, the paper's iteration, zeros, and the certificate at a lower rank."""
+
+import warnings
+
+import numpy as np
+import pytest
+from low_rank_oracles import (
+    by_restarts,
+    centre,
+    indicators,
+    paper_reweighting,
+    paper_solution,
+    scatters,
+    sparse_objective,
+    sparse_optimum,
+)
+from scipy import linalg, sparse
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectFromModel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from discreg import LRRRClassifier, SLRRClassifier
+from discreg.lowrank._sparse import largest_beta
+
+
+def data(name):
+    if name == "wide":
+        rng = np.random.default_rng(0)
+        y = np.arange(45) % 5
+        X = rng.normal(size=(45, 120))
+        X[:, :8] += 2 * rng.normal(size=(5, 8))[y]
+        return X, y
+    X, y = {"iris": load_iris, "wine": load_wine, "digits": load_digits}[name](return_X_y=True)
+    X, y = (X[::6, 10:40], y[::6]) if name == "digits" else (X, y)
+    return StandardScaler().fit_transform(X[:, X.std(axis=0) > 0]), y
+
+
+def coefficients(model):
+    return model.scalings_ @ model.directions_.T
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("beta", [0.05, 0.5])
+@pytest.mark.parametrize("name", ["iris", "wine", "digits", "wide"])
+def test_full_rank_is_the_convex_optimum(name, beta, weighted):
+    X, y = data(name)
+    weights = np.random.default_rng(1).uniform(0.3, 2.0, len(y)) if weighted else None
+    model = SLRRClassifier(beta=beta, tol=1e-9).fit(X, y, sample_weight=weights)
+    centred, Y = centre(X, weights), indicators(y, weights)
+    least, W = sparse_optimum(centred, Y, beta, weights)
+    reached = sparse_objective(centred, Y, coefficients(model), beta, weights)
+    assert abs(reached / least - 1) < 1e-6
+    assert model.objective_history_[-1] == pytest.approx(reached, rel=1e-9)
+    assert model.gap_ <= 1e-9
+    assert (reached - least) / reached <= model.gap_ + 1e-8
+    np.testing.assert_allclose(centred @ coefficients(model), centred @ W, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["wine", "wide"])
+def test_rows_are_exactly_zero_or_used(name):
+    X, y = data(name)
+    model = SLRRClassifier(beta=1.0).fit(X, y)
+    norms = np.linalg.norm(coefficients(model), axis=1)
+    unused = np.setdiff1d(np.arange(X.shape[1]), model.selected_features_)
+    assert 0 < len(model.selected_features_) < X.shape[1]
+    np.testing.assert_array_equal(norms[unused], 0.0)
+    assert norms[model.selected_features_].min() > 1e-6 * norms.max()
+    # The optimality conditions: 2‖x_j'R‖ is β for the used features and less for the others.
+    centred = centre(X)
+    slopes = 2 * np.linalg.norm(centred.T @ (indicators(y) - centred @ coefficients(model)), axis=1)
+    np.testing.assert_allclose(slopes[model.selected_features_], 1.0, rtol=1e-3)
+    assert slopes[unused].max() <= 1.0 + 1e-3
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+def test_above_the_largest_penalty_nothing_is_left(rank):
+    X, y = data("wine")
+    model = SLRRClassifier(rank=rank)
+    most = largest_beta(model._problem(model._prepare(X, y, None), 1))
+    assert most == pytest.approx(2 * np.linalg.norm(centre(X).T @ indicators(y), axis=1).max())
+    above = SLRRClassifier(rank=rank, beta=1.001 * most).fit(X, y)
+    assert len(above.selected_features_) == 0
+    assert above.gap_ <= 1e-12
+    below = SLRRClassifier(beta=0.99 * most).fit(X, y)
+    assert len(below.selected_features_) > 0
+
+
+@pytest.mark.parametrize("rank", [2, 5, 9])
+def test_reweighting_is_algorithm_3(rank):
+    """Coefficients after each iteration; by n × n for more features than samples."""
+    for name in ("digits", "wide"):
+        X, y = data(name)
+        if rank > y.max():
+            continue
+        iterates = paper_reweighting(centre(X), y, rank, 0.2, 4)
+        for n_iter, expected in enumerate(iterates, start=1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model = SLRRClassifier(
+                    rank=rank,
+                    beta=0.2,
+                    solver="reweighted",
+                    stopping="change",
+                    tol=0,
+                    max_iter=n_iter,
+                ).fit(X, y)
+            assert model.n_iter_ == n_iter
+            np.testing.assert_allclose(coefficients(model), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("rank", [3, 9])
+def test_theorem_5_reweighting_never_increases_the_objective(rank):
+    X, y = data("digits")
+    model = SLRRClassifier(
+        rank=rank, beta=0.3, solver="reweighted", stopping="change", tol=1e-5, max_iter=200
+    ).fit(X, y)
+    history = model.objective_history_
+    assert np.all(np.diff(history) <= 1e-12)
+    assert history[-2] - history[-1] <= 1e-5 * history[-1]
+    assert model.n_iter_ < 200
+
+
+def test_theorem_4_subspace_of_a_regularised_lda():
+    """The columns of W are those of LDA with S_t + λD, D of the rows of W itself."""
+    X, y = data("wide")
+    X = X[:, :30]
+    beta, rank = 0.3, 3
+    model = SLRRClassifier(rank=rank, beta=beta, tol=1e-10, max_iter=5000).fit(X, y)
+    used = model.selected_features_
+    X = centre(X)[:, used]
+    D = np.diag(1 / (2 * np.linalg.norm(coefficients(model)[used], axis=1)))
+    total, between = scatters(X, y)
+    _, vectors = linalg.eigh(between, total + beta * D)
+    sines = np.sin(linalg.subspace_angles(model.scalings_[used], vectors[:, ::-1][:, :rank]))
+    assert sines.max() < 1e-3
+    expected, _ = paper_solution(X, y, rank, beta * D)
+    np.testing.assert_allclose(coefficients(model)[used], expected, atol=1e-4)
+
+
+def test_lemma_2_full_rank_is_in_the_subspace_of_regularised_lda():
+    X, y = data("wine")
+    beta = 0.5
+    model = SLRRClassifier(beta=beta, tol=1e-11).fit(X, y)
+    used = model.selected_features_
+    X = centre(X)[:, used]
+    D = np.diag(1 / (2 * np.linalg.norm(coefficients(model)[used], axis=1)))
+    total, between = scatters(X, y)
+    _, vectors = linalg.eigh(between, total + beta * D)
+    sines = np.sin(linalg.subspace_angles(model.scalings_[used], vectors[:, ::-1][:, : y.max()]))
+    assert sines.max() < 1e-5
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_lower_rank_is_not_worse_than_the_best_of_20_restarts(rank):
+    X, y = data("wide")
+    X, Y, beta = centre(X)[:, :40], indicators(y), 0.3
+    model = SLRRClassifier(rank=rank, beta=beta).fit(X, y)
+    least = by_restarts(X, Y, rank, beta, 20, np.random.default_rng(0))
+    assert model.objective_history_[-1] <= 1.01 * least
+    assert np.linalg.matrix_rank(model.coef_, tol=1e-10) == rank
+
+
+def test_certificate_at_a_lower_rank():
+    """Neither other coefficients for the directions nor other directions are better by more."""
+    X, y = data("digits")
+    rng = np.random.default_rng(0)
+    Y, centred, beta = indicators(y), centre(X), 0.2
+    model = SLRRClassifier(rank=4, beta=beta, tol=1e-7, max_iter=5000).fit(X, y)
+    assert model.gap_ <= 1e-7
+    A, V = model.scalings_, model.directions_
+    value = sparse_objective(centred, Y, A @ V.T, beta)
+    assert value == pytest.approx(model.objective_history_[-1], rel=1e-10)
+    least, _ = sparse_optimum(centred, Y @ V, beta)
+    best_for_directions = least + np.sum(Y**2) - np.sum((Y @ V) ** 2)
+    assert value - best_for_directions <= 1e-7 * value + 1e-9
+    for _ in range(50):
+        turned, _ = np.linalg.qr(V + 0.1 * rng.normal(size=V.shape))
+        turned *= np.sign(np.sum(turned * V, axis=0))
+        assert sparse_objective(centred, Y, A @ turned.T, beta) >= value * (1 - 1e-7)
+
+
+def test_both_solvers_agree():
+    X, y = data("digits")
+    for rank in (None, 4):
+        exact = SLRRClassifier(rank=rank, beta=0.3, tol=1e-8, max_iter=5000).fit(X, y)
+        paper = SLRRClassifier(
+            rank=rank, beta=0.3, solver="reweighted", stopping="change", tol=1e-10, max_iter=5000
+        ).fit(X, y)
+        assert paper.objective_history_[-1] == pytest.approx(exact.objective_history_[-1], rel=2e-3)
+        assert exact.objective_history_[-1] <= paper.objective_history_[-1] * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("name", ["wine", "wide"])
+def test_sparse_equals_dense(name):
+    X, y = data(name)
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    for model in (SLRRClassifier(tol=1e-9), SLRRClassifier(solver="reweighted", max_iter=20)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            dense = model.fit(X, y).decision_function(X)
+            other = type(model)(**model.get_params()).fit(sparse.csr_array(X), y)
+        np.testing.assert_allclose(other.decision_function(X), dense, atol=1e-4)
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+def test_weights_are_copies(rank):
+    X, y = data("wine")
+    copies = np.random.default_rng(0).integers(1, 4, size=len(y))
+    weighted = SLRRClassifier(rank=rank).fit(X, y, sample_weight=copies)
+    repeated = SLRRClassifier(rank=rank).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(
+        repeated.decision_function(X), weighted.decision_function(X), rtol=1e-7, atol=1e-8
+    )
+
+
+def test_selects_features_in_a_pipeline():
+    X, y = data("wide")
+    selector = SelectFromModel(SLRRClassifier(beta=2.0), threshold=1e-10)
+    model = make_pipeline(selector, LRRRClassifier(beta=1.0)).fit(X, y)
+    chosen = np.flatnonzero(model[0].get_support())
+    np.testing.assert_array_equal(chosen, model[0].estimator_.selected_features_)
+    assert len(set(range(8)) & set(chosen)) >= 6
+    assert len(chosen) < 30
+    assert model.score(X, y) > 0.95
+
+
+def test_warm_start_begins_where_the_last_fit_ended():
+    X, y = data("digits")
+    model = SLRRClassifier(rank=4, beta=0.1, tol=1e-6, warm_start=True, max_iter=2000)
+    first = model.fit(X, y).n_iter_
+    assert first > 3
+    assert model.fit(X, y).n_iter_ <= 2
+    model.set_params(rank=5).fit(X[:, :20], y)  # another shape is no start, and no error
+    assert model.n_features_in_ == 20
+
+
+def test_early_stop_is_said():
+    X, y = data("digits")
+    with pytest.warns(ConvergenceWarning, match="relative gap of"):
+        SLRRClassifier(rank=3, beta=0.01, tol=1e-10, max_iter=2).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="solver='alternating'"):
+        SLRRClassifier(solver="reweighted", tol=1e-10, max_iter=2).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SLRRClassifier(beta=-0.1), "'beta' parameter"),
+        (SLRRClassifier(rank=5), "largest rank is 2"),
+        (SLRRClassifier(solver="newton"), "'solver' parameter"),
+        (SLRRClassifier(stopping="change"), "rule of solver='reweighted'"),
+        (SLRRClassifier(tol=-1), "'tol' parameter"),
+        (SLRRClassifier(max_iter=0), "'max_iter' parameter"),
+    ],
+)
+def test_bad_parameters_are_named(model, message):
+    X, y = data("iris")
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_constant_and_duplicated_features():
+    X, y = data("wine")
+    plain = SLRRClassifier(beta=0.3).fit(X, y)
+    more = SLRRClassifier(beta=0.3).fit(np.hstack([X, np.full((len(X), 2), 3.0), X[:, :1]]), y)
+    np.testing.assert_allclose(
+        more.decision_function(np.hstack([X, np.full((len(X), 2), 3.0), X[:, :1]])),
+        plain.decision_function(X),
+        atol=1e-5,
+    )
+    assert not set(more.selected_features_) & {X.shape[1], X.shape[1] + 1}
+    assert len(SLRRClassifier().fit(np.ones((9, 2)), np.arange(9) % 3).selected_features_) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_extreme_units(scale):
+    X, y = data("wine")
+    plain = SLRRClassifier(rank=1, beta=0.3).fit(X, y)
+    scaled = SLRRClassifier(rank=1, beta=0.3 * scale).fit(X * scale, y)
+    np.testing.assert_allclose(
+        scaled.decision_function(X * scale), plain.decision_function(X), atol=1e-6
+    )
+    np.testing.assert_array_equal(scaled.selected_features_, plain.selected_features_)

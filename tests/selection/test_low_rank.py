@@ -1,0 +1,189 @@
+"""LRRRClassifierCV and SLRRClassifierCV: held-out scores that refits confirm, and the choice."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.preprocessing import scale
+
+from discreg import LRRRClassifier, LRRRClassifierCV, SLRRClassifier, SLRRClassifierCV
+
+BETAS = (30.0, 1.0, 0.05)
+
+
+def problem(name):
+    if name == "wide":
+        rng = np.random.default_rng(0)
+        y = np.arange(32) % 4
+        return rng.normal(size=(32, 60)) + 0.7 * rng.normal(size=(4, 60))[y], y
+    X, y = {"iris": load_iris, "wine": load_wine, "digits": load_digits}[name](return_X_y=True)
+    step = {"iris": 3, "wine": 3, "digits": 23}[name]
+    return scale(X)[::step], y[::step]
+
+
+def refits(X, y, weights, beta, rank, **params):
+    """Decision values of each sample by the model fitted without one unit of it."""
+    scores = []
+    for i in range(len(y)):
+        left = np.ones(len(y)) if weights is None else weights.astype(float)
+        left[i] -= min(left[i], 1.0)
+        model = LRRRClassifier(beta=beta, rank=rank, **params).fit(X, y, sample_weight=left)
+        scores.append(model.decision_function(X[i : i + 1])[0])
+    return np.array(scores)
+
+
+class Recorder:
+    """A scorer that keeps the decision values it is shown."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, estimator, X, y, sample_weight=None):
+        self.seen.append(estimator.decision_function(X))
+        return estimator.score(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", ["iris", "wide", "digits"])
+def test_leave_one_out_equals_refits_at_every_rank(name, fit_intercept):
+    X, y = problem(name)
+    recorder = Recorder()
+    search = LRRRClassifierCV(betas=BETAS, scoring=recorder, fit_intercept=fit_intercept).fit(X, y)
+    for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
+        expected = refits(X, y, None, **setting, fit_intercept=fit_intercept)
+        np.testing.assert_allclose(seen, expected, atol=1e-8)
+
+
+def test_leave_one_out_with_weights_leaves_out_one_copy():
+    X, y = problem("wine")
+    weights = np.random.default_rng(0).integers(1, 4, size=len(y)).astype(float)
+    weights[0] = 0.5  # less than a copy: the whole sample is left out
+    recorder = Recorder()
+    search = LRRRClassifierCV(betas=BETAS, scoring=recorder).fit(X, y, sample_weight=weights)
+    for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
+        np.testing.assert_allclose(seen, refits(X, y, weights, **setting), atol=1e-8)
+
+
+def test_leave_one_out_with_a_kernel():
+    X, y = problem("iris")
+    recorder = Recorder()
+    search = LRRRClassifierCV(betas=BETAS, scoring=recorder, kernel="rbf", gamma=0.2).fit(X, y)
+    for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
+        expected = refits(X, y, None, **setting, kernel="rbf", gamma=0.2)
+        np.testing.assert_allclose(seen, expected, atol=1e-8)
+
+
+def test_weights_are_copies_in_the_choice():
+    X, y = problem("wine")
+    copies = np.random.default_rng(0).integers(1, 4, size=len(y))
+    weighted = LRRRClassifierCV(betas=BETAS).fit(X, y, sample_weight=copies)
+    repeated = LRRRClassifierCV(betas=BETAS).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(
+        weighted.cv_results_["mean_test_score"], repeated.cv_results_["mean_test_score"]
+    )
+    assert weighted.best_params_ == repeated.best_params_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_folds_equal_grid_search(kernel):
+    X, y = problem("digits")
+    X = X @ X.T if kernel == "precomputed" else X
+    ranks, cv = [1, 3, 9], StratifiedKFold(3)
+    search = LRRRClassifierCV(betas=BETAS, ranks=ranks, kernel=kernel, gamma=0.01, cv=cv).fit(X, y)
+    grid = GridSearchCV(
+        LRRRClassifier(kernel=kernel, gamma=0.01), {"beta": BETAS, "rank": ranks}, cv=cv
+    ).fit(X, y)
+    theirs = {
+        (setting["beta"], setting["rank"]): score
+        for setting, score in zip(
+            grid.cv_results_["params"], grid.cv_results_["mean_test_score"], strict=True
+        )
+    }
+    for setting, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        assert score == pytest.approx(theirs[setting["beta"], setting["rank"]])
+    assert search.best_score_ == pytest.approx(grid.best_score_)
+
+
+def test_slrr_folds_equal_grid_search():
+    X, y = problem("wine")
+    betas, ranks = [1.0, 0.3], [1, 2]
+    search = SLRRClassifierCV(betas=betas, ranks=ranks, cv=3, tol=1e-8).fit(X, y)
+    grid = GridSearchCV(
+        SLRRClassifier(tol=1e-8), {"beta": betas, "rank": ranks}, cv=StratifiedKFold(3)
+    ).fit(X, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"]
+    )
+    assert search.cv_results_["params"] == grid.cv_results_["params"]
+    np.testing.assert_allclose(search.coef_, search.best_estimator_.coef_)
+    np.testing.assert_array_equal(
+        search.selected_features_, search.best_estimator_.selected_features_
+    )
+
+
+def test_slrr_defaults_are_in_the_units_of_the_data():
+    X, y = problem("wine")
+    plain = SLRRClassifierCV(cv=3).fit(X, y)
+    scaled = SLRRClassifierCV(cv=3).fit(1000 * X, y)
+    assert scaled.best_params_["beta"] == pytest.approx(1000 * plain.best_params_["beta"])
+    assert scaled.best_score_ == plain.best_score_
+    assert set(plain.cv_results_["param_rank"]) == {1, 2}
+
+
+def test_the_best_setting_is_simple_and_fitted():
+    X, y = problem("iris")
+    search = LRRRClassifierCV(betas=BETAS).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert search.best_score_ == scores.max()
+    first = int(np.argmax(scores))
+    assert search.best_params_ == search.cv_results_["params"][first]
+    assert search.rank_ == search.best_params_["rank"]
+    again = LRRRClassifier(**search.best_params_).fit(X, y)
+    np.testing.assert_allclose(search.decision_function(X), again.decision_function(X))
+    np.testing.assert_allclose(search.transform(X), again.transform(X))
+    frame = LRRRClassifierCV(betas=BETAS).set_output(transform="pandas").fit(X, y).transform(X)
+    assert frame.shape == (len(X), search.rank_)
+
+
+def test_a_fold_without_a_class():
+    """Its largest rank is lower; higher ones are as good as that."""
+    X, y = problem("iris")
+    order = np.argsort(y, kind="stable")
+    search = LRRRClassifierCV(betas=[1.0], cv=KFold(3)).fit(X[order], y[order])
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (LRRRClassifierCV(betas=[1.0, 0.0]), "positive betas"),
+        (LRRRClassifierCV(betas=[-1.0]), "betas must hold"),
+        (LRRRClassifierCV(betas=[]), "betas must hold"),
+        (LRRRClassifierCV(ranks=[0, 1]), "from 1 to 2"),
+        (LRRRClassifierCV(ranks=[3]), "from 1 to 2"),
+        (LRRRClassifierCV(ranks=[1.5]), "from 1 to 2"),
+        (LRRRClassifierCV(scoring=3), "'scoring' parameter"),
+        (SLRRClassifierCV(betas="many"), "betas must hold"),
+        (SLRRClassifierCV(solver="newton"), "'solver' parameter"),
+    ],
+)
+def test_bad_parameters_are_named(search, message):
+    X, y = problem("iris")
+    with pytest.raises(ValueError, match=message):
+        search.fit(X, y)
+
+
+def test_a_class_of_one_sample_cannot_be_left_out():
+    X, y = problem("iris")
+    with pytest.raises(ValueError, match="more samples of each class"):
+        LRRRClassifierCV(betas=[1.0]).fit(np.vstack([X, X[:1]]), np.append(y, 3))
+
+
+def test_early_stops_are_counted():
+    X, y = problem("digits")
+    with pytest.warns(ConvergenceWarning) as caught:
+        SLRRClassifierCV(betas=[0.01], ranks=[3], cv=2, tol=1e-9, max_iter=2).fit(X, y)
+    assert any("2 of 2 fits on the folds stopped" in str(each.message) for each in caught)
