@@ -204,14 +204,15 @@ def test_sparse_equals_dense(name):
         np.testing.assert_allclose(other.decision_function(X), dense, atol=1e-4)
 
 
-@pytest.mark.parametrize("rank", [None, 1])
-def test_weights_are_copies(rank):
+@pytest.mark.parametrize(("rank", "tolerance"), [(None, 1e-8), (1, 1e-6)])
+def test_weights_are_copies(rank, tolerance):
+    """At a lower rank the certificate is of second order: 1e-14 leaves the scores at 1e-7."""
     X, y = data("wine")
     copies = np.random.default_rng(0).integers(1, 4, size=len(y))
     weighted = SLRRClassifier(rank=rank).fit(X, y, sample_weight=copies)
     repeated = SLRRClassifier(rank=rank).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
     np.testing.assert_allclose(
-        repeated.decision_function(X), weighted.decision_function(X), rtol=1e-7, atol=1e-8
+        repeated.decision_function(X), weighted.decision_function(X), atol=tolerance
     )
 
 

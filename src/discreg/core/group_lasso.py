@@ -31,8 +31,9 @@ PASSES = 10  # over the working set, between two looks at its gap
 MAX_LOOKS = 1_000
 MAX_CG_STEPS = 50
 CG_ACCURACY = 1e-2
+LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of steps that are tried
+ROUNDING = 1e-15  # relative decrease that the objective can no longer show
 FEW_FEATURES = 1_500  # whose products and systems two threads are no faster at than one
-LENGTHS = (1.0, 0.5, 0.2, 0.05)
 TINY = 1e-14  # a row so small beside the others counts as zero
 
 
@@ -226,10 +227,13 @@ def _descend(
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
     with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
+        lowest = np.inf
         for _ in range(MAX_LOOKS):
             _group_lasso_loops.descend(gram, left, some, beta / 2, PASSES)
-            if duality_gap(some, of_targets, left, square, beta)[1] <= enough:
+            objective, gap = duality_gap(some, of_targets, left, square, beta)
+            if gap <= enough or objective >= lowest * (1 - ROUNDING):
                 break
+            lowest = objective
             _newton(gram, of_targets, some, left, square, beta)
     coef[working] = some
 
@@ -241,7 +245,8 @@ def _newton(
 
     The Hessian is 2G + β(I − uu')/‖a_j‖ with u the direction of a row. Conjugate gradients are
     preconditioned by 2G + βI/‖a_j‖, the matrix of a reweighted ridge regression. Rows that would
-    turn round become zero; steps that do not lower the objective are shortened.
+    turn round become zero. A step that does not lower the objective is shortened; in the end that
+    of the reweighted regression is taken, which always does.
     """
     norms = np.linalg.norm(coef, axis=1)
     used = np.flatnonzero(norms > TINY * norms.max(initial=0.0))
@@ -260,10 +265,13 @@ def _newton(
     gradient = beta * units - 2 * correlations[used]
     step = _conjugate_gradients(hessian, precondition, -gradient)
     before = duality_gap(coef, moments, correlations, square, beta)[0]
-    for length in LENGTHS:
-        trial = coef.copy()
-        trial[used] += length * step
-        trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
+    for length in (*LENGTHS, 0.0):
+        trial = np.zeros_like(coef)
+        trial[used] = coef[used] + length * step
+        if length > 0:
+            trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
+        else:
+            trial[used] += precondition(-gradient)  # minimises a quadratic bound of the objective
         left = moments - gram @ trial
         if duality_gap(trial, moments, left, square, beta)[0] < before:
             coef[...], correlations[...] = trial, left

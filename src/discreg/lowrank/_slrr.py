@@ -23,7 +23,7 @@ from ._sparse import indicator_problem, reweight
 __all__ = ["SLRRClassifier"]
 
 FEW_COEFFICIENTS = 2_000  # so few are computed far beyond `tol` in next to no time
-EXACT = 1e-12
+EXACT = 1e-14
 
 
 class SLRRClassifier(LowRankClassifier):
