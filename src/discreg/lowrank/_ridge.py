@@ -20,7 +20,7 @@ from ._path import RankPath
 
 __all__ = ["RidgeLowRankClassifier", "ranked_ridge"]
 
-SMALL = 500  # size of a system that two threads solve slower than one
+SMALL = 1_000  # size of a system that two threads solve slower than one
 
 
 class RidgeLowRankClassifier(LowRankClassifier):
