@@ -170,9 +170,9 @@ def main() -> None:
     tables = [
         Table(
             "More features than samples, 5 classes",
-            "Seconds to fit, medians of 7 runs that take turns (LDA: one run). `beta` and shrinkage "
-            "are such that both regularise alike; the angle is between the subspaces of LRRR and "
-            "of LDA.",
+            "Seconds to fit, medians of 7 runs that take turns (LDA: one run). `beta` and "
+            "shrinkage are such that both regularise alike; the angle is between the subspaces of "
+            "LRRR and of LDA.",
             ["data", "model", "seconds", "times Ridge", "times LRRR", "angle"],
             against_lda(),
         ),

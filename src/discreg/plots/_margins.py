@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from discreg.core.labels import sample_weights
 from discreg.core.params import Choice
 
+from ._matplotlib import pyplot
+
 __all__ = ["MarginDistributionDisplay"]
 
 Array = NDArray[np.float64]
@@ -176,7 +178,7 @@ class MarginDistributionDisplay:
         _check_normalize(normalize)
         named = _by_name(estimators)
         if ax is None:
-            _pyplot()  # if it is missing, say so before the work
+            pyplot()  # if it is missing, say so before the work
         curves = {}
         for name, estimator in named.items():
             margins = _margins(y, *_scores(estimator, X, name), source="y")
@@ -247,7 +249,7 @@ class MarginDistributionDisplay:
         -------
         self : MarginDistributionDisplay
         """
-        self.ax_ = _pyplot().subplots()[1] if ax is None else ax
+        self.ax_ = pyplot().subplots()[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         self.lines_ = []
         for name, (margins, frequencies) in self.curves.items():
@@ -259,16 +261,6 @@ class MarginDistributionDisplay:
         self.ax_.set(xlabel=f"Margin{scale}", ylabel="Cumulative frequency")
         self.ax_.legend(loc="lower right")
         return self
-
-
-def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'MarginDistributionDisplay draws with matplotlib: pip install "discreg[plots]"'
-        ) from error
-    return plt
 
 
 def _check_normalize(normalize: Any) -> None:

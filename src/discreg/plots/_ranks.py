@@ -11,7 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["RankDisplay", "pyplot"]
+from ._matplotlib import pyplot
+
+__all__ = ["RankDisplay"]
 
 Array = NDArray[np.float64]
 Curve = tuple[NDArray[np.intp], Array, Array | None]
@@ -260,17 +262,6 @@ class RankDisplay:
         ranks, scores = line.get_data()
         style = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
         return self.ax_.fill_between(ranks, scores - errors, scores + errors, **style)
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot, imported to draw."""
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'The displays draw with matplotlib: pip install "discreg[plots]"'
-        ) from error
-    return plt
 
 
 def _last_step(search: Any) -> Any:

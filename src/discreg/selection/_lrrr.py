@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
+from sklearn.utils import gen_batches
 
 from discreg.core.rows import times
 from discreg.lowrank import LRRRClassifier
@@ -23,6 +24,7 @@ from ._search import Fold, HeldOut, HeldOutScores, cv_results, score_held_out, s
 
 __all__ = ["LRRRClassifierCV"]
 
+MOST_ENTRIES = 20_000_000  # of coefficients that are held at a time
 BETAS = tuple(10.0**power for power in range(5, -6, -1))
 
 
@@ -196,17 +198,23 @@ def _held_out_path(
     betas: Sequence[float],
     ranks: Sequence[int],
 ) -> Iterator[HeldOut]:
-    """Held-out scores for one setting after another; all ranks of a penalty from one solve."""
+    """Held-out scores for one setting after another; all ranks of a penalty from one solve.
+
+    The test samples are projected for many penalties at a time.
+    """
     prepared = classifier._prepare(X, y, sample_weight)
     largest = classifier._largest_rank(prepared)  # a fold may lack a class
     indicators = Indicators.of(prepared)
     cross = X_test
     if prepared.kernel is not None and prepared.kernel.kernel != "precomputed":
         cross = prepared.kernel(X_test, prepared.X)
-    for beta in betas:
-        ranked = ranked_ridge(prepared, indicators, beta)
-        scalings, means = prepared.regression.predictor(ranked.projected[:, :largest])
-        projected = times(cross, scalings) - means
-        by_rank = list(scores_by_rank(projected, ranked.directions[:, :largest], indicators.shift))
-        for rank in ranks:
-            yield HeldOut(by_rank[min(rank, largest) - 1], prepared.classes)
+    at_once = max(1, MOST_ENTRIES // (prepared.X.shape[1] * largest))
+    for batch in gen_batches(len(betas), at_once):
+        fits = [ranked_ridge(prepared, indicators, beta) for beta in betas[batch]]
+        projected = np.hstack([fit.projected[:, :largest] for fit in fits])
+        scalings, means = prepared.regression.predictor(projected)
+        columns = np.hsplit(times(cross, scalings) - means, len(fits))
+        for fit, part in zip(fits, columns, strict=True):
+            by_rank = list(scores_by_rank(part, fit.directions[:, :largest], indicators.shift))
+            for rank in ranks:
+                yield HeldOut(by_rank[min(rank, largest) - 1], prepared.classes)

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from discreg.lowrank import LRLRClassifier, LRRRClassifier, SLRRClassifier
 from discreg.margin import LDMClassifier, ODMClassifier
 from discreg.representation import DRMClassifier
 from discreg.retargeted import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
@@ -41,6 +42,9 @@ MODELS = (
     DLSRClassifier(),
     ReLSRClassifier(),
     GReLSRClassifier(),
+    LRLRClassifier(),
+    LRRRClassifier(),
+    SLRRClassifier(),
     DRMClassifier(),
     ODMClassifier(random_state=0),
     LDMClassifier(random_state=0),
