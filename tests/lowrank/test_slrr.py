@@ -21,7 +21,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from discreg import LRRRClassifier, SLRRClassifier
+from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
 from discreg.lowrank._sparse import largest_beta
 
 
@@ -235,6 +235,27 @@ def test_warm_start_begins_where_the_last_fit_ended():
     assert model.fit(X, y).n_iter_ <= 2
     model.set_params(rank=5).fit(X[:, :20], y)  # another shape is no start, and no error
     assert model.n_features_in_ == 20
+
+
+@pytest.mark.parametrize("name", ["wine", "wide"])
+@pytest.mark.parametrize("solver", ["alternating", "reweighted"])
+def test_without_a_penalty_it_is_lrlr(solver, name):
+    X, y = data(name)
+    for rank in (None, 1):
+        model = SLRRClassifier(beta=0, rank=rank, solver=solver).fit(X, y)
+        expected = LRLRClassifier(rank=rank).fit(X, y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-9)
+        assert model.gap_ == 0
+
+
+def test_zero_tolerance_ends_with_rounding():
+    X, y = data("wine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        for rank in (None, 1):
+            model = SLRRClassifier(beta=0.3, rank=rank, tol=0).fit(X, y)
+            assert model.gap_ < 1e-13
+            assert model.n_iter_ < 500
 
 
 def test_early_stop_is_said():

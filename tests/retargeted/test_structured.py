@@ -206,6 +206,7 @@ def test_weights_are_copies(kind, params):
         ({"penalty": "l21", "kernel": "rbf"}, "kernel='linear'"),
         ({"penalty": "l21", "solver": "newton"}, "solver='auto'"),
         ({"rank": 1, "solver": "newton"}, "solver='auto'"),
+        ({"penalty": "l21", "beta": 0}, "needs beta > 0"),
         ({"rank": 0}, "'rank' parameter"),
         ({"rank": 3}, "largest rank of these data is 2"),
     ],
@@ -214,6 +215,14 @@ def test_bad_parameters_are_named(params, message):
     X, y = problem("iris")
     with pytest.raises(ValueError, match=message):
         ReLSRClassifier(**params).fit(X, y)
+
+
+@pytest.mark.parametrize("params", [{"penalty": "l21"}, {"rank": 1}])
+def test_zero_tolerance_ends_with_rounding(params):
+    X, y = problem("wine")
+    model = ReLSRClassifier(**params, tol=0, max_iter=5000).fit(X, y)
+    assert model.gap_ < 1e-10
+    assert model.n_iter_ < 5000
 
 
 def test_warm_start_goes_on():

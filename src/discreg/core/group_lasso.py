@@ -33,6 +33,7 @@ MAX_CG_STEPS = 50
 CG_ACCURACY = 1e-2
 LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of steps that are tried
 ROUNDING = 1e-15  # relative decrease that the objective can no longer show
+STANDSTILL = 10  # looks without any progress after which rounding is all that is left
 FEW_FEATURES = 1_500  # whose products and systems two threads are no faster at than one
 TINY = 1e-14  # a row so small beside the others counts as zero
 
@@ -154,14 +155,17 @@ def group_lasso(
     coef = np.zeros_like(moments) if start is None else start.copy()
     best: GroupLassoFit | None = None
     history: list[float] = []
+    worse = 0
     for _ in range(max_iter):
         used = np.flatnonzero(coef.any(axis=1))
         correlations = moments - regression.times_gram(used, coef[used])
         objective, gap = duality_gap(coef, moments, correlations, square, beta)
         history.append(min([objective, *history[-1:]]))
         if best is None or gap < best.gap:
-            best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
-        if gap <= tol * (objective + constant):
+            best, worse = GroupLassoFit(coef.copy(), correlations, objective, gap, history), 0
+        elif history[-1] > history[-2] * (1 - ROUNDING):
+            worse += 1
+        if gap <= tol * (objective + constant) or worse == STANDSTILL:
             break
         working = _working_set(used, correlations, beta)
         enough = max(0.1 * gap, 0.3 * tol * (objective + constant))
@@ -227,13 +231,15 @@ def _descend(
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
     with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
-        lowest = np.inf
+        lowest, smallest, worse = np.inf, np.inf, 0
         for _ in range(MAX_LOOKS):
             _group_lasso_loops.descend(gram, left, some, beta / 2, PASSES)
             objective, gap = duality_gap(some, of_targets, left, square, beta)
-            if gap <= enough or objective >= lowest * (1 - ROUNDING):
+            progress = gap < smallest or objective < lowest * (1 - ROUNDING)
+            worse = 0 if progress else worse + 1
+            if gap <= enough or worse == STANDSTILL:
                 break
-            lowest = objective
+            lowest, smallest = min(objective, lowest), min(gap, smallest)
             _newton(gram, of_targets, some, left, square, beta)
     coef[working] = some
 

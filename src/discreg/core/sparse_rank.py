@@ -27,6 +27,7 @@ __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 Array = NDArray[np.float64]
 MAX_SETS = 200  # working sets of a group lasso
 ROUNDING = 1e-15
+STANDSTILL = 10  # steps without any progress after which rounding is all that is left
 ROUGH = 1e-2  # gap of the regression of full rank that the directions start from
 
 
@@ -136,7 +137,7 @@ def alternate(
     coef, directions = start.coef, start.directions
     history: list[float] = []
     best: SparseRankSolution | None = None
-    accuracy = ROUGH
+    accuracy, worse = ROUGH, 0
     for _ in range(max_iter):
         fit = problem.lasso(directions, tol=accuracy, max_iter=MAX_SETS, start=coef)
         coef, objective = fit.coef, fit.objective_history[-1]
@@ -145,9 +146,11 @@ def alternate(
         history.append(min([objective, *history[-1:]]))
         if best is None or gap < best.gap:
             best = SparseRankSolution(coef, directions, history, gap)
-        if gap <= tol:
+        progress = best.gap == gap or history[-1] < history[-2] * (1 - ROUNDING)
+        worse = 0 if progress else worse + 1
+        if gap <= tol or worse == STANDSTILL:
             break
         directions = turned
-        accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap))
+        accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap), ROUNDING)
     assert best is not None
     return best

@@ -51,7 +51,7 @@ class SLRRClassifier(LowRankClassifier):
     beta : float, default=0.1
         The paper's :math:`\lambda`, at least 0, in the units of X: standardise the features, or
         choose it by :class:`~discreg.SLRRClassifierCV`. Above :math:`2 \max_j \|(X^\top Y)_j\|`
-        no feature is left.
+        no feature is left; at 0 the model is :class:`~discreg.LRLRClassifier`.
     fit_intercept : bool, default=True
         Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
         the largest rank is min(n_features, n_classes).
@@ -205,7 +205,10 @@ class SLRRClassifier(LowRankClassifier):
     ) -> SparseRankSolution:
         """Fit with the present parameters on data that were prepared before."""
         problem = self._problem(prepared, rank)
-        if self.solver == "reweighted":
+        if self.beta == 0:  # without a penalty, one regression is all
+            solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
+            solution.gap = 0.0
+        elif self.solver == "reweighted":
             solution = reweight(
                 problem,
                 prepared,

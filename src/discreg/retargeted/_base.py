@@ -194,6 +194,8 @@ class IterativeClassifier(RetargetedClassifier):
                 "penalty='l21' selects features, which only kernel='linear' has. Use "
                 "penalty='l2' with other kernels."
             )
+        if self.penalty == "l21" and self.beta == 0:
+            raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
         if self._is_structured and self.solver == "newton":
             raise ValueError(
                 "solver='newton' is for penalty='l2' without a rank. Use solver='auto'."

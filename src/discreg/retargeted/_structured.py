@@ -31,7 +31,8 @@ __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 Array = NDArray[np.float64]
 MAX_REGRESSION = 200  # iterations of one regression
 ACCURACY = 0.1  # of a regression, relative to the gap
-ROUNDING = 1e-14
+ROUNDING = 1e-15  # relative decrease that the objective can no longer show
+STANDSTILL = 200  # steps without any progress after which rounding is all that is left
 
 
 class Targets(NamedTuple):
@@ -207,13 +208,15 @@ def minimise_structured(
     else:
         state = _state(structure, loss, start.coef, start.offset)
     history, best, smallest = [state.objective], state, np.inf
-    previous, momentum, accuracy = state, 1.0, ACCURACY
+    previous, momentum, accuracy, worse = state, 1.0, ACCURACY, 0
     while True:
         targets = _targets(structure, state.at.targets)
         gap = structure.gap(loss, state, targets)
+        falls = len(history) == 1 or history[-1] < history[-2] * (1 - ROUNDING)
+        worse = 0 if falls or gap < smallest else worse + 1
         if gap < smallest:
             smallest, best = gap, state
-        if gap <= tol or len(history) == max_iter:
+        if gap <= tol or len(history) == max_iter or worse == STANDSTILL:
             break
         accuracy = min(accuracy, max(ACCURACY * gap, 0.1 * tol))
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -226,8 +229,6 @@ def minimise_structured(
         if trial is None or trial.objective > state.objective:
             following = 1.0 if trial is not None else following
             trial = _step(structure, loss, targets, state.coef, accuracy)
-        if trial.objective >= state.objective * (1 - ROUNDING) and accuracy <= 0.1 * tol:
-            break  # rounding is all that is left
         previous, state, momentum = state, trial, following
         history.append(min(state.objective, history[-1]))
     return Solution(
