@@ -219,7 +219,7 @@ def test_bad_parameters_are_named(params, message):
 
 @pytest.mark.parametrize("params", [{"penalty": "l21"}, {"rank": 1}])
 def test_zero_tolerance_ends_with_rounding(params):
-    X, y = problem("wine")
+    X, y = problem("iris")
     model = ReLSRClassifier(**params, tol=0, max_iter=5000).fit(X, y)
     assert model.gap_ < 1e-10
     assert model.n_iter_ < 5000

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .linalg import psd_solver
+from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .regression import Regression
 from .rows import CONSTANT, centred_gram, column_squares, times, weighted_mean
 from .threads import one_blas_thread
@@ -77,12 +77,18 @@ class FeatureRegression(Regression):
         weighted = self.weights[:, None] * targets
         return self.gradient(weighted, weighted.sum(axis=0)) * self.varying[:, None]
 
-    def gram_of(self, features: NDArray[np.intp]) -> Array:
-        """ΦᵀSΦ of some features."""
+    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+        """ΦᵀSΦ of some features, in its smaller form."""
         if self.is_tall:
-            return np.ascontiguousarray(self.gram[np.ix_(features, features)])
+            return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
+        columns = self._columns(features)
         mean = None if self.mean is None else self.mean[features]
-        return centred_gram(self._columns(features), self.weights, mean)
+        if len(features) <= len(columns):
+            return FormedGram(centred_gram(columns, self.weights, mean))
+        rows = columns.T * np.sqrt(self.weights)
+        if mean is not None:
+            rows -= mean[:, None] * np.sqrt(self.weights)
+        return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
 
     def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
         """ΦᵀSΦA for an A that has rows for some features only."""
@@ -225,15 +231,13 @@ def _descend(
     enough: float,
 ) -> None:
     """Solve for the working set alone, in place, until its gap is small enough."""
-    from . import _group_lasso_loops
-
     gram = regression.gram_of(working)
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
     with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
         lowest, smallest, worse = np.inf, np.inf, 0
         for _ in range(MAX_LOOKS):
-            _group_lasso_loops.descend(gram, left, some, beta / 2, PASSES)
+            gram.descend(of_targets, left, some, beta / 2, PASSES)
             objective, gap = duality_gap(some, of_targets, left, square, beta)
             progress = gap < smallest or objective < lowest * (1 - ROUNDING)
             worse = 0 if progress else worse + 1
@@ -245,7 +249,7 @@ def _descend(
 
 
 def _newton(
-    gram: Array, moments: Array, coef: Array, correlations: Array, square: float, beta: float
+    gram: WorkingGram, moments: Array, coef: Array, correlations: Array, square: float, beta: float
 ) -> None:
     """A Newton step, in place, of the rows that are not zero, where the penalty is smooth.
 
@@ -258,15 +262,12 @@ def _newton(
     used = np.flatnonzero(norms > TINY * norms.max(initial=0.0))
     if not len(used):
         return
-    some = gram[np.ix_(used, used)]
     units, curvature = coef[used] / norms[used, None], beta / norms[used, None]
-    matrix = 2 * some
-    matrix[np.diag_indices_from(matrix)] += curvature[:, 0]
-    precondition = psd_solver(matrix)
+    precondition = gram.solver(used, curvature[:, 0])
 
     def hessian(step: Array) -> Array:
         along = np.einsum("ij,ij->i", units, step)[:, None]
-        return 2 * (some @ step) + curvature * (step - along * units)
+        return 2 * gram.times_some(used, step) + curvature * (step - along * units)
 
     gradient = beta * units - 2 * correlations[used]
     step = _conjugate_gradients(hessian, precondition, -gradient)
@@ -278,7 +279,7 @@ def _newton(
             trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
         else:
             trial[used] += precondition(-gradient)  # minimises a quadratic bound of the objective
-        left = moments - gram @ trial
+        left = moments - gram.times(trial)
         if duality_gap(trial, moments, left, square, beta)[0] < before:
             coef[...], correlations[...] = trial, left
             return
