@@ -25,9 +25,10 @@ from discreg import LRRRClassifier, SLRRClassifier
 
 DATA = Path(os.environ.get("DISCREG_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RIDGE_BETAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-SPARSE_BETAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-MOST_ROWS = 1_500
+SPARSE_BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
+MOST_ROWS = 1_000
 MOST_FEATURES = 12_000
+FEW_ENTRIES = 400_000  # of the data sets that SLRR is tried on
 
 
 def data_sets():
@@ -60,7 +61,7 @@ def accuracies():
             "Ridge": RidgeClassifier(),
             **{f"LRRR {beta:g}": LRRRClassifier(beta=beta) for beta in RIDGE_BETAS},
         }
-        if X.size <= 2_000_000:
+        if X.size <= FEW_ENTRIES:
             models |= {f"SLRR {beta:g}": SLRRClassifier(beta=beta) for beta in SPARSE_BETAS}
         row = {"data": name}
         for label, model in models.items():

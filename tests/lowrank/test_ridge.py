@@ -215,7 +215,7 @@ def test_sparse_equals_dense(name, fit_intercept):
 
 def test_without_centring_the_rank_is_that_of_the_classes():
     X, y = data("wine")
-    model = LRRRClassifier(fit_intercept=False).fit(X + 1, y)
+    model = LRRRClassifier(beta=1.0, fit_intercept=False).fit(X + 1, y)
     assert model.rank_ == 3
     np.testing.assert_array_equal(model.intercept_, 0)
     expected, _ = paper_solution(X + 1, y, 3, np.eye(X.shape[1]))

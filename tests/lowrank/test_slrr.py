@@ -231,10 +231,51 @@ def test_warm_start_begins_where_the_last_fit_ended():
     X, y = data("digits")
     model = SLRRClassifier(rank=4, beta=0.1, tol=1e-6, warm_start=True, max_iter=2000)
     first = model.fit(X, y).n_iter_
-    assert first > 3
-    assert model.fit(X, y).n_iter_ <= 2
+    assert first > 2
+    assert model.fit(X, y).n_iter_ == 1
     model.set_params(rank=5).fit(X[:, :20], y)  # another shape is no start, and no error
     assert model.n_features_in_ == 20
+    for rank in (None, 2):
+        model.set_params(rank=rank).fit(X[y < 5], y[y < 5])
+        model.fit(X, y)
+        cold = SLRRClassifier(rank=rank, beta=0.1, tol=1e-6, max_iter=2000).fit(X, y)
+        assert model.objective_history_[-1] <= cold.objective_history_[-1] * 1.001
+
+
+def test_warm_start_far_away_is_certified_too():
+    """Residuals that point away from the targets prove nothing."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 80)) + rng.normal(size=(3, 80))[y]
+    model = SLRRClassifier(beta=0.1, warm_start=True).fit(X, y)
+    model.fit(1.9 * X, y)
+    cold = SLRRClassifier(beta=0.1).fit(1.9 * X, y)
+    assert model.gap_ <= 1e-4
+    assert model.objective_history_[-1] == pytest.approx(cold.objective_history_[-1], rel=1e-4)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_just_below_the_largest_penalty_something_is_left(rank):
+    """Also along a path that begins above it."""
+    X, y = data("digits")
+    model = SLRRClassifier(rank=rank, warm_start=True, tol=1e-8)
+    most = largest_beta(model._problem(model._prepare(X, y, None), rank))
+    model.set_params(beta=2 * most).fit(X, y)
+    assert len(model.selected_features_) == 0
+    for fraction in (0.99, 0.5):
+        model.set_params(beta=fraction * most).fit(X, y)
+        cold = SLRRClassifier(rank=rank, beta=fraction * most, tol=1e-8).fit(X, y)
+        assert len(model.selected_features_) > 0
+        assert len(cold.selected_features_) > 0
+        values = model.objective_history_[-1], cold.objective_history_[-1]
+        assert values[0] == pytest.approx(values[1], rel=0.01)
+
+
+def test_near_copies_of_features_end():
+    X, y = data("iris")
+    X = np.hstack([X, X + 1e-6 * np.random.default_rng(0).normal(size=X.shape)])
+    for beta in (0.1, 1.0):
+        assert SLRRClassifier(beta=beta).fit(X, y).gap_ <= 1e-4
 
 
 @pytest.mark.parametrize("name", ["wine", "wide"])

@@ -225,6 +225,17 @@ def test_zero_tolerance_ends_with_rounding(params):
     assert model.n_iter_ < 5000
 
 
+@pytest.mark.parametrize("params", [{}, {"penalty": "l21"}])
+def test_warm_start_of_a_higher_rank_is_no_start(params):
+    X, y = problem("digits")
+    for kind in MODELS:
+        model = kind(warm_start=True, **params).fit(X, y)
+        model.set_params(rank=2).fit(X, y)
+        assert np.linalg.matrix_rank(model.coef_, tol=1e-8) == 2
+        cold = kind(rank=2, **params).fit(X, y)
+        assert model.objective_history_[-1] == pytest.approx(cold.objective_history_[-1], rel=0.02)
+
+
 def test_warm_start_goes_on():
     X, y = problem("digits")
     model = ReLSRClassifier(penalty="l21", warm_start=True).fit(X, y)

@@ -166,6 +166,8 @@ def test_a_fold_without_a_class():
         (LRRRClassifierCV(ranks=[3]), "from 1 to 2"),
         (LRRRClassifierCV(ranks=[1.5]), "from 1 to 2"),
         (LRRRClassifierCV(scoring=3), "'scoring' parameter"),
+        (LRRRClassifierCV(fit_intercept="yes"), "'fit_intercept' parameter"),
+        (LRRRClassifierCV(kernel="rbf", gamma="x"), "'gamma' parameter"),
         (SLRRClassifierCV(betas="many"), "betas must hold"),
         (SLRRClassifierCV(solver="newton"), "'solver' parameter"),
     ],
@@ -178,7 +180,7 @@ def test_bad_parameters_are_named(search, message):
 
 def test_a_class_of_one_sample_cannot_be_left_out():
     X, y = problem("iris")
-    with pytest.raises(ValueError, match="more samples of each class"):
+    with pytest.raises(ValueError, match="a class has one sample only"):
         LRRRClassifierCV(betas=[1.0]).fit(np.vstack([X, X[:1]]), np.append(y, 3))
 
 
@@ -187,3 +189,23 @@ def test_early_stops_are_counted():
     with pytest.warns(ConvergenceWarning) as caught:
         SLRRClassifierCV(betas=[0.01], ranks=[3], cv=2, tol=1e-9, max_iter=2).fit(X, y)
     assert any("2 of 2 fits on the folds stopped" in str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e4])
+def test_leave_one_out_equals_refits_in_any_unit(scale):
+    """Penalties far above and far below the scatter lose no digits."""
+    X, y = problem("wine")
+    recorder = Recorder()
+    search = LRRRClassifierCV(betas=[1e5, 1.0], scoring=recorder).fit(scale * X, y)
+    for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
+        expected = refits(scale * X, y, None, **setting)
+        np.testing.assert_allclose(seen, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+
+
+def test_penalties_too_small_for_leave_one_out_are_left_out():
+    X, y = problem("wide")
+    with pytest.warns(UserWarning, match="not defined for betas up to 1e-05"):
+        search = LRRRClassifierCV(betas=[1.0, 1e-5]).fit(1e3 * X, y)
+    assert search.best_params_["beta"] == 1.0
+    with pytest.raises(ValueError, match="not defined for betas up to"):
+        LRRRClassifierCV(betas=[1e-5]).fit(1e3 * X, y)

@@ -52,7 +52,10 @@ def test_a_penalty_helps(load_data, name):
 def test_wide_genes_are_solved_as_the_paper_writes(load_data):
     """More features than samples: the n × n form against d × d eigenvectors, on 300 genes."""
     X, y = load_data("leukemia_golub72")
-    X, y = StandardScaler().fit_transform(X[:, :300].astype(float)), np.unique(y, return_inverse=True)[1]
+    X, y = (
+        StandardScaler().fit_transform(X[:, :300].astype(float)),
+        np.unique(y, return_inverse=True)[1],
+    )
     rank = y.max()
     model = LRRRClassifier(rank=rank, beta=20.0).fit(X, y)
     expected, _ = paper_solution(centre(X), y, rank, 20.0 * np.eye(300))

@@ -20,20 +20,28 @@ from scipy import sparse
 
 from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .regression import Regression
-from .rows import CONSTANT, centred_gram, column_squares, times, weighted_mean
+from .rows import (
+    CONSTANT,
+    centred_gram,
+    column_squares,
+    require_centrable,
+    times,
+    weighted_mean,
+)
 from .threads import one_blas_thread
 
-__all__ = ["FeatureRegression", "GroupLassoFit", "duality_gap", "group_lasso"]
+__all__ = ["CLEARLY", "FeatureRegression", "GroupLassoFit", "duality_gap", "group_lasso"]
 
 Array = NDArray[np.float64]
 FEW = 16  # features to begin with
 PASSES = 10  # over the working set, between two looks at its gap
-MAX_LOOKS = 1_000
+MAX_LOOKS = 300
 MAX_CG_STEPS = 50
 CG_ACCURACY = 1e-2
 LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of steps that are tried
-ROUNDING = 1e-15  # relative decrease that the objective can no longer show
-STANDSTILL = 10  # looks without any progress after which rounding is all that is left
+CLEARLY = 0.9  # by so much the gap has to fall
+STANDSTILL = 30  # looks without that after which rounding is all that is left
+SETS_AT_STANDSTILL = 10  # the same for working sets
 FEW_FEATURES = 1_500  # whose products and systems two threads are no faster at than one
 TINY = 1e-14  # a row so small beside the others counts as zero
 
@@ -66,6 +74,8 @@ class FeatureRegression(Regression):
         fraction = CONSTANT if sparse.issparse(X) else CONSTANT**2
         floor = 0.0 if self.mean is None else fraction * weights.sum() * self.mean**2
         self.varying = squares > floor
+        if sparse.issparse(X) and not self.is_tall:
+            require_centrable(X, ~self.varying)
 
     def moments(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
         """ΦᵀSY for the zero-one matrix Y, zero for constant features, and the class weights."""
@@ -162,16 +172,17 @@ def group_lasso(
     best: GroupLassoFit | None = None
     history: list[float] = []
     worse = 0
-    for _ in range(max_iter):
+    for n_sets in range(max_iter + 1):
         used = np.flatnonzero(coef.any(axis=1))
         correlations = moments - regression.times_gram(used, coef[used])
         objective, gap = duality_gap(coef, moments, correlations, square, beta)
-        history.append(min([objective, *history[-1:]]))
+        enough_already = gap <= tol * (objective + constant)
+        if n_sets > 0 or enough_already:  # the start is no iteration
+            history.append(min([objective, *history[-1:]]))
+        worse = 0 if best is None or gap < CLEARLY * best.gap else worse + 1
         if best is None or gap < best.gap:
-            best, worse = GroupLassoFit(coef.copy(), correlations, objective, gap, history), 0
-        elif history[-1] > history[-2] * (1 - ROUNDING):
-            worse += 1
-        if gap <= tol * (objective + constant) or worse == STANDSTILL:
+            best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
+        if enough_already or worse == SETS_AT_STANDSTILL or n_sets == max_iter:
             break
         working = _working_set(used, correlations, beta)
         enough = max(0.1 * gap, 0.3 * tol * (objective + constant))
@@ -202,7 +213,7 @@ def duality_gap(
     residual = max(with_targets - float(np.vdot(coef, correlations)), 0.0)  # ‖R‖²
     objective = residual + beta * float(np.linalg.norm(coef, axis=1).sum())
     largest = float(np.sqrt(np.einsum("ij,ij->i", correlations, correlations).max(initial=0.0)))
-    scale = with_targets / residual if residual > 0 else 1.0
+    scale = max(with_targets / residual, 0.0) if residual > 0 else 1.0
     if largest > 0:
         scale = min(scale, beta / (2 * largest))
     dual = 2 * scale * with_targets - scale**2 * residual
@@ -235,15 +246,14 @@ def _descend(
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
     with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
-        lowest, smallest, worse = np.inf, np.inf, 0
+        smallest, worse = np.inf, 0
         for _ in range(MAX_LOOKS):
             gram.descend(of_targets, left, some, beta / 2, PASSES)
-            objective, gap = duality_gap(some, of_targets, left, square, beta)
-            progress = gap < smallest or objective < lowest * (1 - ROUNDING)
-            worse = 0 if progress else worse + 1
+            _, gap = duality_gap(some, of_targets, left, square, beta)
+            worse = 0 if gap < CLEARLY * smallest else worse + 1
             if gap <= enough or worse == STANDSTILL:
                 break
-            lowest, smallest = min(objective, lowest), min(gap, smallest)
+            smallest = min(gap, smallest)
             _newton(gram, of_targets, some, left, square, beta)
     coef[working] = some
 

@@ -19,6 +19,7 @@ from scipy import linalg
 __all__ = ["RankedCoefficients", "rank_coefficients"]
 
 Array = NDArray[np.float64]
+ZERO = 1e-13  # relative size of an eigenvalue that is rounding
 TIED = 1e-9  # relative difference of eigenvalues that rounding may have made
 
 
@@ -67,8 +68,14 @@ def rank_coefficients(full: Array, moments: Array) -> RankedCoefficients:
 
 
 def _ties(values: Array) -> list[slice]:
-    """Runs of two or more eigenvalues that differ by rounding only; zeros explain nothing."""
+    """Runs of two or more eigenvalues that differ by rounding only.
+
+    Those that are rounding themselves explain nothing and stay behind.
+    """
+    values = values[values > ZERO * values[0]]
+    if len(values) < 2:
+        return []
     steps = np.flatnonzero(-np.diff(values) > TIED * values[0]) + 1
     ends = [0, *steps.tolist(), len(values)]
     runs = [slice(start, stop) for start, stop in pairwise(ends)]
-    return [run for run in runs if run.stop - run.start > 1 and values[run.start] > 0]
+    return [run for run in runs if run.stop - run.start > 1]

@@ -19,6 +19,7 @@ __all__ = [
     "has_distinct_rows",
     "is_thin",
     "pull_back",
+    "require_centrable",
     "row_blocks",
     "row_dots",
     "row_norms",
@@ -88,12 +89,7 @@ def centred_gram(
         if mean is not None:
             gram -= np.outer(mean * weights.sum(), mean)
             constant = _clear_constant(gram, weights.sum() * mean**2, CONSTANT)
-            if constant.any() and varies(X[:, constant]):
-                raise ValueError(
-                    "A feature of the sparse X varies by less than the rounding of its mean, which "
-                    "cannot be taken out of a sparse matrix. Subtract a constant from the feature, "
-                    "or pass X as a dense array."
-                )
+            require_centrable(X, constant)
         return gram
     root = np.sqrt(weights)[:, None]
 
@@ -105,6 +101,16 @@ def centred_gram(
     if mean is not None:
         _clear_constant(gram, weights.sum() * mean**2, CONSTANT**2)
     return gram
+
+
+def require_centrable(X: Any, constant: NDArray[np.bool_]) -> None:
+    """Raise ValueError when a feature of a sparse X only seems constant beside its mean."""
+    if constant.any() and varies(X[:, constant]):
+        raise ValueError(
+            "A feature of the sparse X varies by less than the rounding of its mean, which cannot "
+            "be taken out of a sparse matrix. Subtract a constant from the feature, or pass X as a "
+            "dense array."
+        )
 
 
 def column_squares(

@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .group_lasso import FeatureRegression, duality_gap, group_lasso
+from .group_lasso import CLEARLY, FeatureRegression, duality_gap, group_lasso
 
 __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 
 Array = NDArray[np.float64]
 MAX_SETS = 200  # working sets of a group lasso
 ROUNDING = 1e-15
+SMALL_STEP = 1e-12  # relative decrease of the objective that is no progress
 STANDSTILL = 10  # steps without any progress after which rounding is all that is left
+FURTHER = 1e-6  # weight of the directions that no coefficient has yet
 ROUGH = 1e-2  # gap of the regression of full rank that the directions start from
 
 
@@ -115,6 +117,34 @@ class SparseRankSolution:
     gap: float
 
 
+def _has_rank(start: SparseRankSolution, rank: int) -> bool:
+    """Whether a start tells all its directions."""
+    return start.coef.shape[1] == rank and int(np.linalg.matrix_rank(start.coef)) == rank
+
+
+def _first_directions(problem: SparseRankProblem, full: Array) -> Array:
+    """The directions that a regression of full rank explains best, from its coefficients.
+
+    Where these have too low a rank, those of the features that most want to be used come next; and
+    where none of these would be used with them, the direction of the first one comes first.
+    """
+    assert problem.rank is not None
+    norms = np.linalg.norm(problem.moments, axis=1)
+    wanted = np.maximum(norms - problem.beta / 2, 0.0)
+    rows = problem.moments / np.where(norms > 0, norms, 1.0)[:, None]
+    explained = problem.moments.T @ full
+    explained = explained + explained.T
+    further = rows.T @ (wanted[:, None] * rows)
+    parts = [part / (np.abs(part).max() or 1.0) for part in (explained, further)]
+    _, vectors = linalg.eigh(parts[0] + FURTHER * parts[1], check_finite=False)
+    directions = vectors[:, ::-1][:, : problem.rank]
+    used = np.linalg.norm(problem.moments @ directions, axis=1).max(initial=0.0)
+    if used <= problem.beta / 2 < norms.max(initial=0.0):
+        first = np.column_stack([rows[norms.argmax()], directions[:, :-1]])
+        directions, _ = linalg.qr(first, mode="economic", check_finite=False)
+    return np.asarray(directions)
+
+
 def alternate(
     problem: SparseRankProblem,
     *,
@@ -127,12 +157,9 @@ def alternate(
     if problem.rank is None:
         first = None if start is None else start.coef @ start.directions.T
         return problem.lasso(everything, tol=tol, max_iter=max_iter, start=first)
-    if start is None or start.coef.shape[1] != problem.rank:
-        # The directions that a regression of full rank explains best.
+    if start is None or not _has_rank(start, problem.rank):
         full = problem.lasso(everything, tol=max(tol, ROUGH), max_iter=max_iter, start=None).coef
-        explained = problem.moments.T @ full
-        _, vectors = linalg.eigh(explained + explained.T, check_finite=False)
-        directions = vectors[:, ::-1][:, : problem.rank]
+        directions = _first_directions(problem, full)
         start = SparseRankSolution(full @ directions, directions, [], np.inf)
     coef, directions = start.coef, start.directions
     history: list[float] = []
@@ -144,13 +171,13 @@ def alternate(
         turned, gain = problem.procrustes(coef, directions)
         gap = fit.gap + gain / max(objective, ROUNDING)
         history.append(min([objective, *history[-1:]]))
+        falls = len(history) == 1 or history[-1] < history[-2] * (1 - SMALL_STEP)
+        worse = 0 if best is None or falls or gap < CLEARLY * best.gap else worse + 1
         if best is None or gap < best.gap:
             best = SparseRankSolution(coef, directions, history, gap)
-        progress = best.gap == gap or history[-1] < history[-2] * (1 - ROUNDING)
-        worse = 0 if progress else worse + 1
         if gap <= tol or worse == STANDSTILL:
             break
-        directions = turned
+        directions = turned if gain > 0 else directions  # zero coefficients tell nothing of V
         accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap), ROUNDING)
     assert best is not None
     return best

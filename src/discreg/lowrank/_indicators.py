@@ -61,7 +61,13 @@ class Indicators:
         Equation (38) leaves the mean of Y out of the scores, the same as for classes that are as
         heavy as they are large. What class weights add to it is their say in the decision.
         """
-        return self.mean - np.sqrt(self.sizes) / self.sizes.sum() * self.centred
+        return self.shift_of(self.mean, self.sizes)
+
+    def shift_of(self, mean: Array, sizes: Array) -> Array:
+        """The same for another mean of Y and other numbers of copies, or for rows of them."""
+        if not self.centred or np.array_equal(self.weights, self.sizes):
+            return np.zeros_like(sizes)
+        return mean - np.sqrt(sizes) / sizes.sum(axis=-1, keepdims=True)
 
     @property
     def second(self) -> Array:

@@ -30,7 +30,7 @@ class LRRRClassifier(RidgeLowRankClassifier):
     rank : int, default=None
         The rank s, at most n_classes - 1 and n_features. None: the largest, which is ridge
         regression of full rank.
-    beta : float, default=1.0
+    beta : float, default=10.0
         The paper's :math:`\lambda`, at least 0; 0 is :class:`~discreg.LRLRClassifier`. It counts in
         the units of :math:`X^\top X`: standardise the features, or choose it by
         :class:`~discreg.LRRRClassifierCV`.
@@ -107,7 +107,7 @@ class LRRRClassifier(RidgeLowRankClassifier):
         self,
         *,
         rank: int | None = None,
-        beta: float = 1.0,
+        beta: float = 10.0,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         kernel: str | Callable[..., float] = "linear",

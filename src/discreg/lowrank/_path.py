@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class RankPath:
         )
 
     def _check(self, rank: int) -> None:
-        if rank not in self.ranks:
+        if not isinstance(rank, Integral) or rank not in self.ranks:
             raise ValueError(f"rank must be one of 1 to {self.ranks[-1]}, got {rank!r}.")
 
 

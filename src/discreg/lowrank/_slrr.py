@@ -24,6 +24,7 @@ __all__ = ["SLRRClassifier"]
 
 FEW_COEFFICIENTS = 2_000  # so few are computed far beyond `tol` in next to no time
 EXACT = 1e-14
+MAX_POLISHING = 10  # working sets
 
 
 class SLRRClassifier(LowRankClassifier):
@@ -48,7 +49,7 @@ class SLRRClassifier(LowRankClassifier):
     rank : int, default=None
         The rank s, at most n_classes - 1 and n_features. None: the largest, sparse regression of
         full rank.
-    beta : float, default=0.1
+    beta : float, default=1.0
         The paper's :math:`\lambda`, at least 0, in the units of X: standardise the features, or
         choose it by :class:`~discreg.SLRRClassifierCV`. Above :math:`2 \max_j \|(X^\top Y)_j\|`
         no feature is left; at 0 the model is :class:`~discreg.LRLRClassifier`.
@@ -65,7 +66,7 @@ class SLRRClassifier(LowRankClassifier):
         What `tol` is compared with: `gap_`, or with ``solver="reweighted"`` the relative change of
         the objective in an iteration, the paper's rule with ``tol=1e-5``.
     tol : float, default=1e-4
-        When to stop. Small problems are solved far beyond it by "alternating".
+        When to stop. Small problems of full rank are solved far beyond it by "alternating".
     max_iter : int, default=500
         Largest number of iterations.
     warm_start : bool, default=False
@@ -138,7 +139,7 @@ class SLRRClassifier(LowRankClassifier):
         self,
         *,
         rank: int | None = None,
-        beta: float = 0.1,
+        beta: float = 1.0,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         solver: str = "alternating",
@@ -217,15 +218,14 @@ class SLRRClassifier(LowRankClassifier):
                 by_change=self.stopping == "change",
             )
         else:
-            exact = to_rounding and problem.moments.size <= FEW_COEFFICIENTS
-            if start is not None and start.coef.shape[0] != problem.regression.size:
+            if start is not None and not _fits(start, problem):
                 start = None
-            solution = alternate(
-                problem,
-                tol=min(self.tol, EXACT) if exact else self.tol,
-                max_iter=self.max_iter,
-                start=start,
-            )
+            solution = alternate(problem, tol=self.tol, max_iter=self.max_iter, start=start)
+            small = problem.rank is None and problem.moments.size <= FEW_COEFFICIENTS
+            if to_rounding and small and solution.gap <= self.tol:
+                finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
+                finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
+                solution = finer if finer.gap < solution.gap else solution
         self._warn(solution)
         self._store_solution(prepared, solution, rank)
         return solution
@@ -254,5 +254,12 @@ class SLRRClassifier(LowRankClassifier):
         self.gap_ = solution.gap
         self.n_iter_ = len(solution.objective_history)
         self.solver_ = self.solver
+        self.__dict__.pop("_previous", None)
         if self.warm_start:
             self._previous = solution
+
+
+def _fits(start: SparseRankSolution, problem: SparseRankProblem) -> bool:
+    """Whether a start has the features and the classes of a problem."""
+    n_features, n_classes = problem.moments.shape
+    return len(start.coef) == n_features and len(start.directions) == n_classes

@@ -272,6 +272,8 @@ class IterativeClassifier(RetargetedClassifier):
         coef, offset = self._previous
         if coef.shape != (prepared.regression.size, len(prepared.classes)):
             return None
+        if self.rank is not None and np.linalg.matrix_rank(coef) > self.rank:
+            return None
         return Start(coef, offset if self.fit_intercept else np.zeros_like(offset))
 
     def _store(self, prepared: Prepared, solution: Solution) -> None:

@@ -31,6 +31,7 @@ __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 Array = NDArray[np.float64]
 MAX_REGRESSION = 200  # iterations of one regression
 ACCURACY = 0.1  # of a regression, relative to the gap
+FINEST = 1e-12  # accuracy that rounding allows
 ROUNDING = 1e-15  # relative decrease that the objective can no longer show
 STANDSTILL = 200  # steps without any progress after which rounding is all that is left
 
@@ -218,7 +219,7 @@ def minimise_structured(
             smallest, best = gap, state
         if gap <= tol or len(history) == max_iter or worse == STANDSTILL:
             break
-        accuracy = min(accuracy, max(ACCURACY * gap, 0.1 * tol))
+        accuracy = min(accuracy, max(ACCURACY * gap, 0.1 * tol, FINEST))
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         weight = (momentum - 1) / following
         trial = None

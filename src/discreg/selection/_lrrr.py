@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -46,8 +47,9 @@ class LRRRClassifierCV(LowRankSearchCV):
         As for :class:`~discreg.LRRRClassifier`.
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means exact leave-one-out, for which the betas must be
-        positive and every class needs two samples. With folds, all ranks of a penalty come from
-        one solve too.
+        positive and every class needs two samples; a beta so small that a sample would decide its
+        own score is left out of the choice, with a warning. With folds, all ranks of a penalty come
+        from one solve too.
     scoring : str or callable, default=None
         Any scorer of scikit-learn that judges labels or decision values; None means accuracy. It is
         given the decision values in the place of X, and the sample weights if it takes them.
@@ -89,6 +91,11 @@ class LRRRClassifierCV(LowRankSearchCV):
     """
 
     _classifier = LRRRClassifier
+    _constraints = LowRankSearchCV._constraints | {
+        name: constraint
+        for name, constraint in LRRRClassifier._constraints.items()
+        if name not in ("rank", "beta")
+    }
 
     def __init__(
         self,
@@ -131,8 +138,11 @@ class LRRRClassifierCV(LowRankSearchCV):
         scorer: Callable[..., float],
     ) -> dict[str, Any]:
         if self.cv is None:
-            together = _leave_one_out(classifier, X, y, weights, betas, ranks, scorer)
-            return cv_results(settings(betas, ranks), np.array(together)[:, None])
+            together = np.array(_leave_one_out(classifier, X, y, weights, betas, ranks, scorer))
+            failed = np.isnan(together)
+            if failed.any():
+                self._warn(np.array(betas).repeat(len(ranks))[failed], all_failed=failed.all())
+            return cv_results(settings(betas, ranks), together[:, None], failed=failed)
         folds = check_cv(self.cv, y, classifier=True)
         outcomes = Parallel(n_jobs=self.n_jobs)(
             delayed(_score_fold)(
@@ -142,6 +152,16 @@ class LRRRClassifierCV(LowRankSearchCV):
         )
         scores, seconds, _ = (np.array(part).T for part in zip(*outcomes, strict=True))
         return cv_results(settings(betas, ranks), scores, seconds)
+
+    def _warn(self, betas: NDArray[np.float64], *, all_failed: bool) -> None:
+        """Say which penalties leave-one-out cannot judge."""
+        message = (
+            f"Leave-one-out is not defined for betas up to {betas.max():g}: they are so small that "
+            "a sample decides its own score alone."
+        )
+        if all_failed:
+            raise ValueError(f"{message} Use larger betas, or cv=5.")
+        warnings.warn(f"{message} They are left out of the choice.", UserWarning, stacklevel=4)
 
 
 def _leave_one_out(
@@ -162,11 +182,11 @@ def _leave_one_out(
     prepared = classifier._prepare(X, y, weights)
     copies = np.ones(len(y)) if weights is None else np.maximum(weights, 1.0)
     judge = HeldOutScores(prepared.classes)
-    by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas)
+    by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
     return [
-        weighted_score(scorer, judge, by_rank[rank - 1], y, weights)
+        weighted_score(scorer, judge, scores, y, weights) if np.isfinite(scores).all() else np.nan
         for by_rank in by_beta
-        for rank in ranks
+        for scores in by_rank
     ]
 
 

@@ -224,5 +224,5 @@ def cv_results(
 
 def best_setting(results: dict[str, Any]) -> tuple[Setting, float]:
     """The setting of the best mean score, the first among equals, and that score."""
-    best = int(np.argmax(results["mean_test_score"]))
+    best = int(np.nanargmax(results["mean_test_score"]))
     return results["params"][best], float(results["mean_test_score"][best])

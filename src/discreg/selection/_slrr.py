@@ -141,14 +141,12 @@ class SLRRClassifierCV(LowRankSearchCV):
         scorer: Callable[..., float],
     ) -> dict[str, Any]:
         folds = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, below
-            outcomes = Parallel(n_jobs=self.n_jobs)(
-                delayed(_score_fold)(
-                    clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
-                )
-                for number, fold in enumerate(folds.split(X, y, groups))
+        outcomes = Parallel(n_jobs=self.n_jobs)(
+            delayed(_score_fold)(
+                clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
             )
+            for number, fold in enumerate(folds.split(X, y, groups))
+        )
         # A fold goes through the penalties of one rank after another.
         shape = (len(outcomes), len(ranks), len(betas))
         scores, seconds, gaps = (
@@ -187,7 +185,9 @@ def _score_fold(
     X_train, X_test = split(X, fold, pairwise=False)
     weights = (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
     path = _held_out_path(classifier, X_train, y[train], weights[0], X_test, betas, ranks)
-    return score_held_out(path, y[test], weights[1], scorer, number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, after the folds
+        return score_held_out(path, y[test], weights[1], scorer, number)
 
 
 def _held_out_path(
