@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import validate_data
 
@@ -18,9 +20,9 @@ from discreg.core.params import check_params
 from ._best import BestClassifier
 from ._grid import candidates_of
 from ._retargeted import RetargetedSearchCV
-from ._search import Setting, best_setting
+from ._search import Fold, HeldOut, Setting, best_setting, score_held_out, split
 
-__all__ = ["LowRankSearchCV", "settings"]
+__all__ = ["LowRankSearchCV", "score_fold", "settings"]
 
 
 class LowRankSearchCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BestClassifier):
@@ -140,3 +142,25 @@ class LowRankSearchCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BestCla
 def settings(betas: Sequence[float], ranks: Sequence[int]) -> list[Setting]:
     """All pairs, the strongest penalty and the lowest rank first."""
     return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
+
+
+def score_fold(
+    held_out_path: Callable[..., Iterator[HeldOut]],
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    betas: Sequence[float],
+    ranks: Sequence[int],
+    fold: Fold,
+    scorer: Callable[..., float],
+    number: int,
+) -> tuple[list[float], list[float], list[float]]:
+    """Held-out scores, fitting times and gaps of all settings on one fold, along a path."""
+    train, test = fold
+    X_train, X_test = split(X, fold, pairwise=classifier.kernel == "precomputed")
+    weights = (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
+    path = held_out_path(classifier, X_train, y[train], weights[0], X_test, betas, ranks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, after the folds
+        return score_held_out(path, y[test], weights[1], scorer, number)

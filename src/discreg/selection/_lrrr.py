@@ -19,9 +19,9 @@ from discreg.lowrank._indicators import Indicators
 from discreg.lowrank._path import scores_by_rank
 from discreg.lowrank._ridge import ranked_ridge
 
-from ._low_rank import LowRankSearchCV, settings
+from ._low_rank import LowRankSearchCV, score_fold, settings
 from ._low_rank_leave_one_out import leave_one_out_by_rank
-from ._search import Fold, HeldOut, HeldOutScores, cv_results, score_held_out, split, weighted_score
+from ._search import HeldOut, HeldOutScores, cv_results, weighted_score
 
 __all__ = ["LRRRClassifierCV"]
 
@@ -145,8 +145,8 @@ class LRRRClassifierCV(LowRankSearchCV):
             return cv_results(settings(betas, ranks), together[:, None], failed=failed)
         folds = check_cv(self.cv, y, classifier=True)
         outcomes = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_fold)(
-                clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
+            delayed(score_fold)(
+                _held_out_path, clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
             )
             for number, fold in enumerate(folds.split(X, y, groups))
         )
@@ -188,25 +188,6 @@ def _leave_one_out(
         for by_rank in by_beta
         for scores in by_rank
     ]
-
-
-def _score_fold(
-    classifier: LRRRClassifier,
-    X: Any,
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    betas: Sequence[float],
-    ranks: Sequence[int],
-    fold: Fold,
-    scorer: Callable[..., float],
-    number: int,
-) -> tuple[list[float], list[float], list[float]]:
-    """Held-out scores and fitting times of all settings on one fold."""
-    train, test = fold
-    X_train, X_test = split(X, fold, pairwise=classifier.kernel == "precomputed")
-    weights = (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
-    path = _held_out_path(classifier, X_train, y[train], weights[0], X_test, betas, ranks)
-    return score_held_out(path, y[test], weights[1], scorer, number)
 
 
 def _held_out_path(

@@ -18,8 +18,8 @@ from discreg.lowrank import SLRRClassifier
 from discreg.lowrank._indicators import Indicators
 from discreg.lowrank._sparse import largest_beta
 
-from ._low_rank import LowRankSearchCV, settings
-from ._search import Fold, HeldOut, cv_results, score_held_out, split
+from ._low_rank import LowRankSearchCV, score_fold, settings
+from ._search import HeldOut, cv_results
 
 __all__ = ["SLRRClassifierCV"]
 
@@ -142,8 +142,8 @@ class SLRRClassifierCV(LowRankSearchCV):
     ) -> dict[str, Any]:
         folds = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
         outcomes = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_fold)(
-                clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
+            delayed(score_fold)(
+                _held_out_path, clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
             )
             for number, fold in enumerate(folds.split(X, y, groups))
         )
@@ -167,27 +167,6 @@ class SLRRClassifierCV(LowRankSearchCV):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-def _score_fold(
-    classifier: SLRRClassifier,
-    X: Any,
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    betas: Sequence[float],
-    ranks: Sequence[int],
-    fold: Fold,
-    scorer: Callable[..., float],
-    number: int,
-) -> tuple[list[float], list[float], list[float]]:
-    """Held-out scores, fitting times and gaps of all settings on one fold."""
-    train, test = fold
-    X_train, X_test = split(X, fold, pairwise=False)
-    weights = (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
-    path = _held_out_path(classifier, X_train, y[train], weights[0], X_test, betas, ranks)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, after the folds
-        return score_held_out(path, y[test], weights[1], scorer, number)
 
 
 def _held_out_path(
