@@ -340,3 +340,18 @@ def test_constant_features_only():
     for model in (LRLRClassifier(), LRRRClassifier(rank=1)):
         scores = model.fit(X, y).decision_function(X)
         np.testing.assert_array_equal(scores, 0)
+
+
+@pytest.mark.parametrize("model", [LRLRClassifier, LRRRClassifier])
+def test_heavier_classes_win_more_often(model):
+    """The say of class weights in the decision; equal weights have none."""
+    X, y = data("iris")
+    X = X[:, :2]
+    predicted = [
+        np.mean(model(class_weight={1: weight}).fit(X, y).predict(X) == 1)
+        for weight in (0.1, 1, 10)
+    ]
+    assert predicted[0] < predicted[1] < predicted[2]
+    plain = model().fit(X, y).decision_function(X)
+    equal = model(class_weight=dict.fromkeys(range(3), 1.0)).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(equal, plain, atol=1e-12)
