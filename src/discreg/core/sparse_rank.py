@@ -29,6 +29,9 @@ MAX_SETS = 200  # working sets of a group lasso
 ROUNDING = 1e-15
 SMALL_STEP = 1e-12  # relative decrease of the objective that is no progress
 STANDSTILL = 10  # steps without any progress after which rounding is all that is left
+ROUGH_START = 1e-3  # the certificate of a start among others
+MAX_ROUGH = 50  # steps to it
+RANDOM_STARTS = 6
 FURTHER = 1e-6  # weight of the directions that no coefficient has yet
 ROUGH = 1e-2  # gap of the regression of full rank that the directions start from
 
@@ -158,9 +161,42 @@ def alternate(
         first = None if start is None else start.coef @ start.directions.T
         return problem.lasso(everything, tol=tol, max_iter=max_iter, start=first)
     if start is None or not _has_rank(start, problem.rank):
-        full = problem.lasso(everything, tol=max(tol, ROUGH), max_iter=max_iter, start=None).coef
-        directions = _first_directions(problem, full)
-        start = SparseRankSolution(full @ directions, directions, [], np.inf)
+        start = _best_start(problem, everything, tol, max_iter)
+        left = max(max_iter - len(start.objective_history), 1)
+        solution = _alternate(problem, start, tol, left)
+        history = [*start.objective_history, *solution.objective_history]
+        solution.objective_history = np.minimum.accumulate(history).tolist()
+        return solution
+    return _alternate(problem, start, tol, max_iter)
+
+
+def _best_start(
+    problem: SparseRankProblem, everything: Array, tol: float, max_iter: int
+) -> SparseRankSolution:
+    """The best of a few rough solutions: from the directions of full rank, and from random ones.
+
+    The problem has local minima; random combinations of the features' moments, always the same
+    ones, lead to other ones than the regression of full rank does.
+    """
+    assert problem.rank is not None
+    full = problem.lasso(everything, tol=max(tol, ROUGH), max_iter=max_iter, start=None).coef
+    random = np.random.default_rng(0)
+    candidates = [_first_directions(problem, full)]
+    for _ in range(RANDOM_STARTS):
+        mixed = problem.moments.T @ random.standard_normal((len(problem.moments), problem.rank))
+        candidates.append(linalg.qr(mixed, mode="economic", check_finite=False)[0])
+    rough = []
+    for number, directions in enumerate(candidates):
+        coef = full @ directions if number == 0 else np.zeros((len(full), problem.rank))
+        start = SparseRankSolution(coef, directions, [], np.inf)
+        rough.append(_alternate(problem, start, max(tol, ROUGH_START), min(max_iter, MAX_ROUGH)))
+    return min(rough, key=lambda solution: solution.objective_history[-1])
+
+
+def _alternate(
+    problem: SparseRankProblem, start: SparseRankSolution, tol: float, max_iter: int
+) -> SparseRankSolution:
+    """Group lasso and Procrustes in turn, from a start."""
     coef, directions = start.coef, start.directions
     history: list[float] = []
     best: SparseRankSolution | None = None

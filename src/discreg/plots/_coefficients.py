@@ -77,7 +77,7 @@ class CoefficientDisplay:
     6
     >>> shown = display.image_.get_array()
     >>> print(shown.shape, int(shown.any(axis=1).sum()), "features are used")
-    (64, 10) 33 features are used
+    (64, 10) 31 features are used
     """
 
     singular_values_: Array
