@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from discreg.core import memory
-from discreg.core._kernel_loops import rbf_tile, tanh_tile
+from discreg.core._kernel_loops import rbf_tile, single_rbf_tile, tanh_tile
 from discreg.core.kernels import (
     kernel_diagonal,
     kernel_matrix,
@@ -217,6 +217,36 @@ class TestAccuracy:
         values = x[np.newaxis].copy()
         tanh_tile(values, slice(0, 1), slice(0, x.size), 1.0, 0.0)
         assert units_in_the_last_place(values[0], np.tanh(x.astype(np.longdouble))) < 4
+
+
+class TestSinglePrecision:
+    @pytest.mark.parametrize(("kernel", "layout"), CASES)
+    def test_is_the_rounded_matrix(self, kernel, layout):
+        X = table(600)
+        K = kernel_matrix(FORMATS[layout](X), kernel=kernel, **PARAMS, dtype=np.float32)
+        exact = expected(X, None, kernel, **PARAMS)
+        assert K.dtype == np.float32
+        assert_allclose(K, exact, rtol=2e-6, atol=1e-6)  # a few units of single precision
+        assert_allclose(K, K.T, rtol=1e-6, atol=1e-7)
+
+    def test_far_from_the_origin_distances_keep_their_digits(self):
+        X = table(600) + 1e6
+        K = kernel_matrix(X, kernel="rbf", gamma=0.3, dtype=np.float32)
+        assert_allclose(K, longdouble_rbf(X, X, 0.3).astype(np.float64), rtol=2e-6)
+
+    def test_the_exponential_to_two_units_in_the_last_place(self):
+        x = -np.random.default_rng(0).uniform(0, 86, 100_000).astype(np.float32)
+        values = (x / 2)[np.newaxis].copy()
+        nothing = np.zeros(x.size, dtype=np.float32)
+        single_rbf_tile(values, slice(0, 1), slice(0, x.size), nothing[:1], nothing, np.float32(1))
+        exact = np.exp(x.astype(np.float64))
+        units = np.abs(values[0] - exact) / np.spacing(exact.astype(np.float32))
+        assert units.max() < 2
+
+    def test_distances_beyond_its_range_give_almost_nothing(self):
+        K = kernel_matrix(np.array([[0.0], [1e3]]), kernel="rbf", gamma=1.0, dtype=np.float32)
+        assert K[0, 1] < 1e-37
+        assert K[0, 0] == 1
 
 
 def exponential(x):

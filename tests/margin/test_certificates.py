@@ -27,6 +27,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier
+from discreg.margin import _intercept
 
 # The certificate ----------------------------------------------------------------------------------
 
@@ -124,6 +125,49 @@ def test_kernel_rows_on_demand_agree_with_the_whole_matrix(name, fit_intercept):
         # k(x, x) = 1; the intercept is not in the norm, so compare apart from it
         difference -= model.intercept_[0] - whole.intercept_[0]
         assert np.abs(difference).max() <= bound
+
+
+def noisy_circle(n_samples):
+    random = np.random.default_rng(5)
+    X = random.standard_normal((n_samples, 4))
+    noise = 0.3 * random.standard_normal(n_samples)
+    return X, np.where(X[:, 0] ** 2 + X[:, 1] + noise > 0.7, 1, -1)
+
+
+def exact_objective(model, X, y):
+    """Objective (7) of a fitted model, with the kernel matrix in double precision."""
+    theta = np.zeros(len(y))
+    theta[model.support_] = model.dual_coef_[0]
+    gamma = model.gamma if model.gamma != "scale" else 1 / (X.shape[1] * X.var())
+    parameters = {name: getattr(model, name) for name in ("C1", "C2", "D")}
+    K = rbf_kernel(X, gamma=gamma)
+    return odm_objective(K, y, theta, model.intercept_[0], gram=True, **parameters)
+
+
+@with_and_without_intercept
+def test_a_kernel_matrix_in_single_precision_moves_the_optimum_by_less_than_the_gap(fit_intercept):
+    X, y = noisy_circle(1_500)
+    coarse = ODMClassifier(fit_intercept=fit_intercept, tol=1e-4, random_state=0).fit(X, y)
+    fine = ODMClassifier(fit_intercept=fit_intercept, tol=1e-9, random_state=0).fit(X, y)
+    best, reached = exact_objective(fine, X, y), exact_objective(coarse, X, y)
+    assert coarse.gap_ <= 1e-4
+    assert (1 - 1e-9) * best <= reached <= (1 + 1e-4) * best
+    assert coarse.objective_ == pytest.approx(reached, rel=1e-5)  # rounding of its scores
+
+
+def test_on_a_kernel_matrix_the_intercept_is_found_along_with_the_multipliers(monkeypatch):
+    X, y = noisy_circle(1_500)
+    monkeypatch.setattr(_intercept, "_enclose", None)  # not needed
+    model = ODMClassifier(tol=1e-6, random_state=0).fit(X, y)
+    assert model.gap_ <= 1e-6
+    assert abs(model.dual_coef_.sum()) <= 1e-12 * np.abs(model.dual_coef_).sum()
+
+
+def test_features_too_far_apart_for_single_precision_keep_double():
+    X, y = noisy_circle(1_200)
+    X[0] = 3e4  # with it the others would lose all but two digits of their distances
+    model = ODMClassifier(gamma=0.25, tol=1e-4, random_state=0).fit(X, y)
+    assert model.objective_ == pytest.approx(exact_objective(model, X, y), rel=1e-10)
 
 
 def test_ldm_without_lambdas_on_many_rows_is_within_its_gap_of_the_support_vector_machine():

@@ -12,7 +12,14 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["mirror_tile", "power_tile", "rbf_tile", "sparse_tile", "tanh_tile"]
+__all__ = [
+    "mirror_tile",
+    "power_tile",
+    "rbf_tile",
+    "single_rbf_tile",
+    "sparse_tile",
+    "tanh_tile",
+]
 
 # Multiply-adds may be fused; nothing else may be reordered, which the exponential relies upon.
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -28,6 +35,17 @@ ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, 1, -1))
 EXPONENT_BIAS = 1023
 MANTISSA_BITS = 52
+# The same in single precision, where 1/7! is the last term that matters.
+SINGLE_LN2_HIGH = np.float32(0.693359375)
+SINGLE_LN2_LOW = np.float32(math.log(2) - 0.693359375)
+SINGLE_LOG2_E = np.float32(LOG2_E)
+SINGLE_ROUNDER = np.float32(1.5 * 2.0**23)
+SINGLE_ROUNDER_BITS = np.int32(SINGLE_ROUNDER.view(np.int32))
+SINGLE_TAYLOR = tuple(np.float32(coefficient) for coefficient in TAYLOR[-6:])
+SINGLE_LEAST = np.float32(-87.0)  # exp(−87) is among the smallest normal numbers
+SINGLE_EXPONENT_BIAS = np.int32(127)
+SINGLE_MANTISSA_BITS = np.int32(23)
+ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
 
 @compiled
@@ -92,6 +110,32 @@ def rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
         for j in range(row.size):
             exponent = gamma * (2.0 * row[j] - (row_norms[i] + col_norms[j]))
             row[j] = _exp(0.0 if exponent > 0.0 else exponent)
+
+
+@compiled
+def _single_exp(x):
+    """exp(x) for x ≤ 0 in single precision, to two units in the last place; at least exp(−87)."""
+    x = SINGLE_LEAST if x < SINGLE_LEAST else x
+    rounded = x * SINGLE_LOG2_E + SINGLE_ROUNDER
+    n = rounded - SINGLE_ROUNDER
+    r = (x - n * SINGLE_LN2_HIGH) - n * SINGLE_LN2_LOW
+    series = ZERO
+    for coefficient in SINGLE_TAYLOR:
+        series = series * r + coefficient
+    exponent = np.float32(rounded).view(np.int32) - SINGLE_ROUNDER_BITS + SINGLE_EXPONENT_BIAS
+    power = np.int32(exponent << SINGLE_MANTISSA_BITS).view(np.float32)
+    return (ONE + (r + r * r * series)) * power
+
+
+@compiled
+def single_rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
+    """The same in single precision, of arguments that are all in single precision."""
+    col_norms = col_norms[cols]
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        for j in range(row.size):
+            exponent = gamma * (TWO * row[j] - (row_norms[i] + col_norms[j]))
+            row[j] = _single_exp(ZERO if exponent > ZERO else exponent)
 
 
 @compiled

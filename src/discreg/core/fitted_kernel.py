@@ -78,7 +78,9 @@ class FittedKernel:
         """Whether no value exceeds 1, wherever the samples are."""
         return isinstance(self.kernel, str) and self.kernel in BOUNDED
 
-    def __call__(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
+    def __call__(
+        self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
+    ) -> NDArray[np.float64]:
         """Kernel matrix between the rows of X and of Y (None: of X)."""
         return kernel_matrix(
             X,
@@ -88,6 +90,7 @@ class FittedKernel:
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.params,
+            dtype=dtype,
         )
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
@@ -102,7 +105,12 @@ class FittedKernel:
         )
 
     def training_matrix(
-        self, X: Any, *, copies: int = 1, has_components: bool = False
+        self,
+        X: Any,
+        *,
+        copies: int = 1,
+        has_components: bool = False,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> NDArray[np.float64]:
         """Kernel matrix of the training rows, checked; a fresh array that may be overwritten.
 
@@ -112,7 +120,7 @@ class FittedKernel:
         """
         require_kernel_memory(X.shape[0], copies=copies, has_components=has_components)
         if not isinstance(self.kernel, str) or self.kernel != "precomputed":
-            matrix = self(X)
+            matrix = self(X, dtype=dtype)
         else:
             matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
             if matrix.shape[0] != matrix.shape[1]:

@@ -47,6 +47,7 @@ def kernel_matrix(
     degree: float = 3,
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
+    dtype: type[np.floating[Any]] = np.float64,
 ) -> Matrix:
     """Kernel between the rows of X and the rows of Y.
 
@@ -63,10 +64,12 @@ def kernel_matrix(
         in scikit-learn.
     kernel_params : mapping, optional
         Keyword arguments of a callable kernel.
+    dtype : float64 or float32
+        Of the result, and of the products and functions that it is made from.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_cols), float64
+    ndarray of shape (n_rows, n_cols)
 
     Examples
     --------
@@ -83,15 +86,16 @@ def kernel_matrix(
     if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
     if callable(kernel):
-        return pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {}))
+        return pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
     if kernel not in INNER_PRODUCT_KERNELS:
         # None is left out because not every kernel takes it for its default.
         width = {} if gamma is None else {"gamma": gamma}
-        return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **width)
+        return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **width).astype(dtype)
     if kernel == "cosine":
         X, Y = normalize(X), None if Y is None else normalize(Y)
     elif kernel == "rbf" and not sparse.issparse(X):
         X, Y = _centre(X, Y)
+    X, Y = X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
     function = _of_inner_products(X, X if Y is None else Y, kernel, gamma, degree, coef0)
     K = _map_inner_products(X, Y, function)
     if kernel == "rbf" and Y is None:
@@ -268,7 +272,7 @@ def _of_inner_products(
     X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
 ) -> OnTile:
     """A kernel as a function of the inner products between the rows of X and of Y."""
-    from ._kernel_loops import power_tile, rbf_tile, tanh_tile
+    from ._kernel_loops import power_tile, rbf_tile, single_rbf_tile, tanh_tile
 
     gamma = 1 / X.shape[1] if gamma is None else float(gamma)
     coef0 = float(coef0)
@@ -281,6 +285,9 @@ def _of_inner_products(
     match kernel:
         case "rbf":
             norms = row_norms(X), row_norms(Y)
+            if X.dtype == np.float32:
+                halved = *(each.astype(np.float32) for each in norms), np.float32(gamma)
+                return lambda K, rows, cols: single_rbf_tile(K, rows, cols, *halved)
             return lambda K, rows, cols: rbf_tile(K, rows, cols, *norms, gamma)
         case "sigmoid":
             return lambda K, rows, cols: tanh_tile(K, rows, cols, gamma, coef0)
@@ -311,7 +318,7 @@ def _map_inner_products(X: Any, Y: Any, function: OnTile) -> Matrix:
     symmetric = Y is None
     Y = X if symmetric else Y
     inner_products = _inner_products(X, Y)
-    K = np.empty((X.shape[0], Y.shape[0]))
+    K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
 
     def fill(tile: tuple[slice, slice]) -> None:
         inner_products(K, *tile)

@@ -101,6 +101,10 @@ class MarginClassifier(LargestScoreClassifier):
     def _default_solver(self, training: Training) -> str:
         """The solver that "auto" means."""
 
+    def _is_precise(self) -> bool:
+        """Whether a kernel matrix has to be in double precision."""
+        return True
+
     def _check_problem(self, training: Training, y: Array, positive: Any) -> None:
         """Refuse a two-class problem that has no solution."""
 
@@ -169,6 +173,7 @@ class MarginClassifier(LargestScoreClassifier):
             kernel,
             self.cache_size * MEGABYTE,
             centred=self.fit_intercept and (kernel is None or not kernel.is_bounded),
+            precise=self._is_precise(),
         )
 
     def _choose_solver(self, training: Training) -> str:

@@ -26,6 +26,7 @@ __all__ = ["CachedDual", "Descent", "Dual", "GramDual", "RowDual", "State", "com
 Array = NDArray[np.float64]
 WORKING_SET = 256
 LOCAL_PASSES = 20
+PULL = 0.1  # of an intercept that is found along with the multipliers, relative to the kernel
 WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 ROUNDING = 1e-14  # of a sum, relative to its terms
 FEASIBLE = 1e-9  # the same for a sum that a linear system has made zero
@@ -156,34 +157,59 @@ class Dual(ABC):
 
 
 class GramDual(Dual):
-    """The dual on a kernel matrix."""
+    """The dual on a kernel matrix, in double or in single precision."""
 
     def __init__(self, gram: Array, y: Array, terms: Terms, tilt: Array | None = None) -> None:
         super().__init__(y, terms, tilt)
         self.gram = gram
 
     def state(self, multipliers: Array) -> State:
-        signed = self._signed(multipliers)
-        return State(multipliers, self.gram @ signed if signed.any() else np.zeros(len(signed)))
+        from . import _loops
+
+        return State(multipliers, _loops.gram_scores(self.gram, self._signed(multipliers)))
 
     def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+        state, _, passes, gap = self._descend(state, shift, 0.0, how)
+        return state, passes, gap
+
+    def descend_freely(
+        self, state: State, shift: float, how: Descent
+    ) -> tuple[State, float, int, float]:
+        """Descent along with which the intercept is found: state, intercept, passes, gap.
+
+        The gap is that for the intercept: Σ y (a + t) is near zero, but not zero.
+        """
+        pull = PULL * float(self.gram.diagonal().mean())
+        return self._descend(state, shift, pull, how)
+
+    def _descend(
+        self, state: State, shift: float, pull: float, how: Descent
+    ) -> tuple[State, float, int, float]:
         from . import _loops
 
         state = State(state.multipliers.copy(), state.scores.copy())
-        passes, gap = _loops.gram_descent(
+        passes, gap, shift = _loops.gram_descent(
             self.gram,
             self.y,
             self.tilt,
             self.terms.arrays(),
             shift,
+            pull,
             state.multipliers,
             state.scores,
             *how.options(),
         )
-        return state, passes, gap
+        return state, shift, passes, gap
+
+    def replaced(self, state: State, samples: NDArray[np.intp], multipliers: Array) -> State:
+        """The state with other multipliers of a few samples."""
+        changed = state.multipliers.copy()
+        changed[samples] = multipliers
+        steps = self.y[samples] * (multipliers - state.multipliers[samples])
+        return State(changed, state.scores + steps @ self.gram[samples].astype(np.float64))
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        return self.gram[np.ix_(rows, columns)]
+        return self.gram[np.ix_(rows, columns)].astype(np.float64)
 
 
 class RowDual(Dual):

@@ -1,9 +1,13 @@
 """Solve a dual problem by coordinate descent, and find the intercept around it.
 
-For a fixed intercept b the dual has no constraint that joins its multipliers. The objective as a
-function of b is convex with slope −Σ y (a + t), so its minimiser is enclosed from both sides by
-regula falsi, each time from the multipliers of the last. The mixture of the two ends whose slope is
-zero is feasible for the dual with an intercept, and so gives a rigorous gap.
+On a kernel matrix the intercept is found along with the multipliers, by the method of multipliers.
+What is left of Σ y (a + t) is taken from a few multipliers, so that the gap is rigorous.
+
+Elsewhere, and where that does not come to an end soon: for a fixed intercept b the dual has no
+constraint that joins its multipliers. The objective as a function of b is convex with slope
+−Σ y (a + t), so its minimiser is enclosed from both sides by regula falsi, each time from the
+multipliers of the last. The mixture of the two ends whose slope is zero is feasible for the dual
+with an intercept, and so gives a rigorous gap.
 """
 
 from __future__ import annotations
@@ -13,12 +17,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ._dual import Descent, Dual, State
+from ._dual import Descent, Dual, GramDual, State
 
 __all__ = ["DualSolution", "solve_dual"]
 
 MAX_SHIFTS = 60
 SHARE = 0.7  # of the tolerance that a fit for a fixed intercept may use up
+FREE_PASSES = 40  # along with which the intercept is found, before it is enclosed
+FREE_ROUNDS = 5
+TIGHTER = 0.3  # of the tolerance of a round, where what it left of Σ y (a + t) was too much
+GIVING = 64  # multipliers that what is left is taken from
 OVERSHOOT = 2.0
 SMALLEST_STEP = 1e-4
 
@@ -50,10 +58,57 @@ def solve_dual(
     if not fit_intercept:
         state, passes, gap = dual.descend(state, 0.0, how)
         return DualSolution(state, 0.0, gap, passes)
-    inner = replace(how, tol=SHARE * how.tol)
     shift = dual.best_shift(state, shift)
-    ends: dict[bool, _End] = {}
     passes = 0
+    if isinstance(dual, GramDual):
+        free, certified = _descend_freely(dual, how, state, shift)
+        if certified is not None:
+            return certified
+        state, shift, passes = free.state, free.shift, free.n_passes
+    return _enclose(dual, how, state, shift, passes)
+
+
+def _descend_freely(
+    dual: GramDual, how: Descent, state: State, shift: float
+) -> tuple[DualSolution, DualSolution | None]:
+    """Where passes with a free intercept end, and the solution with its gap if that is small."""
+    inner = replace(how, tol=SHARE * how.tol)
+    passes, most = 0, min(FREE_PASSES, how.max_passes)
+    for _ in range(FREE_ROUNDS):
+        state, shift, more, gap = dual.descend_freely(
+            state, shift, replace(inner, max_passes=most - passes)
+        )
+        passes += more
+        balanced = _taken_from_a_few(dual, state) if gap <= how.tol else None
+        if balanced is not None:
+            best = dual.best_shift(balanced, shift)
+            gap = dual.relative_gap(balanced, best, fit_intercept=True)
+            if gap <= how.tol:
+                solution = DualSolution(balanced, best, gap, passes)
+                return solution, solution
+        if passes >= most:
+            break
+        inner = replace(inner, tol=TIGHTER * inner.tol)
+    return DualSolution(state, shift, float("inf"), passes), None
+
+
+def _taken_from_a_few(dual: GramDual, state: State) -> State | None:
+    """The state with Σ y (a + t) = 0 by making a few large multipliers smaller, if they suffice."""
+    excess = dual.excess(state)
+    signed = np.sign(excess) * dual.y * state.multipliers
+    giving = np.argpartition(signed, -min(GIVING, len(signed)))[-GIVING:]
+    giving = giving[signed[giving] > 0.0]
+    available = float(signed[giving].sum())
+    if available < abs(excess):
+        return None
+    share = abs(excess) / available if available > 0.0 else 0.0
+    return dual.replaced(state, giving, (1.0 - share) * state.multipliers[giving])
+
+
+def _enclose(dual: Dual, how: Descent, state: State, shift: float, passes: int) -> DualSolution:
+    """The intercept from both sides, after passes that have been made."""
+    inner = replace(how, tol=SHARE * how.tol)
+    ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
     last: _End | None = None
     for _ in range(MAX_SHIFTS):

@@ -5,7 +5,8 @@ The dual of both models is, for multipliers a and tilts t that are fixed,
     min over a of ½ (a + t)ᵀ Q (a + t) − Σ gain_i(a_i),        Q = Y K Y,
 
 with the gains of `_terms`. One coordinate is minimised in closed form. `scores` holds K y(a + t),
-and `shift` is the intercept, which is fixed here. `terms` are the fields of `_terms.Terms`.
+and `shift` is the intercept, which is fixed unless it is pulled along. `terms` are the fields of
+`_terms.Terms`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["gram_descent", "row_descent"]
+__all__ = ["gram_descent", "gram_scores", "row_descent"]
 
 REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 BLOCK = 64  # samples whose part of a kernel matrix stays in the first cache
@@ -71,6 +72,20 @@ def _add_row(total, factor, row):
         total[j] += factor * row[j]
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def _add_rows(total, factors, rows, samples):
+    """Add multiples of some rows of a matrix, four at a time: the total is read once for them."""
+    whole = len(samples) - len(samples) % 4
+    for k in range(0, whole, 4):
+        f0, f1, f2, f3 = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
+        r0, r1 = rows[samples[k]], rows[samples[k + 1]]
+        r2, r3 = rows[samples[k + 2]], rows[samples[k + 3]]
+        for j in range(len(total)):
+            total[j] += f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]
+    for k in range(whole, len(samples)):
+        _add_row(total, factors[k], rows[samples[k]])
+
+
 @njit(cache=True, nogil=True)
 def _seeded(seed):
     """State of a generator of random numbers, one for each call and so for each thread."""
@@ -91,16 +106,36 @@ def _shuffle(active, size, random):
 
 
 @njit(cache=True, nogil=True)
+def gram_scores(gram, signed):
+    """K times coefficients of which many are zero, summed in double precision."""
+    scores = np.zeros(len(signed))
+    used = np.flatnonzero(signed)
+    _add_rows(scores, signed[used], gram, used)
+    return scores
+
+
+@njit(cache=True, nogil=True)
 def gram_descent(
-    gram, y, tilt, terms, shift, multipliers, scores, tol, max_passes, shuffled, shrinking, seed
-):
+    gram, y, tilt, terms, shift, pull, multipliers, scores,
+    tol, max_passes, shuffled, shrinking, seed,
+):  # fmt: skip
     """Passes over the multipliers of a kernel matrix until the gap is `tol` of the objective.
 
     Samples are taken in blocks, which are passed over several times while their part of the matrix
-    is in the cache; the scores of all samples follow after each block. Returns the number of passes
-    and the relative gap; `multipliers` and `scores` are updated.
+    is in the cache; the scores of all samples follow after each block.
+
+    With a `pull` κ > 0 the intercept is found along with the multipliers, by the method of
+    multipliers for its constraint Σ y (a + t) = 0: the dual gains ½ κ (Σ y (a + t))², which is κ
+    added to every entry of the kernel, and after a pass the intercept moves by κ Σ y (a + t).
+
+    Returns the number of passes, the relative gap for the last intercept, and that intercept;
+    `multipliers` and `scores` are updated.
     """
     n = len(y)
+    excess = 0.0
+    if pull > 0.0:
+        for i in range(n):
+            excess += y[i] * (multipliers[i] + tilt[i])
     random = _seeded(seed)
     active = np.arange(n)
     size = n
@@ -112,14 +147,18 @@ def gram_descent(
         passes += 1
         if shuffled:
             _shuffle(active, size, random)
+        pulled = shift + pull * excess
         if shrinking:
-            size = _leave_out_settled(active, size, y, terms, shift, multipliers, scores, slack)
-        count = _worth_a_visit_first(active, size, y, terms, shift, multipliers, scores)
+            size = _leave_out_settled(active, size, y, terms, pulled, multipliers, scores, slack)
+        count = _worth_a_visit_first(active, size, y, terms, pulled, multipliers, scores)
         largest = 0.0
         for start in range(0, count, BLOCK):
             block = active[start : min(start + BLOCK, count)]
-            moved = _descend_on_block(block, block_gram, gram, y, terms, shift, multipliers, scores)
+            moved, excess = _descend_on_block(
+                block, block_gram, gram, y, terms, shift, pull, excess, multipliers, scores
+            )
             largest = max(largest, moved)
+        shift += pull * excess
         gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
         gap /= unit
         if gap <= tol or (largest == 0.0 and size == n):
@@ -130,7 +169,7 @@ def gram_descent(
         ):
             size = n
             slack = np.inf
-    return passes, gap
+    return passes, gap, shift
 
 
 @njit(cache=True, nogil=True)
@@ -171,15 +210,20 @@ def _worth_a_visit_first(active, size, y, terms, shift, multipliers, scores):
 
 
 @njit(cache=True, nogil=True)
-def _descend_on_block(block, block_gram, gram, y, terms, shift, multipliers, scores):
-    """A few passes over the multipliers of a block; returns the largest step of the first."""
+def _descend_on_block(
+    block, block_gram, gram, y, terms, shift, pull, excess, multipliers, scores
+):  # fmt: skip
+    """A few passes over the multipliers of a block.
+
+    Returns the largest step of the first pass, and the excess Σ y (a + t) after the last.
+    """
     low, high, ridge_low, ridge_high, upper = terms
     m = len(block)
     for k in range(m):
         row = gram[block[k]]
         for other in range(m):
-            block_gram[k, other] = row[block[other]]
-    old, new, local = multipliers[block], multipliers[block], scores[block]
+            block_gram[k, other] = row[block[other]] + pull
+    old, new, local = multipliers[block], multipliers[block], scores[block] + pull * excess
     first = 0.0
     for _ in range(BLOCK_PASSES):
         largest = 0.0
@@ -199,11 +243,12 @@ def _descend_on_block(block, block_gram, gram, y, terms, shift, multipliers, sco
         first = max(first, largest)
         if largest <= BLOCK_ACCURACY * first:
             break
-    for k in range(m):
-        if new[k] != old[k]:
-            multipliers[block[k]] = new[k]
-            _add_row(scores, y[block[k]] * (new[k] - old[k]), gram[block[k]])
-    return first
+    moved = np.flatnonzero(new != old)
+    samples = block[moved]
+    steps = y[samples] * (new[moved] - old[moved])
+    multipliers[samples] = new[moved]
+    _add_rows(scores, steps, gram, samples)
+    return first, excess + steps.sum()
 
 
 @njit(cache=True, nogil=True)

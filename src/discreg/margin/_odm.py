@@ -20,6 +20,9 @@ __all__ = ["ODMClassifier"]
 Array = NDArray[np.float64]
 
 
+COARSE = 1e-4  # tolerance for which a kernel matrix in single precision will do
+
+
 class ODMClassifier(MarginClassifier):
     r"""Optimal margin distribution machine: margins near one, on both sides.
 
@@ -74,7 +77,9 @@ class ODMClassifier(MarginClassifier):
         and `fit_intercept` are the same.
     tol : float, default=1e-3
         Relative duality gap to reach; with 0 there is no warning. Small problems, of at most 1000
-        samples or (linear) features, are solved to rounding, or else as far as `gap_` says.
+        samples or (linear) features, are solved to rounding, or else as far as `gap_` says. With
+        more samples, dense rows and ``kernel="rbf"`` the kernel matrix is in single precision for a
+        `tol` of 1e-4 or more; what then is certified is the optimum for the rounded matrix.
     max_iter : int, default=1000
         Limit of the passes (dcd), Newton steps or epochs (svrg) of a two-class problem.
     n_jobs : int, default=None
@@ -188,6 +193,9 @@ class ODMClassifier(MarginClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def _is_precise(self) -> bool:
+        return self.tol < COARSE
 
     def _default_solver(self, training: Training) -> str:
         return choose_solver(training)

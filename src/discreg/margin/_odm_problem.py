@@ -17,12 +17,11 @@ from ._intercept import DualSolution, solve_dual
 from ._newton import FEW_FEATURES, PrimalSolution, newton
 from ._svrg import odm_svrg
 from ._terms import Terms
-from ._training import BinaryFit, Training
+from ._training import FEW_SAMPLES, BinaryFit, Training
 
 __all__ = ["ODMSettings", "choose_solver", "solve_odm"]
 
 Array = NDArray[np.float64]
-FEW_SAMPLES = 1_000
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from discreg.core.fitted_kernel import FittedKernel
 from discreg.core.kernels import kernel_matrix
@@ -20,12 +21,15 @@ from ._dual import CachedDual, Dual, GramDual, RowDual
 from ._terms import Terms
 from ._variance import damped_gram
 
-__all__ = ["BinaryFit", "Training"]
+__all__ = ["FEW_SAMPLES", "BinaryFit", "Training"]
 
 Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
 SAMPLED = 500  # rows of a kernel matrix that is not kept, to be checked
 LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
+FEW_SAMPLES = 1_000  # of a problem that is solved to rounding
+SEEN_ROUNDING = 1e-5  # of entries of a kernel matrix in single precision
+LARGEST_SINGLE = 1e30  # squared distance that single precision holds with room to spare
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Training:
     cache_bytes: float
     centred: bool
     n_sharing: int = 1  # problems that are solved at the same time
+    precise: bool = True  # whether a kernel matrix has to be in double precision
     _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
     _lock: Any = field(default_factory=Lock, init=False, repr=False)  # threads share it
 
@@ -70,13 +75,36 @@ class Training:
         """Whether the kernel matrix fits into the cache; a precomputed one is there already."""
         if self.kernel is not None and self.kernel.kernel == "precomputed":
             return True
-        return 8 * self.n_samples**2 <= self.cache_bytes
+        return self.dtype().itemsize * self.n_samples**2 <= self.cache_bytes
+
+    @cached_property
+    def dtype(self) -> type[np.floating[Any]]:
+        """Of the kernel matrix: single where that is twice as fast and rounding is not seen.
+
+        Of a squared distance between x and z rounding leaves a few ε (‖x‖² + ‖z‖²).
+        """
+        single = (
+            not self.precise
+            and self.n_samples > FEW_SAMPLES
+            and self.kernel is not None
+            and self.kernel.kernel == "rbf"
+            and not sparse.issparse(self.X)
+        )
+        if not single:
+            return np.float64
+        assert self.kernel is not None
+        assert self.kernel.gamma is not None
+        largest = float(row_norms(self.X - self.X[self.n_samples // 2]).max())
+        seen = float(np.finfo(np.float32).eps) * self.kernel.gamma * largest
+        return np.float32 if seen <= SEEN_ROUNDING and largest <= LARGEST_SINGLE else np.float64
 
     @cached_property
     def gram(self) -> Array:
         """The kernel matrix, checked, and centred if there is an intercept."""
         matrix = (
-            kernel_matrix(self.X) if self.kernel is None else self.kernel.training_matrix(self.X)
+            kernel_matrix(self.X)
+            if self.kernel is None
+            else self.kernel.training_matrix(self.X, dtype=self.dtype)
         )
         if self.centred:
             self._kernel_mean = centre_kernel(matrix, self.weights)
