@@ -2,16 +2,20 @@
 
 Facts about data sets that cannot be shipped are tests of their own in ``tests/shared_data``. They
 are collected only where the data are: in the folder named by ``DISCREG_DATA``, or else in
-``../shared/data`` beside the repository.
+``../shared/data`` beside the repository. Facts about pages are collected only where there are
+Chromium and playwright to open them.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # tests run side by side: one thread for each process
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -36,9 +40,17 @@ def find_data_folder() -> Path | None:
     return Path(named)
 
 
+def find_chromium() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
 DATA_FOLDER = find_data_folder()
+CHROMIUM = find_chromium()
 
 collect_ignore = [] if DATA_FOLDER else ["shared_data"]
+if CHROMIUM is None or find_spec("playwright") is None:
+    collect_ignore += ["studies/test_report_in_browser.py", "test_compare_in_browser.py"]
 
 
 @dataclass(frozen=True)

@@ -1,69 +1,232 @@
-"""The command: what it prints, where, and with which exit code."""
+"""The command: what it prints, where, and with which exit code; mistakes that it tells about."""
 
-import subprocess
+import gzip
+import re
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
+from cli_runs import easy_frame, refused, run, start
 
 import discreg
 from discreg.cli import main
+from discreg.studies._columns import ExpectedColumns
 from discreg.studies.datasets import BUNDLED
 
-HEAVY = {"joblib", "numba", "numpy", "scipy", "sklearn"}
-PEERS = ["RidgeClassifier", "LinearSVC", "LogisticRegression"]
-FAMILY = [name for name in discreg.__all__ if name.endswith("Classifier")]
+HEAVY = {"jinja2", "joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
 
 
-def run_command(*arguments):
-    """The command in a process of its own, as a user starts it."""
-    program = "import sys; from discreg.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True
-    )
-
-
-def test_demo_prints_a_comparison_and_nothing_else():
-    done = run_command("demo", "--dataset", "iris")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    rows = [line.split()[0] for line in done.stdout.splitlines() if " ± " in line]
-    assert set(rows) >= {*FAMILY, *PEERS}
-
-
-def test_demo_runs_on_digits_by_default(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["demo", "--help"])
-    assert end.value.code == 0
-    assert "(default: digits)" in " ".join(capsys.readouterr().out.split())
-
-
-def test_unknown_data_set_is_refused_with_the_names_of_the_known_ones(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["demo", "--dataset", "mnist"])
-    assert end.value.code == 2
-    message = capsys.readouterr().err
-    assert "mnist" in message
-    assert all(name in message for name in BUNDLED)
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    easy_frame().to_csv(path, index=False)
+    return path
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["--version"])
-    assert end.value.code == 0
+    assert run("--version") == 0
     assert capsys.readouterr().out == f"discreg {discreg.__version__}\n"
 
 
 def test_without_arguments_it_prints_its_help(capsys):
-    assert main([]) == 0
-    assert "usage: discreg" in (printed := capsys.readouterr().out)
-    assert "demo" in printed
+    run()
+    printed = capsys.readouterr()
+    assert all(job in printed.out + printed.err for job in ("compare", "predict", "datasets"))
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["predict", "--help"]])
+def test_help_imports_nothing_heavy(arguments):
     program = (
         "import sys; from discreg.cli import main\n"
-        "try: main(['--help'])\n"
+        f"try: main({arguments})\n"
         f"finally: print('loaded:', *{HEAVY} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "loaded:"
+    process = start(program=program)
+    out, err = process.communicate()
+    assert out.splitlines()[-1] == "loaded:"
+    assert "Usage: discreg" in out
+    assert "Traceback" not in out
+    assert (process.returncode, err) == (0, "")
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "discreg._commands", raising=False)
+    message = refused(capsys, "compare")
+    assert "pip install 'discreg[cli]'" in message
+    assert "typer is missing" in message
+
+
+def test_without_a_package_of_the_job_it_says_what_to_install(monkeypatch, capsys, table):
+    monkeypatch.setitem(sys.modules, "discreg.studies.tables", None)
+    assert "pip install 'discreg[cli]'" in refused(capsys, "compare", table, "--target", "kind")
+
+
+def test_an_error_inside_discreg_is_told_in_two_lines(monkeypatch, capsys, table):
+    def broken(*arguments, **options):
+        raise RuntimeError("wheel came off")
+
+    monkeypatch.setattr("discreg.studies.tables.read_table", broken)
+    monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
+    assert run("compare", table, "--target", "kind") == 1
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.out + printed.err
+    first, second = printed.err.splitlines()
+    assert first == "An error inside discreg: RuntimeError: wheel came off"
+    assert "DISCREG_TRACEBACK=1" in second
+    monkeypatch.setenv("DISCREG_TRACEBACK", "1")
+    with pytest.raises(RuntimeError, match="wheel came off"):
+        main(["compare", str(table), "--target", "kind"])
+
+
+def write_ragged(path):
+    path.write_text("a,b,y\n1,2,u\n1,2,3,v\n")
+
+
+def write_short(path):
+    path.write_text("a,b,y\n1,2,u\n1\n")
+
+
+def write_unclosed(path):
+    path.write_text('a,b,y\n1,"2,u\n1,2,v\n')
+
+
+def write_cut_gzip(path):
+    path.write_bytes(gzip.compress(b"a,b,y\n1,2,u\n" * 50)[:-20])
+
+
+def write_binary(path):
+    path.write_bytes(np.random.default_rng(0).bytes(500))
+
+
+def write_cut_parquet(path):
+    easy_frame().to_parquet(path)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def write_npz_without_X(path):
+    np.savez(path, data=np.zeros(3), y=np.zeros(3))
+
+
+MALFORMED = {
+    "ragged.csv": (write_ragged, "line 3 should have 3 cells"),
+    "short.csv": (write_short, "line 3 should have 3 cells"),
+    "unclosed.csv": (write_unclosed, "quote"),
+    "empty.csv": (lambda path: path.write_text(""), "empty"),
+    "blank.csv": (lambda path: path.write_text("\n\n"), "empty"),
+    "header.csv": (lambda path: path.write_text("a,b,y\n"), "no rows|no data"),
+    "cut.csv.gz": (write_cut_gzip, "gzip"),
+    "binary.csv": (write_binary, "not UTF-8"),
+    "ragged.tsv": (lambda path: path.write_text("a\ty\n1\tu\n1\t2\tv\n"), "line 3"),
+    "cut.parquet": (write_cut_parquet, "no intact Parquet"),
+    "text.parquet": (lambda path: path.write_text("a,b\n"), "no intact Parquet"),
+    "broken.arff": (lambda path: path.write_text("@relation r\n@attribute a\n@data\n1\n"), "line"),
+    "broken.svm": (lambda path: path.write_text("1 1:2\n1 x:2\n"), "line 2"),
+    "words.txt": (lambda path: path.write_text("some words\n"), "svmlight"),
+    "without.npz": (write_npz_without_X, "'X'"),
+    "text.npz": (lambda path: path.write_text("a,b\n"), "npz"),
+    "book.xlsx": (lambda path: path.write_text("a,b\n"), r"\.csv"),
+    "nothing": (lambda path: path.write_text("a,b\n"), r"\.csv"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("job", ["compare", "predict"])
+def test_a_malformed_file_is_refused_in_a_sentence(tmp_path, capsys, monkeypatch, job, name):
+    write, expected = MALFORMED[name]
+    write(tmp_path / name)
+    if job == "predict":
+        monkeypatch.setattr("discreg.studies.predict.load_model", lambda path: AnyModel())
+        message = refused(capsys, "predict", "model.skops", tmp_path / name)
+    else:
+        named = [] if name.endswith(("npz", "svm", "txt")) else ["--target", "y"]
+        output = tmp_path / "out"
+        message = refused(capsys, "compare", tmp_path / name, *named, "--output", output)
+        assert not output.exists()
+    assert message.startswith(str(tmp_path / name))
+    assert re.search(expected, message)
+
+
+class AnyModel:
+    """A model that expects a column ``a``."""
+
+    expected = ExpectedColumns({"a": "numeric"}, 1)
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path, table, capsys):
+    assert "folder" in refused(capsys, "compare", tmp_path, "--target", "kind")
+    message = refused(capsys, "compare", tmp_path / "tabel.csv", "--target", "kind")
+    assert "no such file" in message
+    assert "did you mean" in message
+    assert "table.csv" in message
+
+
+MISTAKES = {
+    "target misspelt": (["--target", "knid"], "did you mean 'kind'?"),
+    "no target": ([], "Name one of 'x1'"),
+    "no such fold": (["--target", "kind", "--fold", "x9"], "no column 'x9' for the fold"),
+    "one fold": (["--target", "kind", "--fold", "one"], "'a' in every row"),
+    "one column for both": (["--target", "kind", "--fold", "kind"], "cannot be both"),
+    "folds that are classes": (
+        ["--target", "two", "--fold", "two as well"],
+        "Every row outside fold 1 of 2 is",
+    ),
+    "one class": (["--target", "one"], "one class only, 'a'"),
+    "regression": (["--target", "x2"], "looks like regression"),
+    "gaps in the target": (["--target", "gaps"], "missing in 2 of 90 rows (rows 3, 7)"),
+    "both sources": (["--target", "kind", "--dataset", "iris"], "FILE or --dataset, not both"),
+    "model misspelt": (["--target", "kind", "--models", "LSR,RidgCV"], "Did you mean RidgeCV?"),
+    "empty model": (["--target", "kind", "--models", "LSR,"], "There is no model ''"),
+    "no time": (["--target", "kind", "--time-budget", "soon"], "90s, 10m or 1h"),
+    "negative time": (["--target", "kind", "--time-budget", "-3s"], "90s, 10m or 1h"),
+    "no process": (["--target", "kind", "--n-jobs", "0"], "--n-jobs"),
+    "one part": (["--target", "kind", "--folds", "1"], "--folds"),
+    "no repeat": (["--target", "kind", "--repeats", "0"], "--repeats"),
+    "unknown option": (["--target", "kind", "--fast"], "--fast"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_refused_in_a_sentence(tmp_path, capsys, case):
+    frame = easy_frame()
+    frame["one"] = "a"
+    frame["two"] = np.where(frame["kind"] == "ash", "yes", "no")
+    frame["two as well"] = frame["two"]
+    frame["gaps"] = frame["kind"].where(~frame.index.isin([2, 6]))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    arguments, expected = MISTAKES[case]
+    output = tmp_path / "out"
+    message = refused(capsys, "compare", tmp_path / "table.csv", "--output", output, *arguments)
+    assert expected in message
+    assert not output.exists()
+
+
+def test_a_duplicated_column_is_refused(tmp_path, capsys):
+    (tmp_path / "table.csv").write_text("a,b,a,y\n1,2,3,u\n")
+    message = refused(capsys, "compare", tmp_path / "table.csv", "--target", "y")
+    assert "two columns are called 'a', the columns 1 and 3" in message
+
+
+def test_an_output_that_is_a_file_is_refused(table, capsys):
+    message = refused(capsys, "compare", table, "--target", "kind", "--output", table)
+    assert f"{table} is a file" in message
+
+
+def test_columns_without_a_file_and_unknown_data_sets_are_refused(capsys):
+    assert "discreg compare FILE" in refused(capsys, "compare", "--target", "kind")
+    message = refused(capsys, "compare", "--dataset", "irsi")
+    assert "Did you mean iris?" in message
+    assert all(name in message for name in BUNDLED)
+
+
+def test_data_sets_are_listed_with_where_they_are_from(capsys, tmp_path):
+    assert run("datasets", "--data-dir", tmp_path) == 0
+    header, *rows, last = capsys.readouterr().out.splitlines()
+    assert re.split(r"\s{2,}", header.strip())[-1] == "from"
+    names = [row.split()[0] for row in rows]
+    assert len(set(names)) == len(names) >= 100
+    sources = pd.Series([re.split(r"\s{2,}", row.strip())[-1] for row in rows], index=names)
+    assert "scikit-learn" in sources["iris"] or "sklearn" in sources["iris"]
+    n_found = int((sources != "nowhere").sum())
+    assert last == f"{n_found} of {len(names)} are to be had here."

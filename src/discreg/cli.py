@@ -1,45 +1,27 @@
-"""The ``discreg`` command. Nothing heavy is imported before a job needs it."""
+"""The ``discreg`` command."""
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
-from discreg import __version__
-from discreg.studies.datasets import BUNDLED
+__all__ = ["INSTALL", "INTERRUPTED", "main"]
 
-__all__ = ["main"]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with the given arguments, or with those of the process."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.job is None:
-        parser.print_help()
-        return 0
-    from discreg.studies import demo
-
-    print(demo.run(arguments.dataset))
-    return 0
+INTERRUPTED = 130  # exit code of a process that Ctrl-C has ended
+INSTALL = "The discreg command needs more packages: pip install 'discreg[cli]'"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="discreg", description="Discriminative regression classifiers for scikit-learn."
-    )
-    parser.add_argument("--version", action="version", version=f"discreg {__version__}")
-    jobs = parser.add_subparsers(dest="job", metavar="job")
-    about = "compare the models with RidgeClassifier, LinearSVC and LogisticRegression"
-    demo = jobs.add_parser(
-        "demo",
-        help=about,
-        description=f"{about[0].upper()}{about[1:]} by repeated cross-validation.",
-    )
-    demo.add_argument(
-        "--dataset",
-        choices=BUNDLED,
-        default=BUNDLED[0],
-        help="a data set that comes with scikit-learn (default: %(default)s)",
-    )
-    return parser
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command with the given arguments, or with those of the process, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a sign that it cannot write is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        from ._commands import app
+    except ImportError as error:
+        print(f"{INSTALL} ({error.name} is missing).", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    app(args=None if argv is None else list(argv), prog_name="discreg")

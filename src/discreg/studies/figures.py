@@ -1,0 +1,333 @@
+"""Figures of a comparison, drawn for a phone and for light and dark pages alike.
+
+Every function returns a matplotlib Figure that no global state knows of; `svg` makes it text for a
+page. Words and axes are drawn in one ink, which `svg` turns into dark or light by the colour scheme
+of the reader. Names come from people: they are drawn as they are, never read as formulas.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
+
+import matplotlib
+import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from .statistics import Ranking
+
+__all__ = [
+    "ACCENT",
+    "COLOURS",
+    "DASHES",
+    "INK",
+    "MAX_NAMED_CLASSES",
+    "PLAIN",
+    "WIDTH",
+    "confusion_figure",
+    "convergence_figure",
+    "critical_difference_figure",
+    "margins_figure",
+    "rank_figure",
+    "scores_figure",
+    "shortened",
+    "styled",
+    "svg",
+    "thinned",
+]
+
+P = ParamSpec("P")
+WIDTH = 3.7  # inches: what a phone shows
+ROW = 0.40  # inches for one model
+INK = "#767676"  # of words and axes: readable on white and on black, where no scheme is known
+ACCENT = "#e0701a"
+PLAIN = "#3d8bc9"
+# Eight colours that keep apart for the colour-blind on white and on near-black.
+COLOURS = (PLAIN, ACCENT, "#2ca089", "#b266c9", "#c2952b", "#d6536d", "#7b86d6", "#7a8a5a")
+DASHES = ("-", "--", ":", "-.")
+STYLE: dict[Any, Any] = {
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.facecolor": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "svg.fonttype": "none",  # the reader's own fonts: they have every script, and text stays text
+    "svg.hashsalt": "discreg",
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.color": INK,
+    "ytick.labelsize": 8.5,
+}
+INKS = (
+    f"<style>svg{{color:{INK}}}"
+    "@media (prefers-color-scheme:light){svg{color:#3a3f45}}"
+    "@media (prefers-color-scheme:dark){svg{color:#c9ced6}}</style>"
+)
+MAX_NAMED_CLASSES = 25
+MAX_WRITTEN_COUNTS = 12
+MAX_NAME = 32
+MAX_CURVE_POINTS = 400
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw in the style of the page, and leave matplotlib's settings as they were."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+            _allow_any_script()
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def _allow_any_script() -> None:
+    """Layout measures text in a font that may lack its letters; the reader's has them."""
+    warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+    warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support")
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG document without background that follows the reader's colours."""
+    buffer = io.StringIO()
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        _allow_any_script()
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    text = buffer.getvalue().replace(f": {INK}", ": currentColor")
+    opening, rest = text[text.index("<svg") :].split(">", 1)
+    return f"{opening}>{INKS}{rest}"
+
+
+@styled
+def scores_figure(
+    scores: Mapping[str, ArrayLike], *, label: str, marked: str | None = None
+) -> Figure:
+    """Every fold's score of each model as a point, their mean as a line, in the given order.
+
+    Parameters
+    ----------
+    scores : mapping of str to array-like
+        Model and its scores, NaN where there is none.
+    label : str
+        What the scores are.
+    marked : str, optional
+        The model to draw in another colour.
+    """
+    figure, axes = _rows_of_models(list(scores), label=label)
+    for place, (model, values) in enumerate(scores.items()):
+        points = np.asarray(values, dtype=np.float64)
+        points = points[~np.isnan(points)]
+        colour = ACCENT if model == marked else PLAIN
+        heights = place + 0.14 * np.linspace(-1, 1, len(points)) if len(points) > 1 else [place]
+        axes.plot(points, heights, "o", markersize=4, alpha=0.6, markeredgewidth=0, color=colour)
+        if len(points):
+            axes.vlines(points.mean(), place - 0.24, place + 0.24, color=colour, linewidth=2.5)
+    return figure
+
+
+@styled
+def critical_difference_figure(ranking: Ranking) -> Figure:
+    """Mean ranks, and bars at the right over models that Nemenyi's test cannot tell apart."""
+    ranks = ranking.mean_ranks
+    figure, axes = _rows_of_models(list(ranks.index), label="mean rank (1 is the best)", above=1)
+    for place, rank in enumerate(ranks):
+        axes.hlines(place, 1, rank, color=INK, linewidth=0.6)
+        axes.plot(rank, place, "o", markersize=6, color=PLAIN, markeredgewidth=0)
+    axes.set_xlim(0.9, max(len(ranks), 2) + 0.1)
+    reach = min(ranking.critical_difference, len(ranks) - 1)
+    axes.plot([1, 1 + reach], [-1, -1], "|-", color=ACCENT, linewidth=2, markersize=8)
+    axes.text(
+        1, -1.25, f"critical difference {ranking.critical_difference:.2f}", va="bottom", color=INK
+    )
+    for column, (first, last) in enumerate(_groups(ranking)):
+        axes.plot(
+            [1.03 + 0.025 * column] * 2,
+            [first - 0.2, last + 0.2],
+            transform=axes.get_yaxis_transform(),
+            clip_on=False,
+            solid_capstyle="butt",
+            color=ACCENT,
+            linewidth=3.5,
+        )
+    return figure
+
+
+def _groups(ranking: Ranking) -> list[tuple[int, int]]:
+    """First and last places of models whose ranks are within the critical difference."""
+    ranks = ranking.mean_ranks.to_numpy()
+    groups: list[tuple[int, int]] = []
+    for first, rank in enumerate(ranks):
+        last = int(np.flatnonzero(ranks <= rank + ranking.critical_difference)[-1])
+        if last > first and (not groups or last > groups[-1][1]):
+            groups.append((first, last))
+    return groups
+
+
+def _rows_of_models(names: Sequence[str], *, label: str, above: float = 0) -> tuple[Figure, Any]:
+    """Axes with a row for each model, its name over the row, so that names take no width."""
+    n_rows = len(names) + above
+    figure = Figure(figsize=(WIDTH, ROW * n_rows + 0.7), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_ylim(len(names) - 0.5, -0.85 - above)
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks([])
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel(label)
+    axes.grid(axis="x", color=INK, alpha=0.25, linewidth=0.5)
+    for place, name in enumerate(names):
+        axes.text(
+            0, place - 0.3, shortened(name), transform=axes.get_yaxis_transform(), va="bottom"
+        )
+    return figure, axes
+
+
+@styled
+def confusion_figure(counts: NDArray[Any], labels: Sequence[str]) -> Figure:
+    """Counts of true classes (rows) taken for others (columns), coloured by the row's share.
+
+    Counts are written for up to 12 classes, names for up to 25; more are numbered on the axes from
+    1 in the order of `labels`.
+    """
+    n_classes = len(labels)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    figure = Figure(figsize=(WIDTH, WIDTH), layout="constrained")
+    axes = figure.add_subplot()
+    # Transparency and not white stands for zero, so that it is the page that shines through.
+    image = np.empty((n_classes, n_classes, 4))
+    image[..., :3] = to_rgb(PLAIN)
+    image[np.eye(n_classes, dtype=bool), :3] = to_rgb(COLOURS[2])
+    image[..., 3] = 0.75 * np.sqrt(shares)  # rare mistakes are what one looks for
+    ends = (0.5, n_classes + 0.5)
+    axes.imshow(image, interpolation="nearest", extent=(*ends, *ends[::-1]))
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("true class")
+    axes.spines[:].set_visible(True)
+    if n_classes <= MAX_NAMED_CLASSES:
+        names = [shortened(label, 14) for label in labels]
+        axes.set_xticks(range(1, n_classes + 1), names, rotation=90)
+        axes.set_yticks(range(1, n_classes + 1), names)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+    if n_classes <= MAX_WRITTEN_COUNTS:
+        for row, column in np.argwhere(counts > 0):
+            place = (column + 1, row + 1)
+            axes.text(*place, f"{counts[row, column]:d}", ha="center", va="center", size=8)
+    return figure
+
+
+@styled
+def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
+    """Share of held-out samples whose margin is at most x, a curve for each model.
+
+    The margins of each model are divided by the mean of their sizes, since the scores of different
+    models have different scales.
+    """
+    curves = {}
+    for model, values in margins.items():
+        scaled = np.sort(np.asarray(values, dtype=np.float64))
+        scaled = scaled / max(float(np.abs(scaled).mean()), np.finfo(float).tiny)
+        kept = thinned(len(scaled))
+        curves[model] = (scaled[kept], (kept + 1) / len(scaled))
+    figure, axes = _curves(curves, drawstyle="steps-post")
+    axes.axvline(0, color=INK, linewidth=0.8)
+    low = min(x[int(0.005 * len(x))] for x, _ in curves.values())
+    high = max(x[int(0.995 * (len(x) - 1))] for x, _ in curves.values())
+    axes.set_xlim(min(low, 0) - 0.1, high + 0.1)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("margin / mean size of margins (left of 0: wrong)")
+    axes.set_ylabel("share of samples")
+    return figure
+
+
+@styled
+def rank_figure(
+    rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]], *, label: str = "accuracy"
+) -> Figure:
+    """Scores against the rank of the coefficients, a line for each model."""
+    curves = {model: (np.asarray(x), np.asarray(y)) for model, (x, y) in rank_scores.items()}
+    figure, axes = _curves(curves, marker="o", markersize=3.5)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.set_xlabel("rank")
+    axes.set_ylabel(label)
+    return figure
+
+
+@styled
+def convergence_figure(histories: Mapping[str, ArrayLike]) -> Figure:
+    """How far above its last value the objective was after each iteration."""
+    curves = {}
+    for model, values in histories.items():
+        history = np.asarray(values, dtype=np.float64)
+        above = (history - history[-1]) / max(abs(float(history[-1])), np.finfo(float).tiny)
+        steps = np.flatnonzero(above > 0)
+        kept = steps[thinned(len(steps))] if len(steps) else steps
+        if len(kept):
+            curves[model] = (kept, above[kept])
+    figure, axes = _curves(curves, marker="o", markersize=3)
+    if curves:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(numticks=8))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:.0e}"))
+        axes.minorticks_off()
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("objective above its last value")
+    return figure
+
+
+def _curves(
+    curves: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], **line: Any
+) -> tuple[Figure, Any]:
+    """Axes with one line a model, and the names under them."""
+    n_columns = 1 if any(len(model) > 20 for model in curves) else 2
+    n_lines = -(-len(curves) // n_columns)
+    figure = Figure(figsize=(WIDTH, 3.0 + 0.19 * n_lines), layout="constrained")
+    axes = figure.add_subplot()
+    for place, (model, (x, y)) in enumerate(curves.items()):
+        round_of_colours, colour = divmod(place, len(COLOURS))
+        axes.plot(
+            x,
+            y,
+            color=COLOURS[colour],
+            linestyle=DASHES[round_of_colours % len(DASHES)],
+            linewidth=1.6,
+            label=shortened(model),
+            **line,
+        )
+    axes.grid(color=INK, alpha=0.25, linewidth=0.5)
+    if curves:
+        figure.legend(
+            loc="outside lower left", ncols=n_columns, handlelength=1.8, columnspacing=1.2
+        )
+    return figure, axes
+
+
+def thinned(n_points: int, limit: int = MAX_CURVE_POINTS) -> NDArray[np.intp]:
+    """Places of points that draw a long curve as well as all of them."""
+    if n_points <= limit:
+        return np.arange(n_points)
+    return np.unique(np.linspace(0, n_points - 1, limit).round().astype(np.intp))
+
+
+def shortened(name: str, limit: int = MAX_NAME) -> str:
+    """The name in one short line, without letters that an SVG document may not have."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in name)
+    line = " ".join(printable.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

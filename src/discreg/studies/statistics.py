@@ -1,0 +1,385 @@
+"""What scores of cross-validation show, and what they cannot show.
+
+Results are long tables with the columns dataset, model, repeat, fold, metric and value, unique on
+the first five. A model that lacks a fold is never compared as if it had it.
+
+References
+----------
+C. Nadeau and Y. Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003.
+
+J. Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets", Journal of Machine
+Learning Research 7, 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from .experiment import Key
+from .metrics import LOWER_IS_BETTER
+from .words import listed, title
+
+__all__ = [
+    "LEVEL",
+    "Ranking",
+    "Verdict",
+    "below_the_best",
+    "critical_difference",
+    "friedman_nemenyi",
+    "judged_results",
+    "paired_p_value",
+    "summary",
+    "win_tie_loss",
+]
+
+LEVEL = 0.05
+N_LISTED = 4  # names that a sentence spells out
+BLOCK = ["dataset", "repeat", "fold"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which models are below the best beyond noise, and which one to take."""
+
+    metric: str
+    best: str | None  # of best mean; None: no model finished every fold
+    recommended: str | None  # the quickest to fit of the best and those tied with it
+    tied: list[str]  # cannot be told apart from the best
+    below: list[str]  # below the best beyond noise
+    p_values: dict[str, float]  # of the lead of the best, corrected by Holm
+    incomplete: dict[str, str]  # models that were not judged, and why
+    n_folds: int  # that the judged models have in common
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Mean ranks of models over blocks; the best has the smallest."""
+
+    mean_ranks: pd.Series  # sorted
+    statistic: float  # of Friedman's test
+    p_value: float
+    critical_difference: float  # of mean ranks, Nemenyi's test
+    p_values: pd.DataFrame  # of Nemenyi's test, models by models
+    n_blocks: int
+    blocks: str  # "data sets" or "folds"
+    left_out: tuple[str, ...]  # models that do not have every block
+    caution: str  # why it is no test; empty where it is one
+
+
+def summary(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Scores of each model on one data set, the best first.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by model: mean and std over the folds that have a value, low and high ends of a
+        95 % interval of the mean, and n_folds. The variance of the mean is corrected for the
+        overlap of the training sets (Nadeau and Bengio, 2003).
+    """
+    scores = _scores(_of_one_dataset(results), metric)
+    n_folds = scores.notna().sum()
+    table = pd.DataFrame({"mean": scores.mean(), "std": scores.std(ddof=1)})
+    error = table["std"] * np.sqrt(1 / n_folds + _test_to_train(results))
+    reach = error * stats.t.isf(LEVEL / 2, np.maximum(n_folds - 1, 1))
+    table["low"], table["high"] = table["mean"] - reach, table["mean"] + reach
+    table["n_folds"] = n_folds
+    return table.sort_values("mean", ascending=metric in LOWER_IS_BETTER, kind="stable")
+
+
+def paired_p_value(differences: ArrayLike, *, test_to_train: float = 0.0) -> float:
+    """Two-sided p-value of the mean of paired differences.
+
+    Parameters
+    ----------
+    differences : array-like
+        One for each fold; NaN where there is none.
+    test_to_train : float
+        Size of a test part over that of its training part. The variance of the mean of J
+        differences is taken as 1/J plus this ratio times theirs (Nadeau and Bengio, 2003); 0 is
+        the plain paired t-test.
+
+    Notes
+    -----
+    Differences that are all equal have no variance to compare their mean with. A t-test would
+    call even two of them certain, so the sign test judges them.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    n = len(values)
+    if n < 2 or np.isclose(values.mean(), 0, atol=1e-12):
+        return 1.0
+    if np.isclose(np.ptp(values), 0, atol=1e-12):
+        return float(2 * 0.5**n)
+    error = values.std(ddof=1) * np.sqrt(1 / n + test_to_train)
+    return float(2 * stats.t.sf(abs(values.mean()) / error, n - 1))
+
+
+def win_tie_loss(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """How often each model is better than, not distinguishable from and worse than each other.
+
+    On several data sets a paired t-test over the folds of each decides at the 5 % level, as in
+    the tables of the ODM paper, and the data sets are counted. On one data set the test is
+    corrected for the overlap of the training sets and there is one outcome for each pair. Pairs
+    count where they have at least two folds in common.
+
+    Returns
+    -------
+    DataFrame
+        Columns win, tie and loss, indexed by model and other.
+    """
+    scores = _oriented(_scores(results, metric), metric)
+    one_dataset = scores.index.get_level_values("dataset").nunique() == 1
+    ratio = _test_to_train(results) if one_dataset else 0.0
+    counts = {
+        (model, other): np.zeros(3, dtype=int)
+        for model in scores.columns
+        for other in scores.columns
+        if model != other
+    }
+    for _, table in scores.groupby(level="dataset"):
+        for model, other in combinations(scores.columns, 2):
+            lead = (table[model] - table[other]).dropna()
+            if len(lead) < 2:
+                continue
+            clear = paired_p_value(lead, test_to_train=ratio) < LEVEL
+            outcome = 1 - int(clear) * int(np.sign(lead.mean()))  # 0: win, 1: tie, 2: loss
+            counts[model, other][outcome] += 1
+            counts[other, model][2 - outcome] += 1
+    index = pd.MultiIndex.from_tuples(counts, names=["model", "other"]) if counts else None
+    return pd.DataFrame(list(counts.values()), index, columns=["win", "tie", "loss"])
+
+
+def below_the_best(
+    results: pd.DataFrame, metric: str, *, failures: Mapping[Key, str] | None = None
+) -> Verdict:
+    """Judge the models of one data set, never calling a winner what is within noise.
+
+    The best mean is compared with each other by the paired t-test with the variance corrected for
+    the overlap of the training sets, and Holm's correction for the number of comparisons. Of the
+    models that cannot be told apart from the best, the quickest to fit is recommended.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Scores and, where known, ``fit_seconds``.
+    metric : str
+        What to judge by.
+    failures : mapping of Key to str, optional
+        Fits that were not made, and why.
+
+    Notes
+    -----
+    Where a run stopped early, the folds that are judged are those that keep the most scores:
+    a fold that few models have reached yet counts for none of them.
+    """
+    failures = failures or {}
+    results = _of_one_dataset(results)
+    scores, incomplete = _comparable(results, metric, failures)
+    if scores.empty:
+        sentence = "No model has finished every fold, so none can be recommended."
+        return Verdict(metric, None, None, [], [], {}, incomplete, 0, sentence)
+    scores = _oriented(scores, metric)
+    best, *others = scores.mean().sort_values(ascending=False, kind="stable").index
+    leads = {other: scores[best] - scores[other] for other in others}
+    ratio = _test_to_train(results)
+    p_values = _holm({o: paired_p_value(leads[o], test_to_train=ratio) for o in others})
+    below = [other for other in others if p_values[other] < LEVEL]
+    tied = [other for other in others if other not in below]
+    quickest = _quickest([best, *tied], results)
+    return Verdict(
+        metric=metric,
+        best=best,
+        recommended=quickest or best,
+        tied=tied,
+        below=below,
+        p_values=p_values,
+        incomplete=incomplete,
+        n_folds=len(scores),
+        sentence=_sentence(best, tied, below, quickest, metric, len(scores)),
+    )
+
+
+def judged_results(
+    results: pd.DataFrame, metric: str, *, failures: Mapping[Key, str] | None = None
+) -> pd.DataFrame:
+    """The results that `below_the_best` judges: complete models on the folds they share."""
+    scores, _ = _comparable(_of_one_dataset(results), metric, failures or {})
+    folds = pd.MultiIndex.from_frame(results[BLOCK]).isin(scores.index)
+    return results[folds & results["model"].isin(scores.columns)]
+
+
+def friedman_nemenyi(results: pd.DataFrame, metric: str) -> Ranking:
+    """Mean ranks of the models, Friedman's test of their equality and Nemenyi's of each pair.
+
+    Blocks are the means of data sets where there are several, else the folds. Models that do not
+    have every block are left out.
+    """
+    from scikit_posthocs import posthoc_nemenyi_friedman  # slow to import: it draws too
+
+    scores = _oriented(_scores(results, metric), metric)
+    one_dataset = scores.index.get_level_values("dataset").nunique() == 1
+    if not one_dataset:
+        scores = scores.groupby(level="dataset").agg(lambda folds: folds.mean(skipna=False))
+    complete = scores.dropna(axis=1)
+    n_blocks, n_models = complete.shape
+    if n_blocks < 2 or n_models < 2:
+        raise ValueError(
+            f"Ranks compare at least two models on at least two blocks; there are {n_models} "
+            f"models with every one of {n_blocks} blocks."
+        )
+    complete = complete.round(12)  # equal scores must be equal to the last bit to share a rank
+    statistic, p_value = _friedman(complete)
+    return Ranking(
+        mean_ranks=complete.rank(axis=1, ascending=False).mean().sort_values(kind="stable"),
+        statistic=statistic,
+        p_value=p_value,
+        critical_difference=critical_difference(n_models, n_blocks),
+        p_values=posthoc_nemenyi_friedman(complete),
+        n_blocks=n_blocks,
+        blocks="folds" if one_dataset else "data sets",
+        left_out=tuple(scores.columns.difference(complete.columns, sort=False)),
+        caution="The folds of one data set share most of their training samples and are not "
+        "independent: this is a picture of the ranks and not a test."
+        if one_dataset
+        else "",
+    )
+
+
+def critical_difference(n_models: int, n_blocks: int) -> float:
+    """Difference of mean ranks that Nemenyi's test calls significant (Demšar, 2006, eq. of CD)."""
+    q = stats.studentized_range.isf(LEVEL, n_models, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_blocks)))
+
+
+def _scores(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Folds in the rows, models in the columns in the order in which they come."""
+    chosen = results[results["metric"] == metric]
+    if chosen.empty:
+        there = listed(list(results["metric"].unique()))
+        raise ValueError(f"There is no {metric!r} in the results; there is {there or 'nothing'}.")
+    table = chosen.pivot(index=BLOCK, columns="model", values="value")
+    return table[chosen["model"].unique()].astype(np.float64)
+
+
+def _oriented(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Scores of which the larger is the better."""
+    return -scores if metric in LOWER_IS_BETTER else scores
+
+
+def _of_one_dataset(results: pd.DataFrame) -> pd.DataFrame:
+    datasets = results["dataset"].unique()
+    if len(datasets) > 1:
+        raise ValueError(
+            f"Scores of {len(datasets)} data sets have no common mean: take those of one."
+        )
+    return results
+
+
+def _test_to_train(results: pd.DataFrame) -> float:
+    """Size of a test part over its training part: 1 to k - 1 for k folds, 1 for halves."""
+    return 1 / max(results["fold"].nunique() - 1, 1)
+
+
+def _comparable(
+    results: pd.DataFrame, metric: str, failures: Mapping[Key, str]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Scores of the models that have every judged fold, and why the others do not."""
+    scores = _scores(results, metric)
+    fits = _fits(results).reindex(scores.index)
+    failed = dict.fromkeys(key.model for key in failures)
+    unfailing = [model for model in scores.columns if model not in failed]
+    folds = _judged_folds(fits[unfailing or list(scores.columns)])
+    complete = scores.loc[folds].dropna(axis=1)
+    incomplete = {}
+    for model in dict.fromkeys([*results["model"], *failed]):
+        if model not in complete.columns:
+            n_fits = int(fits.loc[folds, model].sum()) if model in fits else 0
+            n_scores = int(scores.loc[folds, model].count()) if model in scores else 0
+            why = f"finished {n_fits} of {len(folds)} folds"
+            if n_fits == len(folds):
+                n_undefined = len(folds) - n_scores
+                why = f"{title(metric)} is undefined on {n_undefined} of {len(folds)} folds"
+            errors = [_first_line(text) for key, text in failures.items() if key.model == model]
+            incomplete[model] = ": ".join([why, *errors[:1]])
+    return complete, incomplete
+
+
+def _fits(results: pd.DataFrame) -> pd.DataFrame:
+    """Which fits were made, folds by models, whether or not a metric is defined for them."""
+    return results.groupby([*BLOCK, "model"]).size().unstack("model").notna()
+
+
+def _judged_folds(reached: pd.DataFrame) -> pd.Index:
+    """The folds for which (number of folds) x (models that have them all) is largest."""
+    order = reached.sum(axis=1).sort_values(ascending=False, kind="stable").index
+    together = reached.loc[order].cummin()
+    kept = together.sum(axis=1).to_numpy() * np.arange(1, len(order) + 1)
+    n_judged = len(order) - int(np.argmax(kept[::-1]))  # of equally many, the most folds
+    return order[:n_judged]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n")[0]
+
+
+def _holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Each p-value multiplied by the comparisons that are left, never below a smaller one's."""
+    corrected: dict[str, float] = {}
+    largest = 0.0
+    for place, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[name]))
+        corrected[name] = largest
+    return {name: corrected[name] for name in p_values}
+
+
+def _quickest(models: Sequence[str], results: pd.DataFrame) -> str | None:
+    """The model of smallest median time to fit; None where no time is known."""
+    seconds = results[(results["metric"] == "fit_seconds") & results["model"].isin(models)]
+    medians = seconds.groupby("model", sort=False)["value"].median().dropna()
+    return None if medians.empty else str(medians.idxmin())
+
+
+def _sentence(
+    best: str, tied: list[str], below: list[str], quickest: str | None, metric: str, n_folds: int
+) -> str:
+    word = title(metric)
+    extreme = "lowest" if metric in LOWER_IS_BETTER else "highest"
+    folds = f"these {n_folds} folds" if n_folds > 1 else "one fold"
+    if not tied and not below:
+        return f"{best} is the only model that finished every fold, so it is compared with none."
+    if not tied:
+        each = "" if len(below) == 1 else "each of "
+        return (
+            f"{best} has the {extreme} mean {word}, and its lead over "
+            f"{each}{listed(below, N_LISTED)} is beyond the noise of {folds}."
+        )
+    taken = (
+        f"{quickest} is taken because it was the quickest to fit among them"
+        if quickest
+        else f"{best} is taken for its mean"
+    )
+    # The one that is taken is spelt out, however many there are.
+    named = sorted(tied, key=lambda model: model != quickest)
+    return (
+        f"{listed(named, N_LISTED)} cannot be told apart from {best}, which has the {extreme} "
+        f"mean {word}, on {folds}; {taken}."
+    )
+
+
+def _friedman(scores: pd.DataFrame) -> tuple[float, float]:
+    """Friedman's statistic with its correction for ties, and its chi-square p-value."""
+    n_blocks, n_models = scores.shape
+    away = scores.rank(axis=1).to_numpy() - (n_models + 1) / 2
+    spread = (away**2).sum() / (n_blocks * (n_models - 1))
+    if spread == 0:  # every block is one tie
+        return 0.0, 1.0
+    statistic = float(n_blocks * (away.mean(axis=0) ** 2).sum() / spread)
+    return statistic, float(stats.chi2.sf(statistic, n_models - 1))

@@ -1,0 +1,187 @@
+"""Processes that make the fits of an experiment, one at a time each, and die with their parent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from .experiment import Experiment, Key, Outcome
+
+__all__ = ["Ended", "Workers"]
+
+# One BLAS thread a worker: fits side by side, and seconds that can be compared.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+GONE = "the process that made the fit ended without a word; it may have run out of memory"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one fit ended: with an outcome, with an error of the model's, or with a lost process."""
+
+    key: Key
+    outcome: Outcome | None = None
+    error: str | None = None
+    lost: bool = False
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    key: Key | None = None
+    until: float = float("inf")
+
+
+class Workers:
+    """A number of processes that make fits; a context that leaves none of them behind."""
+
+    def __init__(self, experiment: Experiment, n_jobs: int) -> None:
+        self._experiment = experiment
+        self._context = multiprocessing.get_context("spawn")
+        self._workers = [self._start() for _ in range(n_jobs)]
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(
+            target=_serve, args=(self._experiment, theirs), daemon=True, name="discreg fit"
+        )
+        with _environment(ONE_THREAD), _no_interrupt():
+            process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a process waits for a fit to make."""
+        return any(worker.key is None for worker in self._workers)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a fit is under way."""
+        return any(worker.key is not None for worker in self._workers)
+
+    def hand(self, key: Key, *, until: float) -> None:
+        """Let an idle process make a fit; it is stopped where `time.monotonic` passes `until`."""
+        worker = next(worker for worker in self._workers if worker.key is None)
+        worker.key, worker.until = key, until
+        worker.pipe.send(key)
+
+    def ended(self, timeout: float) -> Iterator[Ended]:
+        """The fits that end within `timeout` seconds; returns as soon as there is one."""
+        at_work = [worker for worker in self._workers if worker.key is not None]
+        nearest = min((worker.until for worker in at_work), default=float("inf"))
+        patience = max(0.0, min(timeout, nearest - time.monotonic()))
+        ready = wait([worker.pipe for worker in at_work], patience)
+        for worker in at_work:
+            if worker.pipe in ready:
+                yield self._receive(worker)
+            elif worker.until <= time.monotonic():
+                yield self._stop(worker)
+
+    def _receive(self, worker: _Worker) -> Ended:
+        key = worker.key
+        assert key is not None
+        try:
+            outcome, error = worker.pipe.recv()
+        except (EOFError, ConnectionError):
+            self._replace(worker)
+            return Ended(key, error=GONE, lost=True)
+        worker.key = None
+        return Ended(key, outcome, error)
+
+    def _stop(self, worker: _Worker) -> Ended:
+        key = worker.key
+        assert key is not None
+        self._replace(worker)
+        return Ended(key, error="the fit took longer than it may", lost=True)
+
+    def _replace(self, worker: _Worker) -> None:
+        _end(worker)
+        self._workers[self._workers.index(worker)] = self._start()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for worker in self._workers:
+            _end(worker)
+
+
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.join()
+    worker.pipe.close()
+
+
+class _environment:
+    """Environment variables that hold while a process is started, as it reads them first of all."""
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        self._variables = variables
+
+    def __enter__(self) -> None:
+        self._before = {name: os.environ.get(name) for name in self._variables}
+        os.environ.update(self._variables)
+
+    def __exit__(self, *exception: object) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Ctrl-C waits, and a process that is started meanwhile does not hear it while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(experiment: Experiment, pipe: Connection) -> None:
+    """What a worker does: make the fits whose keys it is sent, until the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    while True:
+        try:
+            key = pipe.recv()
+        except (EOFError, ConnectionError):
+            return
+        pipe.send(_attempt(experiment, key))
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _attempt(experiment: Experiment, key: Key) -> tuple[Outcome | None, str | None]:
+    """The outcome of a fit, or what went wrong in one line and where in the next."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return experiment.run(key), None
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}, line {place.lineno}"
+        return None, f"{type(error).__name__}: {error}\nin {where}"

@@ -1,0 +1,142 @@
+"""The engine makes each fit once, whatever happens to it on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from study_experiments import Recorded, Troubled
+
+from discreg.studies import engine
+from discreg.studies.experiment import Key
+from discreg.studies.store import Store
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "log").touch()
+    return tmp_path / "log"
+
+
+def fits(log: Path) -> Counter:
+    return Counter(line.rsplit(" ", 1)[0] for line in log.read_text().splitlines())
+
+
+def test_every_fit_is_made_once_in_the_order_of_the_keys(tmp_path, log):
+    experiment, told = Recorded(log), []
+    with Store(tmp_path / "store", experiment.settings()) as store:
+        progress = engine.run(experiment, store, tell=told.append)
+        assert [row[:4] for row in store.results()[::2]] == experiment.keys()
+        assert store.array(Key("data", "model 2", 0, 1), "model") == ord("2")
+    assert (progress.n_ended, progress.n_left, progress.stopped_by) == (12, 0, None)
+    assert [each.latest for each in told if each.latest] != []
+    assert [each.n_ended for each in told] == sorted(each.n_ended for each in told)
+
+
+def test_a_second_run_makes_no_fit(tmp_path, log):
+    experiment = Recorded(log)
+    with Store(tmp_path / "store", {}) as store:
+        engine.run(experiment, store, n_jobs=2)
+        assert sum(fits(log).values()) == 12
+        progress = engine.run(experiment, store)
+    assert sum(fits(log).values()) == 12
+    assert (progress.n_before, progress.n_left) == (12, 0)
+
+
+def test_two_workers_share_the_fits(tmp_path, log):
+    with Store(tmp_path / "store", {}) as store:
+        engine.run(Recorded(log, seconds=0.2), store, n_jobs=2)
+    assert len({line.split()[-1] for line in log.read_text().splitlines()}) == 2
+
+
+def test_trouble_with_one_model_leaves_the_others_alone(tmp_path, log):
+    experiment = Troubled(log, n_models=4)
+    with Store(tmp_path / "store", {}) as store:
+        progress = engine.run(experiment, store, n_jobs=2, time_budget=12)
+        reasons = store.failures()
+        assert {key.model for key in store.ended()} == {"model 0", "model 3"}
+    assert fits(log) == {f"model 3 {fold}": 1 for fold in range(4)}
+    assert "ValueError: singular" in reasons[Key("data", "model 0", 0, 0)]
+    assert "out of memory" in reasons[Key("data", "model 1", 0, 0)]
+    assert "longer than" in reasons[Key("data", "model 2", 0, 0)]
+    # Later folds of what was lost are left out; those of a model that raises are not.
+    assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 8, 0)
+
+
+def test_the_time_budget_stops_fits_under_way_and_the_next_run_makes_them(tmp_path, log):
+    with Store(tmp_path / "store", {}) as store:
+        slow = Recorded(log, n_models=1, n_folds=2, seconds=600)
+        progress = engine.run(slow, store, n_jobs=1, time_budget=3)
+        assert (progress.n_left, progress.stopped_by) == (2, "time budget")
+        progress = engine.run(Recorded(log, n_models=1, n_folds=2), store)
+        assert (progress.n_left, progress.stopped_by) == (0, None)
+
+
+def run_in_a_process(store: Path, log: Path) -> subprocess.Popen:
+    code = f"""
+from pathlib import Path
+from study_experiments import Recorded
+from discreg.studies import engine
+from discreg.studies.store import Store
+
+if __name__ == "__main__":
+    with Store(Path({str(store)!r}), {{}}) as store:
+        progress = engine.run(Recorded(Path({str(log)!r}), seconds=0.3), store, n_jobs=2)
+        print(progress.stopped_by, progress.n_left)
+"""
+    script = log.with_name("script.py")
+    script.write_text(code)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    return subprocess.Popen(
+        [sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True
+    )
+
+
+def wait_for_fits(log: Path, n_fits: int) -> None:
+    while sum(fits(log).values()) < n_fits:
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, log):
+    process = run_in_a_process(tmp_path / "store", log)
+    wait_for_fits(log, 5)
+    process.kill()
+    process.communicate()
+    workers = {int(line.split()[-1]) for line in log.read_text().splitlines()}
+    deadline = time.monotonic() + 30
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, workers))
+    with Store(tmp_path / "store", {}) as store:
+        done = {f"{key.model} {key.fold}" for key in store.ended()}
+        engine.run(Recorded(log), store, n_jobs=2)
+        assert len(store.ended()) == 12
+    made = fits(log)
+    assert len(made) == 12
+    assert {name for name, times in made.items() if times > 1}.isdisjoint(done)
+    assert sum(made.values()) <= 12 + 2  # two were under way
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path, log):
+    process = run_in_a_process(tmp_path / "store", log)
+    wait_for_fits(log, 5)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate()
+    stopped_by, n_left = output.split()
+    with Store(tmp_path / "store", {}) as store:
+        assert len(store.ended()) == 12 - int(n_left)
+    assert stopped_by == "interrupt"

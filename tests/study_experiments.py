@@ -1,0 +1,53 @@
+"""Small experiments for tests of the engine; workers import them from this file."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from discreg.studies.experiment import Key, Outcome
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Fits that write a line to a file when they begin, and take a while."""
+
+    log: Path
+    n_models: int = 3
+    n_folds: int = 4
+    seconds: float = 0.0
+    version: str = "1"
+
+    def settings(self):
+        return {"version": self.version}
+
+    def keys(self):
+        return [
+            Key("data", f"model {model}", 0, fold)
+            for fold in range(self.n_folds)
+            for model in range(self.n_models)
+        ]
+
+    def run(self, key):
+        with self.log.open("a") as lines:
+            lines.write(f"{key.model} {key.fold} {os.getpid()}\n")
+        time.sleep(self.seconds)
+        return Outcome(
+            {"fold": key.fold, "nothing": np.nan}, {"model": np.array([ord(key.model[-1])])}
+        )
+
+
+@dataclass(frozen=True)
+class Troubled(Recorded):
+    """Model 0 raises, model 1 ends its process, model 2 never ends in time."""
+
+    def run(self, key):
+        if key.model == "model 0":
+            raise ValueError("singular")
+        if key.model == "model 1":
+            os._exit(9)
+        if key.model == "model 2":
+            time.sleep(600)
+        return super().run(key)
