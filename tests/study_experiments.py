@@ -51,3 +51,11 @@ class Troubled(Recorded):
         if key.model == "model 2":
             time.sleep(600)
         return super().run(key)
+
+
+@dataclass(frozen=True)
+class Unreadable(Recorded):
+    """An experiment that ends the process that reads it."""
+
+    def __setstate__(self, state):
+        os._exit(9)

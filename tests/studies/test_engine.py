@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from study_experiments import Recorded, Troubled
+from study_experiments import Recorded, Troubled, Unreadable
 
 from discreg.studies import engine
 from discreg.studies.experiment import Key
@@ -140,3 +140,10 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
         assert len(store.ended()) == 12 - int(n_left)
     assert stopped_by == "interrupt"
+
+
+def test_a_process_that_cannot_start_is_told_and_not_waited_for(tmp_path, log):
+    with Store(tmp_path / "store", {}) as store:
+        progress = engine.run(Unreadable(log, n_models=2, n_folds=2), store, n_jobs=2)
+        assert {key.model for key in store.failures()} == {"model 0", "model 1"}
+    assert (progress.n_ended, progress.n_dropped) == (0, 4)

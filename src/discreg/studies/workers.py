@@ -10,6 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -76,7 +77,8 @@ class Workers:
         """Let an idle process make a fit; it is stopped where `time.monotonic` passes `until`."""
         worker = next(worker for worker in self._workers if worker.key is None)
         worker.key, worker.until = key, until
-        worker.pipe.send(key)
+        with suppress(ConnectionError):  # a process that is gone is found out by `ended`
+            worker.pipe.send(key)
 
     def ended(self, timeout: float) -> Iterator[Ended]:
         """The fits that end within `timeout` seconds; returns as soon as there is one."""
