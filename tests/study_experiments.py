@@ -59,3 +59,16 @@ class Unreadable(Recorded):
 
     def __setstate__(self, state):
         os._exit(9)
+
+
+@dataclass(frozen=True)
+class FirstIsSlow(Recorded):
+    """All fits of model 0 come first, and none of them ends in time."""
+
+    def keys(self):
+        return sorted(super().keys(), key=lambda key: key.model)
+
+    def run(self, key):
+        if key.model == "model 0":
+            time.sleep(600)
+        return super().run(key)

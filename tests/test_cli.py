@@ -1,6 +1,7 @@
 """The command: what it prints, where, and with which exit code; mistakes that it tells about."""
 
 import gzip
+import io
 import re
 import sys
 
@@ -78,6 +79,17 @@ def test_an_error_inside_discreg_is_told_in_two_lines(monkeypatch, capsys, table
     monkeypatch.setenv("DISCREG_TRACEBACK", "1")
     with pytest.raises(RuntimeError, match="wheel came off"):
         main(["compare", str(table), "--target", "kind"])
+
+
+def test_signs_that_a_terminal_cannot_show_are_no_error(monkeypatch, table):
+    frame = easy_frame()
+    frame["kind"] = frame["kind"].str.replace("beech", "hêtre")
+    frame.to_csv(table, index=False)
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert run("compare", table, "--target", "kind", "--models", "none") == 2
+    screen.flush()
+    assert rb"h\xeatre (30)" in screen.buffer.getvalue()
 
 
 def write_ragged(path):

@@ -1,6 +1,7 @@
 """``discreg compare`` from a file to its report, its numbers and its model, whatever happens."""
 
 import io
+import os
 import signal
 import time
 from collections import Counter
@@ -145,6 +146,10 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+def is_importing(pid: int) -> bool:
+    return "numpy" in Path(f"/proc/{pid}/maps").read_text()
+
+
 def n_ended(output):
     return sum(ended for _, ended in attempts(output))
 
@@ -189,6 +194,9 @@ def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     arguments = ("compare", table, "--target", "kind", "--output", output, *SEVERAL)
     process = start(*arguments, 2)
+    wait_for(lambda: any(map(is_importing, children(process.pid))))
+    for worker in children(process.pid):  # they leave Ctrl-C to their parent from the beginning
+        os.kill(worker, signal.SIGINT)
     wait_for(lambda: n_ended(output) >= 10)
     interrupt(process)
     out, err = process.communicate()

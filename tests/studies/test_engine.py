@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from study_experiments import Recorded, Troubled, Unreadable
+from study_experiments import FirstIsSlow, Recorded, Troubled, Unreadable
 
 from discreg.studies import engine
 from discreg.studies.experiment import Key
@@ -67,6 +67,14 @@ def test_trouble_with_one_model_leaves_the_others_alone(tmp_path, log):
     assert "longer than" in reasons[Key("data", "model 2", 0, 0)]
     # Later folds of what was lost are left out; those of a model that raises are not.
     assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 8, 0)
+
+
+def test_within_a_budget_a_slow_model_holds_up_one_process(tmp_path, log):
+    experiment = FirstIsSlow(log, n_models=3, n_folds=3)
+    with Store(tmp_path / "store", {}) as store:
+        engine.run(experiment, store, n_jobs=2, time_budget=9)
+        ended = {(key.model, key.fold) for key in store.ended()}
+    assert ended == {(f"model {model}", fold) for model in (1, 2) for fold in range(3)}
 
 
 def test_the_time_budget_stops_fits_under_way_and_the_next_run_makes_them(tmp_path, log):

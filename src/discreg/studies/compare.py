@@ -41,7 +41,7 @@ import pandas as pd
 from discreg.studies.model_file import load_model
 
 model = load_model("model.skops")  # no pickle: only known types are read
-print(model.predict(pd.read_csv("new.csv")))"""
+print(model.predict(pd.read_csv("new.csv", dtype=model.dtypes)))"""
 SPARSE_USAGE = """\
 from sklearn.datasets import load_svmlight_file
 from discreg.studies.model_file import load_model
@@ -88,7 +88,7 @@ def compare(
         write_parquet(results, output / RESULTS)
         failures = store.failures()
         verdict = below_the_best(results, METRIC, failures=failures) if len(results) else None
-        recommended = verdict.recommended if verdict else None
+        recommended = verdict.best if verdict else None
         trusted = _refit(experiment, recommended, output / MODEL) if recommended else []
         findings = _findings(experiment, store, results, progress, has_model=bool(recommended))
     if verdict is not None:

@@ -113,9 +113,20 @@ class _Run:
 
     def _hand_out(self, workers: Workers) -> None:
         while self._waiting and workers.idle:
-            key = self._waiting.pop(0)
+            key = self._waiting.pop(self._next(workers.under_way))
             self._attempts[key] = self._store.begin(key)
             workers.hand(key, until=min(self._deadline, time.monotonic() + self._share))
+
+    def _next(self, under_way: set[Key]) -> int:
+        """Place of the key to take; within a budget one of a model that is not at work, if any.
+
+        A model that is too slow then holds up one process and not all of them.
+        """
+        if self._share == float("inf"):
+            return 0
+        at_work = {key[:2] for key in under_way}
+        places = (place for place, key in enumerate(self._waiting) if key[:2] not in at_work)
+        return next(places, 0)
 
     def _keep(self, fit: Ended) -> None:
         attempt = self._attempts[fit.key]

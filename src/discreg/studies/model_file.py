@@ -55,6 +55,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """The columns that it expects."""
         return ExpectedColumns(**self.columns)
 
+    @property
+    def dtypes(self) -> dict[str, type]:
+        """Columns that hold categories, for `pandas.read_csv`: a category "01" is not 1."""
+        return {name: str for name, kind in self.expected.kinds.items() if kind == "categorical"}
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of the rows of a data frame (of a sparse array, if it was fitted to one)."""
         return self.pipeline.predict(self._checked(X))

@@ -96,16 +96,16 @@ def _page(findings: Findings) -> str:
 
 def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterator[str]:
     """Sentences on how good the recommended model is, and how sure that is."""
-    if verdict.recommended is None:
+    if verdict.best is None:
         return
-    row = _intervals(judged, findings.metric).loc[verdict.recommended]
+    row = _intervals(judged, findings.metric).loc[verdict.best]
     interval = (
         f", with a {percent(1 - LEVEL)} interval from {number(row['low'])} to {number(row['high'])}"
         if np.isfinite(row["low"])
         else "; one fold gives no interval"
     )
     yield f"Its mean {title(findings.metric)} is {number(row['mean'])}{interval}."
-    accuracy = _intervals(judged, "accuracy").loc[verdict.recommended]
+    accuracy = _intervals(judged, "accuracy").loc[verdict.best]
     floor = (
         f"Always answering the most frequent class has accuracy {number(findings.majority_rate)}"
     )
@@ -113,7 +113,7 @@ def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> It
         yield f"{floor}."
     else:
         yield (
-            f"{floor}: these folds do not show that {verdict.recommended} has a higher one "
+            f"{floor}: these folds do not show that {verdict.best} has a higher one "
             f"({number(accuracy['mean'])})."
         )
 
@@ -150,7 +150,7 @@ def _rows(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> list[Ro
                     note=_standing(model, verdict),
                     bar=_bar(table.loc[model], table),
                     ranked=True,
-                    recommended=model == verdict.recommended,
+                    recommended=model == verdict.best,
                 )
             )
     for model, why in verdict.incomplete.items():

@@ -45,9 +45,9 @@ class Plot:
 
 def plots(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterator[Plot]:
     """The plots that there are arrays for, in the order of the page."""
-    if verdict.recommended is None:
+    if verdict.best is None:
         return
-    chosen = verdict.recommended
+    chosen = verdict.best
     order = list(summary(judged, findings.metric).index)
     yield _scores(judged, findings.metric, order, chosen)
     if len(order) > 1 and verdict.n_folds > 1:

@@ -50,7 +50,6 @@ class Verdict:
 
     metric: str
     best: str | None  # of best mean; None: no model finished every fold
-    recommended: str | None  # the quickest to fit of the best and those tied with it
     tied: list[str]  # cannot be told apart from the best
     below: list[str]  # below the best beyond noise
     p_values: dict[str, float]  # of the lead of the best, corrected by Holm
@@ -163,8 +162,7 @@ def below_the_best(
     """Judge the models of one data set, never calling a winner what is within noise.
 
     The best mean is compared with each other by the paired t-test with the variance corrected for
-    the overlap of the training sets, and Holm's correction for the number of comparisons. Of the
-    models that cannot be told apart from the best, the quickest to fit is recommended.
+    the overlap of the training sets, and Holm's correction for the number of comparisons.
 
     Parameters
     ----------
@@ -185,7 +183,7 @@ def below_the_best(
     scores, incomplete = _comparable(results, metric, failures)
     if scores.empty:
         sentence = "No model has finished every fold, so none can be recommended."
-        return Verdict(metric, None, None, [], [], {}, incomplete, 0, sentence)
+        return Verdict(metric, None, [], [], {}, incomplete, 0, sentence)
     scores = _oriented(scores, metric)
     best, *others = scores.mean().sort_values(ascending=False, kind="stable").index
     leads = {other: scores[best] - scores[other] for other in others}
@@ -197,7 +195,6 @@ def below_the_best(
     return Verdict(
         metric=metric,
         best=best,
-        recommended=quickest or best,
         tied=tied,
         below=below,
         p_values=p_values,
@@ -361,16 +358,13 @@ def _sentence(
             f"{best} has the {extreme} mean {word}, and its lead over "
             f"{each}{listed(below, N_LISTED)} is beyond the noise of {folds}."
         )
-    taken = (
-        f"{quickest} is taken because it was the quickest to fit among them"
-        if quickest
-        else f"{best} is taken for its mean"
-    )
-    # The one that is taken is spelt out, however many there are.
+    # The quickest is spelt out, however many there are.
     named = sorted(tied, key=lambda model: model != quickest)
+    quick = "it" if quickest == best else quickest
+    aside = f"; {quick} was the quickest of them to fit" if quickest else ""
     return (
-        f"{listed(named, N_LISTED)} cannot be told apart from {best}, which has the {extreme} "
-        f"mean {word}, on {folds}; {taken}."
+        f"{best} has the {extreme} mean {word}, but {listed(named, N_LISTED)} cannot be told apart "
+        f"from it on {folds}{aside}."
     )
 
 

@@ -10,8 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -72,6 +71,11 @@ class Workers:
     def busy(self) -> bool:
         """Whether a fit is under way."""
         return any(worker.key is not None for worker in self._workers)
+
+    @property
+    def under_way(self) -> set[Key]:
+        """The fits that are being made."""
+        return {worker.key for worker in self._workers if worker.key is not None}
 
     def hand(self, key: Key, *, until: float) -> None:
         """Let an idle process make a fit; it is stopped where `time.monotonic` passes `until`."""
