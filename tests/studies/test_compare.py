@@ -18,8 +18,8 @@ from discreg.studies.model_file import load_model
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
 SCORES = {"accuracy", "balanced_accuracy", "g_mean", "macro_f1", "fit_seconds", "predict_seconds"}
 MODELS = ("LSR", "LRLR", "KNN")
-SEVERAL = ("--models", ",".join(MODELS), "--repeats", 4, "--folds", 5, "--n-jobs")
-N_FITS = 3 * 4 * 5
+SEVERAL = ("--models", ",".join(MODELS), "--repeats", 10, "--folds", 5, "--n-jobs")
+N_FITS = 3 * 10 * 5
 PATIENCE = 60  # seconds to wait for what should come at once
 
 
