@@ -72,3 +72,19 @@ class FirstIsSlow(Recorded):
         if key.model == "model 0":
             time.sleep(600)
         return super().run(key)
+
+
+@dataclass(frozen=True)
+class Unwelcome(Recorded):
+    """An experiment that cannot be read."""
+
+    def __setstate__(self, state):
+        raise ValueError("not here")
+
+
+@dataclass(frozen=True)
+class Unsendable(Recorded):
+    """An experiment whose outcome cannot be pickled."""
+
+    def run(self, key):
+        return Outcome({"function": lambda: None})

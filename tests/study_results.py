@@ -1,5 +1,7 @@
 """Results of the papers' studies that never ran, for tests of how they are shown."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
@@ -57,6 +59,8 @@ def results_of(name, *, n_fits=3, datasets=None, seed=0):
             metrics = {"fit_seconds": 10.0 ** (place - 1) * centre}
         elif name == "lowrank/fig1":
             metrics = {"accuracy": centre, "g_mean": centre, "rank": 12.0, "used_features": 0.25}
+        elif study.metric == "accuracy":
+            metrics = {"accuracy": centre, "balanced_accuracy": centre - 0.1}
         else:
             metrics = {study.metric: centre}
         rows += [(dataset, method, repeat, 0, metric, number) for metric, number in metrics.items()]
@@ -85,4 +89,37 @@ def blocks_of(name, *, datasets=None, majority=None, missing=None, **changes):
         arrays=arrays_of(name, datasets=datasets),
         majority=majority or {},
         missing=missing or {},
+    )
+
+
+def shown(name, results, **changes):
+    """What is shown of some results of a study."""
+    given = {"arrays": {}, "majority": {}, "missing": {}} | changes
+    return show(studies()[name], results, **given)
+
+
+@cache
+def everything(name):
+    """Everything that is shown of a study, made once."""
+    return blocks_of(name)
+
+
+def of_kind(blocks, kind):
+    """The blocks of one kind."""
+    return [block for block in blocks if isinstance(block, kind)]
+
+
+def cell_of(grid, dataset, method):
+    """The cell of a data set and a method."""
+    row = next(row for row in grid.rows if row[0] == dataset)
+    return row[grid.header.index(method)]
+
+
+def as_reported(name):
+    """Our results, if they were the reported ones."""
+    return frame(
+        *(
+            (dataset, method, 0, 0, studies()[name].metric, value.mean)
+            for (dataset, method), value in reported(name).items()
+        )
     )

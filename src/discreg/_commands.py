@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,8 @@ def _told(job: Callable[..., int]) -> Callable[..., None]:
             code = _complain(f"Interrupted. {SAVED}", INTERRUPTED)
         except ModuleNotFoundError as error:
             code = _complain(f"{INSTALL} ({error.name} is missing).", 2)
+        except sqlite3.Error as error:
+            code = _complain(f"Results could not be stored ({error}). Is the disk full?", 2)
         except (OSError, MemoryError) as error:
             code = _complain(f"{type(error).__name__}: {error}", 2)
         except Exception as error:
@@ -107,7 +110,7 @@ def compare(
     models: Annotated[str | None, typer.Option(help="Some of them: ReLSR,DRM,SVC.")] = None,
     folds: Annotated[int, typer.Option(help="Folds of cross-validation.", min=2)] = 5,
     repeats: Annotated[int, typer.Option(help="How often they are drawn.", min=1)] = 2,
-    seed: Annotated[int, typer.Option(help="Of the chance in folds.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Of the chance in folds.", min=0, max=2**31)] = 0,
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
 ) -> int:
@@ -130,7 +133,9 @@ def compare(
             tell=tell,
         )
     console.show_comparison(compared, output)
-    return INTERRUPTED if compared.progress.stopped_by == "interrupt" else 0
+    if compared.progress.stopped_by == "interrupt":
+        return INTERRUPTED
+    return 0 if compared.verdict is not None else 1  # nothing came out
 
 
 @app.command(help="Label the rows of a file with a model that compare has written.")

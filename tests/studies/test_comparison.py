@@ -7,6 +7,7 @@ from cli_runs import kept_models
 from scipy import sparse
 from sklearn.metrics import log_loss
 
+from discreg.studies import candidates
 from discreg.studies.candidates import CANDIDATES
 from discreg.studies.comparison import Comparison
 from discreg.studies.errors import StudyError
@@ -107,10 +108,24 @@ def test_every_row_is_held_out_once_in_every_repeat_and_repeats_differ():
     assert set(parts[0, 0][1]) != set(parts[1, 0][1])
 
 
-def test_a_rare_class_lowers_the_number_of_folds_and_that_is_said():
-    experiment = Comparison(noisy_table(counts=[30, 20, 3]), ["LSR"], n_repeats=1, n_folds=5)
-    assert experiment.folds == 3
-    assert "There are 3 folds because the rarest class has 3 rows." in experiment.judged_by()
+def test_a_rare_class_is_missing_in_some_test_parts_and_never_in_training_and_that_is_said():
+    table = noisy_table(counts=[30, 20, 3])
+    experiment = Comparison(table, ["LSR"], n_repeats=1, n_folds=5)
+    said = "The rarest class has 3 rows, so that some folds test none of them."
+    assert said in experiment.judged_by()
+    for fold in range(5):
+        train, test = experiment._parts(0, fold)
+        assert (table.y[train] == 2).sum() >= 2
+        assert len(test)
+
+
+def test_folds_and_the_final_model_are_of_one_kind(monkeypatch):
+    monkeypatch.setattr(candidates, "MANY_ROWS", 55)
+    table = noisy_table(counts=[30, 30])  # all rows are many, those of a training part are few
+    experiment = Comparison(table, ["ODM"], n_repeats=1, n_folds=5)
+    of_a_fold = experiment.pipeline("ODM", table.y[experiment._parts(0, 0)[0]])[-1]
+    of_all = experiment.pipeline("ODM", table.y)[-1]
+    assert of_a_fold.kernel == of_all.kernel == "linear"
 
 
 def test_scores_are_those_of_the_held_out_predictions(monkeypatch):

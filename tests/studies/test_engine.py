@@ -9,9 +9,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from study_experiments import FirstIsSlow, Recorded, Troubled, Unreadable
+from study_experiments import (
+    FirstIsSlow,
+    Recorded,
+    Troubled,
+    Unreadable,
+    Unsendable,
+    Unwelcome,
+)
 
 from discreg.studies import engine
+from discreg.studies.errors import StudyError
 from discreg.studies.experiment import Key
 from discreg.studies.store import Store
 
@@ -150,8 +158,20 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     assert stopped_by == "interrupt"
 
 
-def test_a_process_that_cannot_start_is_told_and_not_waited_for(tmp_path, log):
+@pytest.mark.parametrize(
+    ("experiment", "trouble"),
+    [(Unreadable, "it ended without a word"), (Unwelcome, "ValueError: not here")],
+)
+def test_a_process_that_cannot_start_is_told_and_not_waited_for(experiment, trouble, tmp_path, log):
+    with (
+        Store(tmp_path / "store", {}) as store,
+        pytest.raises(StudyError, match=f"could not start: {trouble}"),
+    ):
+        engine.run(experiment(log, n_models=2, n_folds=2), store, n_jobs=2)
+
+
+def test_an_outcome_that_cannot_be_sent_is_an_error_of_its_fit(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
-        progress = engine.run(Unreadable(log, n_models=2, n_folds=2), store, n_jobs=2)
-        assert {key.model for key in store.failures()} == {"model 0", "model 1"}
-    assert (progress.n_ended, progress.n_dropped) == (0, 4)
+        engine.run(Unsendable(log, n_models=1, n_folds=1), store)
+        (error,) = store.failures().values()
+    assert "pickle" in error

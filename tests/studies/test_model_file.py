@@ -15,7 +15,7 @@ from discreg.studies.candidates import CANDIDATES
 from discreg.studies.compare import _refit
 from discreg.studies.comparison import Comparison
 from discreg.studies.errors import StudyError
-from discreg.studies.model_file import TRUSTED_PACKAGES, load_model, save_model
+from discreg.studies.model_file import TRUSTED, load_model, save_model
 from discreg.studies.tables import read_table
 
 NAMES = [candidate.name for candidate in CANDIDATES]
@@ -43,7 +43,7 @@ def test_every_candidate_comes_back_as_it_was(tmp_path, monkeypatch, table, name
     assert hasattr(read, "predict_proba") == hasattr(fitted, "predict_proba")
     if hasattr(fitted, "predict_proba"):
         np.testing.assert_array_equal(read.predict_proba(new), fitted.predict_proba(rows))
-    assert {each.split(".")[0] for each in trusted} <= {*TRUSTED_PACKAGES}
+    assert set(trusted) <= TRUSTED
     assert sorted(io.get_untrusted_types(file=path)) == sorted(trusted)
 
 
@@ -80,6 +80,15 @@ def test_a_file_with_a_foreign_type_is_refused_and_nothing_of_it_is_kept(tmp_pat
     io.dump(steps, tmp_path / "foreign.skops")
     with pytest.raises(StudyError, match="not trusted: pandas"):
         load_model(tmp_path / "foreign.skops")
+
+
+def test_a_function_of_a_trusted_package_is_refused(tmp_path, small):
+    """numpy.testing.measure executes the text that it is given."""
+    model = load_model(small)
+    model.pipeline.steps.insert(0, ("run", FunctionTransformer(np.testing.measure)))
+    io.dump(model, tmp_path / "evil.skops")
+    with pytest.raises(StudyError, match=r"not trusted: numpy\.testing.*measure"):
+        load_model(tmp_path / "evil.skops")
 
 
 def test_what_is_no_model_of_a_comparison_is_refused(tmp_path, table):

@@ -12,6 +12,7 @@ N_VALUES = {
     "odm/table2": 128,
     "odm/table3": 128,
     "odm/table4": 33,
+    "relsr/table1": 18,
 }
 
 
@@ -42,6 +43,8 @@ def test_values_are_shares(name):
         ("drm/table7", "haberman", "SVM(R)", 0.4212, 0.1451),
         ("odm/table4", "adult-a", "LDA", 0.719, 0.003),
         ("odm/table4", "rcv1", "SVM", 0.969, 0.0),
+        ("relsr/table1", "x3", "DLSR", 0.5, None),
+        ("relsr/table1", "x6", "ReLSR", 0.18, None),
     ],
 )
 def test_values_are_the_printed_ones(study, dataset, method, mean, std):

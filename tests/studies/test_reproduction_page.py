@@ -113,6 +113,27 @@ def test_summary_counts_fits_and_values():
     assert {len(row) for row in rows} == {len(SUMMARY_HEADER)}
 
 
+def test_fits_that_studies_share_are_counted_once():
+    near = Agreement(10, 8, 5, 7, 0.01, 2, 1)
+    bars = Section(studies()["relsr/fig2"], (near,), 20, 3, "")
+    ranks = Section(studies()["relsr/fig3"], (near,), 20, 3, "", shares="relsr/fig2")
+    assert summary_rows([bars, ranks]) == (
+        ("relsr/fig2", "17 of 20", "10", "5 of 8", "7 of 8"),
+        ("relsr/fig3", "shares relsr/fig2", "10", "5 of 8", "7 of 8"),
+        ("all", "17 of 20", "10", "5 of 8", "7 of 8"),
+    )
+    assert overall([bars, ranks])[0].startswith("7 of 8 reported values")
+    assert "17 of 20 fits of this run are done. They are those of relsr/fig2." in plain(
+        console_text(ranks)
+    )
+
+
+def test_a_study_without_the_one_whose_fits_it_shows_counts_them():
+    table = Section(studies()["relsr/table1"], (), 18, 0, "")
+    ranks = Section(studies()["relsr/fig3"], (), 20, 3, "", shares="relsr/fig2")
+    assert [row[1] for row in summary_rows([table, ranks])] == ["18 of 18", "17 of 20", "35 of 38"]
+
+
 def test_one_study_has_no_row_for_all(sections):
     assert [row[0] for row in summary_rows(sections[:1])] == ["drm/table7"]
 
@@ -214,7 +235,7 @@ def test_markdown_links_to_the_pictures_that_come_with_it(written):
 def test_markdown_tables_have_as_many_cells_in_every_row(written):
     text, _ = written
     tables = re.findall(r"(?:^\|.*\|\n)+", text, flags=re.MULTILINE)
-    assert len(tables) == 4  # of summary, drm/table7, relsr/table1 and odm/fig2
+    assert len(tables) == 5  # of summary, drm/table7 twice, relsr/table1 and odm/fig2
     for table in tables:
         assert len({row.count(" | ") for row in table.splitlines()}) == 1
 
@@ -260,7 +281,7 @@ def test_console_keeps_to_the_width_and_shows_every_column(sections, width):
     assert max(map(len, text.splitlines())) <= width
     headers = [line for line in text.splitlines() if line.startswith("data set")]
     columns = [name for header in headers for name in header.split()[2:]]
-    assert columns == list(studies()["drm/table7"].methods)
+    assert columns == 2 * list(studies()["drm/table7"].methods)  # theirs beside ours; ours alone
 
 
 def test_console_says_counts_choices_and_what_ran(sections):

@@ -41,7 +41,7 @@ POWERS_OF_TEN = tuple(10.0**power for power in range(-3, 4))
 class Shape:
     """What a candidate may depend on: numbers, never labels."""
 
-    n_rows: int  # of a training part
+    n_rows: int  # of the whole table, so that folds and the final model are of one kind
     n_classes: int
     is_sparse: bool
 

@@ -37,18 +37,11 @@ __all__ = ["MODEL", "REPORT", "RESULTS", "Compared", "compare"]
 STORE, RESULTS, REPORT, MODEL = "results.sqlite", "results.parquet", "report.html", "model.skops"
 METRIC = "accuracy"
 USAGE = """\
-import pandas as pd
 from discreg.studies.model_file import load_model
+from discreg.studies.tables import read_features
 
 model = load_model("model.skops")  # no pickle: only known types are read
-print(model.predict(pd.read_csv("new.csv", dtype=model.dtypes)))"""
-SPARSE_USAGE = """\
-from sklearn.datasets import load_svmlight_file
-from discreg.studies.model_file import load_model
-
-model = load_model("model.skops")  # no pickle: only known types are read
-X, _ = load_svmlight_file("new.svm", n_features=model.expected.n_features)
-print(model.predict(X))"""
+print(model.predict(read_features("{new}", model.expected)))"""
 
 
 @dataclass(frozen=True)
@@ -89,11 +82,21 @@ def compare(
         failures = store.failures()
         verdict = below_the_best(results, METRIC, failures=failures) if len(results) else None
         recommended = verdict.best if verdict else None
-        trusted = _refit(experiment, recommended, output / MODEL) if recommended else []
-        findings = _findings(experiment, store, results, progress, has_model=bool(recommended))
+        trusted, trouble = _written(experiment, recommended, output / MODEL)
+        findings = _findings(experiment, store, results, progress, trusted, trouble)
     if verdict is not None:
         write_report(output / REPORT, findings)
     return Compared(findings, verdict, progress, trusted)
+
+
+def _written(experiment: Comparison, name: str | None, path: Path) -> tuple[list[str], str | None]:
+    """Types in the written model that a reader has to trust; and why there is none."""
+    if name is None:
+        return [], None
+    try:
+        return _refit(experiment, name, path), None
+    except Exception as error:  # the report is worth more than the model
+        return [], f"{name} could not be fitted to all rows and written: {error}"
 
 
 def _refit(experiment: Comparison, name: str, path: Path) -> list[str]:
@@ -113,12 +116,13 @@ def _findings(
     store: Store,
     results: pd.DataFrame,
     progress: Progress,
-    *,
-    has_model: bool,
+    trusted: Sequence[str],
+    trouble: str | None,
 ) -> Findings:
     table = experiment.table
     done = sorted(store.ended(), key=lambda key: (key.repeat, key.fold))
     arrays = _Arrays(store, done)
+    missing = _why_incomplete(progress, _not_begun(experiment, store))
     return Findings(
         name=table.name,
         n_samples=len(table.y),
@@ -128,10 +132,10 @@ def _findings(
         judged_by=experiment.judged_by(),
         results=results,
         metric=METRIC,
-        usage=USAGE if isinstance(table.X, pd.DataFrame) else SPARSE_USAGE,
+        usage=USAGE.format(new="new.csv" if isinstance(table.X, pd.DataFrame) else "new.svm"),
         versions=_versions(),
-        model_file=MODEL if has_model else None,
-        incomplete=_why_incomplete(progress, _not_begun(experiment, store)),
+        model_file=MODEL if trusted else None,
+        incomplete=" ".join(filter(None, [missing, trouble])) or None,
         failures=store.failures(),
         warnings=store.warnings(),
         confusion={model: np.sum(each, axis=0) for model, each in arrays.of("confusion")},

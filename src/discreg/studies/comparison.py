@@ -44,7 +44,8 @@ class Comparison:
     models : sequence of str, optional
         Names of candidates; None: all.
     n_repeats, n_folds : int
-        Of the stratified folds by chance; fewer folds where the rarest class has fewer rows.
+        Of the stratified folds by chance. A class of fewer rows than folds is missing in the test
+        part of some.
     seed : int
         Of the chance in folds.
     """
@@ -118,7 +119,7 @@ class Comparison:
         """Number of folds."""
         if self.table.folds is not None:
             return len(np.unique(self.table.folds))
-        return min(self.n_folds, min(self.table.class_counts.values()))
+        return self.n_folds
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -128,12 +129,12 @@ class Comparison:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The candidates that can be had for data of this shape."""
-        shape = self._shape(len(self.table.y))
+        shape = self._shape()
         return tuple(each for each in chosen(self.models) if each.left_out(shape) is None)
 
     def left_out(self) -> list[str]:
         """Sentences on candidates that cannot be had for data of this shape."""
-        shape = self._shape(len(self.table.y))
+        shape = self._shape()
         reasons = ((each.name, each.left_out(shape)) for each in chosen(self.models))
         return [f"{name} is left out: {reason}." for name, reason in reasons if reason]
 
@@ -145,15 +146,16 @@ class Comparison:
             f"{self.n_repeats} x {self.folds}-fold stratified cross-validation: every row is held "
             f"out {times}."
         )
+        rarest = min(self.table.class_counts.values())
         fewer = (
-            [f"There are {self.folds} folds because the rarest class has {self.folds} rows."]
-            if not self.has_folds and self.folds < self.n_folds
+            [f"The rarest class has {rarest} rows, so that some folds test none of them."]
+            if not self.has_folds and rarest < self.folds
             else []
         )
         with_kernel = [each.name for each in self.candidates if each.name in WITH_KERNEL]
         linear = (
             [f"The kernel of {listed(with_kernel)} is linear because there are so many rows."]
-            if with_kernel and self._shape(len(self.table.y)).kernel == "linear"
+            if with_kernel and self._shape().kernel == "linear"
             else []
         )
         return [
@@ -161,7 +163,7 @@ class Comparison:
             *fewer,
             "Missing values, categories and scales are learnt from the training rows of each fold "
             "alone, and so are the models' parameters: by exact leave-one-out (LSR, LRRR, DRM, "
-            f"RidgeCV) or by {N_INNER_FOLDS} folds of the training rows (the others).",
+            f"RidgeCV) or by up to {N_INNER_FOLDS} folds of the training rows (the others).",
             *linear,
             *self.left_out(),
             "Seconds are those of one fit with its tuning, on one core.",
@@ -173,12 +175,12 @@ class Comparison:
         smallest = int(np.unique(y, return_counts=True)[1].min())
         n_folds = max(2, min(N_INNER_FOLDS, smallest))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
-        model = candidate.make(self._shape(len(y)), folds)
+        model = candidate.make(self._shape(), folds)
         return make_pipeline(preprocessor(self.table, scale=True), model)
 
-    def _shape(self, n_rows: int) -> Shape:
+    def _shape(self) -> Shape:
         is_sparse = not isinstance(self.table.X, pd.DataFrame)
-        return Shape(n_rows, len(self.table.class_counts), is_sparse)
+        return Shape(len(self.table.y), len(self.table.class_counts), is_sparse)
 
     def _parts(self, repeat: int, fold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to train on and rows held out."""
@@ -187,7 +189,9 @@ class Comparison:
             train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         else:
             splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed + repeat)
-            train, test = list(splitter.split(self.table.y, self.table.y))[fold]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of rare classes, on which `judged_by` has a word
+                train, test = list(splitter.split(self.table.y, self.table.y))[fold]
         return train, test
 
     def _judge(self, model: Pipeline, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Outcome:

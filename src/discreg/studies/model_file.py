@@ -20,7 +20,38 @@ from .errors import StudyError
 
 __all__ = ["TableClassifier", "load_model", "save_model"]
 
-TRUSTED_PACKAGES = ("discreg", "numpy", "scipy", "sklearn")
+# All that models of a comparison are made of beyond what skops trusts by itself. Names, not
+# packages: a package has functions, too, and some of them execute what they are given.
+TRUSTED = frozenset(
+    {
+        "discreg.core.fitted_kernel.FittedKernel",
+        "discreg.lowrank._lrlr.LRLRClassifier",
+        "discreg.lowrank._lrrr.LRRRClassifier",
+        "discreg.lowrank._slrr.SLRRClassifier",
+        "discreg.margin._base.MarginStatistics",
+        "discreg.margin._ldm.LDMClassifier",
+        "discreg.margin._odm.ODMClassifier",
+        "discreg.representation._closed.ClosedForm",
+        "discreg.representation._drm.DRMClassifier",
+        "discreg.representation._forms.ClosedSolver",
+        "discreg.representation._forms.ScatterSolver",
+        "discreg.representation._problem.Groups",
+        "discreg.representation._scatter.ScatterForm",
+        "discreg.representation._training.Training",
+        "discreg.retargeted._dlsr.DLSRClassifier",
+        "discreg.retargeted._grelsr.GReLSRClassifier",
+        "discreg.retargeted._lsr.LSRClassifier",
+        "discreg.retargeted._relsr.ReLSRClassifier",
+        "discreg.studies.model_file.TableClassifier",
+        "numpy.dtype",
+        "scipy.sparse._csr.csr_array",
+        "scipy.sparse._csr.csr_matrix",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.tree._tree.Tree",
+    }
+)
 
 
 def _has_probabilities(model: TableClassifier) -> bool:
@@ -55,11 +86,6 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """The columns that it expects."""
         return ExpectedColumns(**self.columns)
 
-    @property
-    def dtypes(self) -> dict[str, type]:
-        """Columns that hold categories, for `pandas.read_csv`: a category "01" is not 1."""
-        return {name: str for name, kind in self.expected.kinds.items() if kind == "categorical"}
-
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of the rows of a data frame (of a sparse array, if it was fitted to one)."""
         return self.pipeline.predict(self._checked(X))
@@ -87,17 +113,20 @@ def save_model(path: Path, pipeline: Pipeline, expected: ExpectedColumns) -> lis
 
     model = TableClassifier(pipeline, asdict(expected))
     draft = path.with_name(f".{path.name}.draft")
-    io.dump(model, draft)
-    types = _types_to_trust(draft)
-    os.replace(draft, path)
+    try:
+        io.dump(model, draft)
+        types = _types_to_trust(draft)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
     return types
 
 
 def load_model(path: str | os.PathLike[str]) -> TableClassifier:
     """Read a model that `discreg compare` has written.
 
-    Nothing in the file is executed: types that are neither discreg's nor those of the packages it
-    stands on are refused.
+    Nothing in the file is executed: it may hold data and instances of the types in `TRUSTED` and
+    of those that skops trusts, and a file with any other type or function is refused.
     """
     try:
         from skops import io
@@ -126,7 +155,7 @@ def _types_to_trust(path: Path) -> list[str]:
     from skops import io
 
     types = io.get_untrusted_types(file=path)
-    strange = [name for name in types if name.split(".")[0] not in TRUSTED_PACKAGES]
+    strange = sorted(set(types) - TRUSTED)
     if strange:
         raise StudyError(f"{path} holds types that are not trusted: {', '.join(strange)}.")
     return types

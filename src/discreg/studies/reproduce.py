@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -15,7 +17,14 @@ from .comparison import long_frame, write_parquet
 from .engine import Progress
 from .experiment import Key
 from .protocol import Study
-from .reproduction import Reproduction, chosen_studies, majority_rate, prepared, study_and_label
+from .reproduction import (
+    Reproduction,
+    chosen_studies,
+    majority_rate,
+    origin,
+    prepared,
+    study_and_label,
+)
 from .reproduction_page import Section, console_text, markdown, write_page
 from .store import Store
 from .views import show
@@ -24,7 +33,9 @@ __all__ = ["Reproduced", "reproduce"]
 
 STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
 TEXT, IMAGES = "reproduction.md", "images"
+NOT_QUICK = "not in the quick form"
 NOT_HAD = "data not to be had here; see discreg datasets"
+LONGEST_TEXT = 160
 SHOWN_ARRAYS = ("history", "margins", "singular_values", "coefficients")
 
 
@@ -78,21 +89,26 @@ def _section(
 ) -> Section:
     """What one study shows, of the fits that are in the store."""
     keys = experiment.keys_of(study)
-    done = [key for key in keys if key in store.ended()]
-    failures = {key: error for key, error in store.failures().items() if key in keys}
+    failures = {key: error for key, error in store.failures().items() if key in set(keys)}
+    ended = store.ended() - set(failures)
+    done = [key for key in keys if key in ended]
     blocks = show(
         study,
         _of_study(results, keys),
         arrays=_first_arrays(store, done),
-        majority=_majority_rates(done, experiment.data_dir),
-        missing=dict.fromkeys(experiment.missing[study.name], NOT_HAD),
+        majority=_majority_rates(store, done, experiment.data_dir),
+        missing={
+            **dict.fromkeys(experiment.left_out(study), NOT_QUICK),
+            **dict.fromkeys(experiment.missing[study.name], NOT_HAD),
+        },
     )
     return Section(
         study,
         blocks,
         n_fits=len(keys),
         n_missing_fits=len(keys) - len(done),
-        note=_note(failures),
+        note=" ".join(_notes(experiment.quick, done, failures, store.warnings())),
+        shares=None if origin(study) is study else origin(study).name,
     )
 
 
@@ -118,21 +134,42 @@ def _first_arrays(
     return arrays
 
 
-def _majority_rates(done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
-    rates = {}
+def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
+    """Mean rate of the most frequent class among the samples that judge; else of all samples."""
+    rates: dict[str, list[float]] = {}
+    for key in done:
+        label, confusion = study_and_label(key)[1], store.array(key, "confusion")
+        if confusion is not None:
+            actual = confusion.sum(axis=1)
+            rates.setdefault(label, []).append(float(actual.max() / actual.sum()))
     for dataset in dict.fromkeys(key.dataset for key in done):
         study, label = study_and_label(Key(dataset, "", 0, 0))
-        rates[label] = majority_rate(prepared(study.name, label, data_dir))
-    return rates
+        if label not in rates:
+            rates[label] = [majority_rate(prepared(study.name, label, data_dir))]
+    return {label: float(np.mean(each)) for label, each in rates.items()}
 
 
-def _note(failures: Mapping[Key, str]) -> str:
-    """Which fits could not be made, and the first reason of each method."""
-    reasons: dict[str, tuple[int, str]] = {}
-    for key, error in failures.items():
-        n_fits, first = reasons.get(key.model, (0, error.splitlines()[0]))
-        reasons[key.model] = (n_fits + 1, first)
-    return " ".join(
-        f"{n_fits} fits of {model} could not be made ({first})."
-        for model, (n_fits, first) in reasons.items()
-    )
+def _notes(
+    quick: bool,
+    done: Sequence[Key],
+    failures: Mapping[Key, str],
+    warnings: Mapping[Key, Sequence[str]],
+) -> Iterator[str]:
+    """How much of a study ran, which fits could not be made, and what the others warned of."""
+    if quick:
+        n_splits = len({(key.repeat, key.fold) for key in done})
+        yield f"This is the quick form: {n_splits} of the splits, some of the data sets."
+    for model, (n_fits, first) in _by_method(failures).items():
+        yield f"{model}: {n_fits} fits could not be made ({first})."
+    said = {key: warnings[key][0] for key in done if key in warnings}
+    for model, (n_fits, first) in _by_method(said).items():
+        yield f"{model}: {n_fits} of the fits warned ({first})."
+
+
+def _by_method(texts: Mapping[Key, str]) -> dict[str, tuple[int, str]]:
+    """Number of fits of each method that have a text, and the beginning of the first."""
+    found: dict[str, tuple[int, str]] = {}
+    for key, text in texts.items():
+        n_fits, first = found.get(key.model, (0, shorten(text.splitlines()[0], LONGEST_TEXT)))
+        found[key.model] = (n_fits + 1, first)
+    return found

@@ -18,7 +18,14 @@ from .papers import PAPERS, studies
 from .protocol import Study
 from .registry import Dataset, DatasetUnavailable, load
 
-__all__ = ["Reproduction", "chosen_studies"]
+__all__ = [
+    "Reproduction",
+    "chosen_studies",
+    "majority_rate",
+    "origin",
+    "prepared",
+    "study_and_label",
+]
 
 
 def chosen_studies(name: str | None) -> tuple[Study, ...]:
@@ -63,22 +70,28 @@ class Reproduction:
 
     def keys_of(self, study: Study) -> list[Key]:
         """The fits of one study, some of which another may have made."""
-        origin = _origin(study).name
+        name = origin(study).name
         n_repeats, n_folds = study.splits.n_repeats, study.splits.n_folds
-        datasets, methods = list(study.datasets), list(study.methods)
+        methods = list(study.methods)
         if self.quick:
             n_repeats = min(n_repeats, study.quick.n_repeats)
             n_folds = min(n_folds, study.quick.n_folds or n_folds)
-            datasets = [each for each in datasets if each in (study.quick.datasets or datasets)]
             methods = [each for each in methods if each in (study.quick.methods or methods)]
+        left_out = self.left_out(study)
+        datasets = [label for label in study.datasets if label not in left_out]
         return [
-            Key(f"{origin}/{label}", method, repeat, fold)
+            Key(f"{name}/{label}", method, repeat, fold)
             for repeat in range(n_repeats)
             for fold in range(n_folds)
             for label in datasets
             if label not in self.missing[study.name]
             for method in methods
         ]
+
+    def left_out(self, study: Study) -> list[str]:
+        """Data sets that a quick look does not take."""
+        taken = study.quick.datasets if self.quick else None
+        return [label for label in study.datasets if taken is not None and label not in taken]
 
     @cached_property
     def missing(self) -> Mapping[str, Mapping[str, str]]:
@@ -87,7 +100,8 @@ class Reproduction:
             name: {
                 label: reason
                 for label, source in studies()[name].datasets.items()
-                if (reason := _why_unavailable(source, self.data_dir))
+                if label not in self.left_out(studies()[name])
+                and (reason := _why_unavailable(source, self.data_dir))
             }
             for name in self.names
         }
@@ -131,7 +145,7 @@ def _why_unavailable(source: str | Dataset, data_dir: Path | None) -> str | None
     return None
 
 
-def _origin(study: Study) -> Study:
+def origin(study: Study) -> Study:
     """The first study with the same fits, which it shares."""
     for other in studies().values():
         if (other.datasets, other.methods, other.splits) == (

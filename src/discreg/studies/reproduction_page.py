@@ -45,6 +45,7 @@ class Section:
     n_fits: int  # that the study has on the data sets that are to be had
     n_missing_fits: int  # of them without a result
     note: str  # what else a reader must know of the run
+    shares: str | None = None  # the study whose fits these are
 
 
 @dataclass(frozen=True)
@@ -62,24 +63,34 @@ class ImagePicture:
 
 def summary_rows(sections: Sequence[Section]) -> tuple[tuple[str, ...], ...]:
     """A row for each study under `SUMMARY_HEADER`, and one for all where there are several."""
+    counted = _with_own_fits(sections)
     rows = [
         (
             section.study.name,
-            f"{section.n_fits - section.n_missing_fits} of {section.n_fits}",
+            _done([section]) if section in counted else f"shares {section.shares}",
             *_counts(_agreements([section])),
         )
         for section in sections
     ]
     if len(sections) > 1:
-        n_fits = sum(section.n_fits for section in sections)
-        n_done = n_fits - sum(section.n_missing_fits for section in sections)
-        rows.append(("all", f"{n_done} of {n_fits}", *_counts(_agreements(sections))))
+        rows.append(("all", _done(counted), *_counts(_agreements(counted))))
     return tuple(rows)
+
+
+def _with_own_fits(sections: Sequence[Section]) -> list[Section]:
+    """Those whose fits no other of them has, so that every fit is counted once."""
+    there = {section.study.name for section in sections}
+    return [section for section in sections if section.shares not in there]
+
+
+def _done(sections: Sequence[Section]) -> str:
+    n_fits = sum(section.n_fits for section in sections)
+    return f"{n_fits - sum(section.n_missing_fits for section in sections)} of {n_fits}"
 
 
 def overall(sections: Sequence[Section]) -> tuple[str, ...]:
     """Sentences on all studies together."""
-    found = _agreements(sections)
+    found = _agreements(_with_own_fits(sections))
     n_judged = sum(one.n_judged for one in found)
     sentences = []
     if n_judged:
@@ -90,8 +101,8 @@ def overall(sections: Sequence[Section]) -> tuple[str, ...]:
             f"deviations, {within_one} within one."
         )
     sentences.append(
-        "σ is the standard deviation that the paper reports. What a paper only draws is shown "
-        "without numbers beside ours."
+        "σ is the standard deviation that the paper reports. Ours stand alone where a "
+        "paper only draws, and in lowrank/table2, whose printed numbers are not to be had as text."
     )
     return tuple(sentences)
 
@@ -128,13 +139,10 @@ def _anchor(study: Study) -> str:
 
 def _ran(section: Section) -> str:
     """How much of the study there is, and what else must be known."""
-    n_done = section.n_fits - section.n_missing_fits
-    done = (
-        f"{n_done} of {section.n_fits} fits of this run are done."
-        if section.n_missing_fits
-        else f"All {section.n_fits} fits of this run are done."
-    )
-    return f"{done} {section.note}".rstrip()
+    done = _done([section]) if section.n_missing_fits else f"All {section.n_fits}"
+    shared = f"They are those of {section.shares}." if section.shares else ""
+    said = (f"{done} fits of this run are done.", shared, section.note)
+    return " ".join(filter(None, said))
 
 
 def _by_paper(sections: Sequence[Section]) -> dict[str, list[Study]]:

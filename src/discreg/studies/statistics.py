@@ -52,7 +52,7 @@ class Verdict:
     best: str | None  # of best mean; None: no model finished every fold
     tied: list[str]  # cannot be told apart from the best
     below: list[str]  # below the best beyond noise
-    p_values: dict[str, float]  # of the lead of the best, corrected by Holm
+    p_values: dict[str, float]  # of the lead of the best, corrected
     incomplete: dict[str, str]  # models that were not judged, and why
     n_folds: int  # that the judged models have in common
     sentence: str
@@ -162,7 +162,8 @@ def below_the_best(
     """Judge the models of one data set, never calling a winner what is within noise.
 
     The best mean is compared with each other by the paired t-test with the variance corrected for
-    the overlap of the training sets, and Holm's correction for the number of comparisons.
+    the overlap of the training sets. Which model is best is seen on the same folds, so that the
+    p-values are corrected for the comparison of all pairs of models.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def below_the_best(
     best, *others = scores.mean().sort_values(ascending=False, kind="stable").index
     leads = {other: scores[best] - scores[other] for other in others}
     ratio = _test_to_train(results)
-    p_values = _holm({o: paired_p_value(leads[o], test_to_train=ratio) for o in others})
+    p_values = _corrected({o: paired_p_value(leads[o], test_to_train=ratio) for o in others})
     below = [other for other in others if p_values[other] < LEVEL]
     tied = [other for other in others if other not in below]
     quickest = _quickest([best, *tied], results)
@@ -327,12 +328,17 @@ def _first_line(text: str) -> str:
     return text.strip().split("\n")[0]
 
 
-def _holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Each p-value multiplied by the comparisons that are left, never below a smaller one's."""
+def _corrected(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Each p-value multiplied by the comparisons that are left, never below a smaller one's.
+
+    That is Holm's correction times half the number of models, for the choice of the best: the
+    first factor is the number of pairs.
+    """
+    half = (len(p_values) + 1) / 2
     corrected: dict[str, float] = {}
     largest = 0.0
     for place, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[name]))
+        largest = max(largest, min(1.0, half * (len(p_values) - place) * p_values[name]))
         corrected[name] = largest
     return {name: corrected[name] for name in p_values}
 

@@ -58,21 +58,24 @@ class Store:
         self.path = path
         try:
             self._guard = _only_writer(path.with_name(path.name + ".lock"))
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
+            if "locked" not in str(error):
+                raise StudyError(_unusable(path, error)) from error
             raise StudyError(
                 f"{path} is in use by another run. Wait for it, or give another --output directory."
             ) from error
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None)
+        except sqlite3.Error as error:
+            self._guard.close()
+            raise StudyError(_unusable(path, error)) from error
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.executescript(SCHEMA)
         except sqlite3.DatabaseError as error:
             self.close()
-            raise StudyError(
-                f"{path} cannot be used as a store of results ({error}). "
-                "Move it away and run again."
-            ) from error
+            raise StudyError(_unusable(path, error)) from error
         try:
             self._agree_on(settings)
         except StudyError:
@@ -200,10 +203,17 @@ def _only_writer(path: Path) -> sqlite3.Connection:
     guard = sqlite3.connect(path, isolation_level=None, timeout=0.5)
     try:
         guard.execute("BEGIN EXCLUSIVE")
-    except sqlite3.DatabaseError:
+    except sqlite3.Error:
         guard.close()
         raise
     return guard
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> str:
+    return (
+        f"{path} cannot be used as a store of results ({error}). Give another --output directory, "
+        "or move that file away and run again."
+    )
 
 
 def _finite(value: float) -> float | None:

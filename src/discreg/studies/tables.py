@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from .errors import StudyError
 __all__ = ["Column", "Table", "read_features", "read_table"]
 
 TARGET_IN_FILE = "y"  # what the target of a file of arrays is called
+PLAIN = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.0+)?")
 MANY_NUMBERS = 20  # more different numbers than this are classes only if they repeat
 
 
@@ -94,7 +96,7 @@ def read_table(path: str | PathLike[str], *, target: str | None, fold: str | Non
     """
     path = Path(path)
     with _located(path):
-        contents = read_contents(path)
+        contents = read_contents(path, text_columns=set() if target is None else {target})
         if contents.labels_apart:
             return _from_labelled_arrays(_stem(path), contents, target, fold)
         return _from_columns(_stem(path), contents.X, target, fold)
@@ -143,7 +145,8 @@ def _located(where: object) -> Iterator[None]:
 
 
 def _stem(path: Path) -> str:
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).stem
+    stem = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).stem
+    return stem.encode("utf-8", "replace").decode()  # names of files need not be UTF-8
 
 
 def _from_columns(name: str, frame: pd.DataFrame, target: str | None, fold: str | None) -> Table:
@@ -241,7 +244,13 @@ def _labels(column: pd.Series, target: str) -> NDArray[Any]:
             f"({', '.join(f'{number:g}' for number in numbers[:3])}, ...), which looks like "
             "regression; choose a column of classes, or divide the numbers into classes"
         )
-    return values.astype(np.int64) if is_whole else as_texts(column).astype(str)
+    texts = as_texts(column).astype(str)
+    return values.astype(np.int64) if _are_plain(texts) else texts
+
+
+def _are_plain(texts: NDArray[np.str_]) -> bool:
+    """Whether all are whole numbers that are told apart as such: 007 and 7 are not."""
+    return all(PLAIN.fullmatch(text) for text in np.unique(texts).tolist())
 
 
 def _rows(places: NDArray[np.intp], *, at_most: int = 5) -> str:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from .protocol import Study
 
-__all__ = ["Agreement", "Block", "Evidence", "Grid", "Picture", "Text"]
+__all__ = ["Agreement", "Block", "Evidence", "Grid", "Key", "Picture", "Score", "Text"]
+
+Key = tuple[str, str]  # data set and method
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Score:
+    """Mean and standard deviation of a method over the fits of a data set."""
+
+    mean: float
+    std: float  # NaN where there is one fit
+    n_fits: int
+    scaling: str = ""  # what follows the metric's name where scalings are told apart
+
+
+@dataclass(frozen=True)
 class Agreement:
     """How near our numbers are to the reported ones."""
 
@@ -50,7 +62,7 @@ class Agreement:
     within_two: int
     mean_difference: float  # of the absolute differences of all values
     n_datasets: int  # with every method that the paper reports
-    same_best: int  # of them with a method that is the best there and here
+    same_best: int  # of them with a method that is the best, or as good, there and here
 
     @property
     def text(self) -> str:
@@ -62,8 +74,8 @@ class Agreement:
             else "The paper reports no standard deviations of them."
         )
         best = (
-            f" The paper's best method of a data set is the best here too on {self.same_best} of "
-            f"{self.n_datasets}."
+            f" The paper's best method is among our best on {self.same_best} of {self.n_datasets} "
+            "data sets."
             if self.n_datasets
             else ""
         )
@@ -89,10 +101,10 @@ class Evidence:
     arrays : mapping
         Arrays of the first fit by data set and method.
     majority : mapping
-        Rate of the most frequent class by data set.
+        Rate of the most frequent class among the judged samples, by data set.
     """
 
     study: Study
     results: pd.DataFrame
-    arrays: Mapping[tuple[str, str], Mapping[str, NDArray[Any]]]
+    arrays: Mapping[Key, Mapping[str, NDArray[Any]]]
     majority: Mapping[str, float]

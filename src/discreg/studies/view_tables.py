@@ -5,56 +5,61 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
-from .metrics import SHARES
+from .metrics import LOWER_IS_BETTER, SHARES
 from .protocol import Study
 from .reported import Reported, reported
-from .view_blocks import Agreement, Block, Evidence, Grid, Text
-from .words import TITLES, title
+from .view_blocks import Agreement, Block, Evidence, Grid, Key, Score
+from .view_comparisons import NOTHING, ROUNDING, majority_texts, paired_grid
+from .words import TITLES, number, title
 
-__all__ = ["Score", "agreement", "measure", "number_text", "score_grid", "scores", "table"]
+__all__ = ["NOTHING", "agreement", "measure", "number_text", "score_grid", "scores", "table"]
 
-NOTHING = "–"
-NEAR = 0.005  # of the majority-class rate
-ROUNDING = 1e-9  # what is printed with four digits may differ by this from what was meant
 SCALING = re.compile(r"(?P<metric>.+)\[scaling=\w+\]")
 TARGET = re.compile(r"target\[class=(?P<place>\d+)\]")
 BEST_SCALING = (
     " The paper reports the better of plain and scaled features, so each of our means is the "
-    "larger of both."
+    "larger of both: as in the paper, the test part chooses the scaling, which flatters every "
+    "method."
 )
-
-Key = tuple[str, str]  # data set and method
-
-
-@dataclass(frozen=True)
-class Score:
-    """Mean and standard deviation of a method over the fits of a data set."""
-
-    mean: float
-    std: float  # NaN where there is one fit
-    n_fits: int
+TRAINED_SCALING = " Ours alone, with the scaling chosen on the training part."
 
 
 def table(evidence: Evidence) -> Iterator[Block]:
     """A row a data set and a column a method, with what is reported and how near it is."""
     study, results = evidence.study, evidence.results
-    if results["metric"].str.fullmatch(TARGET).any():
-        yield _targets_grid(study, results)
-        return
     theirs = reported(study.name)
     if len(study.methods) == 1 and not theirs:
         yield _metrics_grid(study, results)
         return
     ours = scores(study, results)
-    yield score_grid(study, ours, theirs, chosen_scaling=_has_scalings(study, results))
-    if found := agreement(ours, theirs):
+    if results["metric"].str.fullmatch(TARGET).any():
+        yield _targets_grid(study, results, ours, theirs)
+    else:
+        yield from _score_grids(evidence, ours, theirs)
+    lower_is_better = study.metric in LOWER_IS_BETTER
+    if found := agreement(ours, theirs, lower_is_better=lower_is_better):
         yield found
-    if study.metric == "accuracy" and (text := _majority_text(theirs, evidence.majority)):
-        yield Text(text)
+    if averages := paired_grid(study, results, ours, theirs):
+        yield averages
+    if study.metric == "accuracy":
+        yield from majority_texts(evidence, ours, theirs)
+
+
+def _score_grids(
+    evidence: Evidence, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
+) -> Iterator[Grid]:
+    """Ours beside theirs; where the paper's scaling is chosen by the test part, ours without."""
+    study, results, majority = evidence.study, evidence.results, evidence.majority
+    if not any(score.scaling for score in ours.values()):
+        yield score_grid(study, ours, theirs, majority)
+        return
+    yield score_grid(study, ours, theirs, majority, more=BEST_SCALING)
+    trained = scores(study, results[results["metric"] == study.metric])
+    if trained:
+        yield score_grid(study, trained, {}, majority, more=TRAINED_SCALING)
 
 
 def scores(study: Study, results: pd.DataFrame) -> dict[Key, Score]:
@@ -62,14 +67,14 @@ def scores(study: Study, results: pd.DataFrame) -> dict[Key, Score]:
     names = results["metric"].str.extract(SCALING)["metric"].fillna(results["metric"])
     chosen = results[(names == study.metric) & results["value"].notna()]
     groups = chosen.groupby(["dataset", "model", "metric"])["value"]
-    found: dict[Key, list[tuple[bool, Score]]] = {}
+    found: dict[Key, list[Score]] = {}
     for dataset, model, metric, mean, std, count in (
         groups.agg(["mean", "std", "count"]).reset_index().itertuples(index=False)
     ):
-        scaled = metric != study.metric
-        found.setdefault((dataset, model), []).append((scaled, Score(mean, std, count)))
+        score = Score(mean, std, count, scaling=metric.removeprefix(study.metric))
+        found.setdefault((dataset, model), []).append(score)
     return {
-        key: max(found[key], key=lambda pair: (pair[0], pair[1].mean))[1]
+        key: max(found[key], key=lambda score: (bool(score.scaling), score.mean))
         for key in _keys(study)
         if key in found
     }
@@ -79,13 +84,31 @@ def score_grid(
     study: Study,
     ours: Mapping[Key, Score],
     theirs: Mapping[Key, Reported],
+    majority: Mapping[str, float],
     *,
-    chosen_scaling: bool = False,
+    more: str = "",
 ) -> Grid:
-    """Ours, and beneath it theirs with the difference."""
-    digits = _digits(study, theirs)
+    """Ours, and beneath it theirs with the difference; of accuracies with the majority rate.
+
+    Parameters
+    ----------
+    study : Study
+        What was asked.
+    ours, theirs : mapping
+        Scores by data set and method.
+    majority : mapping
+        Rate of the most frequent class by data set.
+    more : str
+        What else the caption says.
+    """
+    digits = _digits(study, theirs or reported(study.name))
+    with_rates = study.metric == "accuracy"
     rows = tuple(
-        (dataset, *(_cell(ours.get(key), theirs.get(key), digits) for key in _row(study, dataset)))
+        (
+            dataset,
+            *([_rate_text(majority.get(dataset))] if with_rates else []),
+            *(_cell(ours.get(key), theirs.get(key), digits) for key in _row(study, dataset)),
+        )
         for dataset in study.datasets
         if any(key in ours for key in _row(study, dataset))
     )
@@ -95,12 +118,17 @@ def score_grid(
             " Beneath ours the paper's, and ours less theirs: in reported standard deviations (σ), "
             "or as it is where none is reported or it is 0."
         )
-    if chosen_scaling:
-        caption += BEST_SCALING
-    return Grid(caption, ("data set", *study.methods), rows)
+    first = ("data set", "majority") if with_rates else ("data set",)
+    return Grid(caption + more, (*first, *study.methods), rows)
 
 
-def agreement(ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]) -> Agreement | None:
+def _rate_text(rate: float | None) -> str:
+    return NOTHING if rate is None else number(rate)
+
+
+def agreement(
+    ours: Mapping[Key, Score], theirs: Mapping[Key, Reported], *, lower_is_better: bool = False
+) -> Agreement | None:
     """How near our scores are to the reported ones; None where there is nothing to compare."""
     pairs = {key: (ours[key].mean, theirs[key]) for key in theirs if key in ours}
     if not pairs:
@@ -108,6 +136,7 @@ def agreement(ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]) -> Agre
     distances = {key: abs(mean - value.mean) for key, (mean, value) in pairs.items()}
     judged = {key: value.std for key, (_, value) in pairs.items() if value.std}
     complete = _complete_datasets(ours, theirs)
+    sign = -1 if lower_is_better else 1
     return Agreement(
         n_values=len(pairs),
         n_judged=len(judged),
@@ -116,7 +145,10 @@ def agreement(ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]) -> Agre
         mean_difference=sum(distances.values()) / len(distances),
         n_datasets=len(complete),
         same_best=sum(
-            bool(_best({m: ours[dataset, m].mean for m in methods}) & _best(methods))
+            bool(
+                _best({method: sign * ours[dataset, method].mean for method in methods})
+                & _best({method: sign * mean for method, mean in methods.items()})
+            )
             for dataset, methods in complete.items()
         ),
     )
@@ -141,25 +173,6 @@ def _best(means: Mapping[str, float]) -> set[str]:
     return {method for method, mean in means.items() if mean >= highest - ROUNDING}
 
 
-def _majority_text(theirs: Mapping[Key, Reported], majority: Mapping[str, float]) -> str:
-    """Reported accuracies that always answering one class has too."""
-    near: dict[str, list[str]] = {}
-    for (dataset, method), value in theirs.items():
-        if dataset in majority and abs(value.mean - majority[dataset]) <= NEAR + ROUNDING:
-            near.setdefault(dataset, []).append(f"{method} {value.mean:g}")
-    if not near:
-        return ""
-    places = "; ".join(
-        f"{dataset}, rate {majority[dataset]:.3f} ({', '.join(values)})"
-        for dataset, values in near.items()
-    )
-    return (
-        f"The reported accuracy is the majority-class rate, within {NEAR:g}, on {places}. Always "
-        "answering the most frequent class has as much: there it does not show that the paper's "
-        "model learnt anything."
-    )
-
-
 def _metrics_grid(study: Study, results: pd.DataFrame) -> Grid:
     """The numbers of a study of one method: a column for each."""
     (method,) = study.methods
@@ -175,25 +188,31 @@ def _metrics_grid(study: Study, results: pd.DataFrame) -> Grid:
     return Grid(f"Numbers of {method}.", ("data set", *map(measure, metrics)), rows)
 
 
-def _targets_grid(study: Study, results: pd.DataFrame) -> Grid:
-    """Losses, and beneath them the targets that have them."""
+def _targets_grid(
+    study: Study,
+    results: pd.DataFrame,
+    ours: Mapping[Key, Score],
+    theirs: Mapping[Key, Reported],
+) -> Grid:
+    """Losses, ours and theirs, and beneath them the targets that have ours."""
     values = results.set_index(["dataset", "model", "metric"])["value"].to_dict()
     places = sorted({match["place"] for match in map(TARGET.fullmatch, results["metric"]) if match})
 
-    def cell(dataset: str, method: str) -> str:
-        if (dataset, method, study.metric) not in values:
-            return NOTHING
-        targets = (values[dataset, method, f"target[class={place}]"] for place in places)
-        numbers = ", ".join(f"{target + 0.0:.4g}" for target in targets)
-        return f"{values[dataset, method, study.metric]:.4g}\n({numbers})"
+    def cell(key: Key) -> str:
+        losses = _cell(ours.get(key), theirs.get(key), None)
+        if key not in ours:
+            return losses
+        targets = (values[*key, f"target[class={place}]"] for place in places)
+        return f"{losses}\n({', '.join(f'{target + 0.0:.4g}' for target in targets)})"
 
     there = set(results["dataset"])
     rows = tuple(
-        (dataset, *(cell(dataset, method) for method in study.methods))
+        (dataset, *map(cell, _row(study, dataset)))
         for dataset in study.datasets
         if dataset in there
     )
-    caption = f"{_capital(measure(study.metric))}, and beneath it the targets."
+    beneath = "beneath it the paper's with ours less theirs, and " if theirs else "beneath it "
+    caption = f"{_capital(measure(study.metric))}, {beneath}the targets."
     return Grid(caption, ("data set", *study.methods), rows)
 
 
@@ -247,10 +266,6 @@ def _fits_text(ours: Mapping[Key, Score]) -> str:
         return " of one fit"
     fits = " to ".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]])))
     return f", mean ± standard deviation over {fits} fits"
-
-
-def _has_scalings(study: Study, results: pd.DataFrame) -> bool:
-    return bool(results["metric"].str.startswith(f"{study.metric}[scaling=").any())
 
 
 def _row(study: Study, dataset: str) -> Sequence[Key]:

@@ -35,6 +35,7 @@ from .words import listed, p_value, percent, title
 __all__ = ["VIEWS", "Agreement", "Block", "Evidence", "Grid", "Picture", "Text", "show"]
 
 NO_REASON = "no results"
+DWARFED = 0.05  # of the first value's height: what comes after it lies on one line
 SETTING = re.compile(r"(?P<metric>[^\[]+)\[(?P<parameter>[^=\]]+)=(?P<value>[^\]]+)\]")
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -59,7 +60,7 @@ def show(
     arrays : mapping
         Arrays of the first fit by data set and method.
     majority : mapping
-        Rate of the most frequent class by data set.
+        Rate of the most frequent class among the judged samples, by data set.
     missing : mapping
         Data sets that could not be run, and why.
     """
@@ -104,10 +105,10 @@ def _bars(evidence: Evidence) -> Iterator[Block]:
         figure,
         alt=f"{measure(study.metric)} of {listed(list(study.methods))} on {len(rows)} data sets",
         caption=f"Mean {measure(study.metric)} ± standard deviation, bars in the order of the "
-        f"legend.{' The axes do not begin at 0.' if share else ''}",
+        f"legend.{' The axes do not begin at 0.' if share else _scale_text(figure)}",
     )
     if "table" not in study.views:
-        yield score_grid(study, ours, reported(study.name))
+        yield score_grid(study, ours, reported(study.name), evidence.majority)
 
 
 def _curve(evidence: Evidence) -> Iterator[Block]:
@@ -209,19 +210,30 @@ def _ranking_text(ranking: Ranking) -> str:
     ranks = ranking.mean_ranks
     best = ranks.index[0]
     limit = ranks.iloc[0] + ranking.critical_difference
-    below = [method for method in ranks.index[1:] if ranks[method] > limit]
-    tied = [method for method in ranks.index[1:] if ranks[method] <= limit]
+    beyond = [method for method in ranks.index[1:] if ranks[method] > limit]
+    within = [method for method in ranks.index[1:] if ranks[method] <= limit]
     said = [
         f"Mean ranks over {ranking.n_blocks} {ranking.blocks}: "
         f"{', '.join(f'{method} {rank:.2f}' for method, rank in ranks.items())}.",
         f"Friedman's test of their equality has {p_value(ranking.p_value)}; the critical "
         f"difference is {ranking.critical_difference:.2f}.",
-        f"{best}, which has the best mean rank, is told apart from {listed(below) or 'none'}"
-        f"{f', but not from {listed(tied)}' if tied else ''}.",
+        f"{best} has the best mean rank. {_lead_text(beyond, within)}",
     ]
     if ranking.left_out:
         said.append(f"{listed(list(ranking.left_out))} lack folds and are left out.")
     return " ".join([*said, ranking.caution]).rstrip()
+
+
+def _lead_text(beyond: list[str], within: list[str]) -> str:
+    """Over which methods the lead of the best mean rank is larger than the critical difference."""
+    if not beyond:
+        return "Its lead over every other method is within the critical difference."
+    if not within:
+        return "Its lead over every other method is beyond the critical difference."
+    return (
+        f"Its lead over {listed(beyond)} is beyond the critical difference; "
+        f"over {listed(within)} it is not."
+    )
 
 
 def _history(evidence: Evidence) -> Iterator[Block]:
@@ -231,13 +243,22 @@ def _history(evidence: Evidence) -> Iterator[Block]:
     if not histories:
         yield Text("There is no history of an objective to draw.")
         return
+    if any(_is_dwarfed(h) for row in histories.values() for h in row.values()):
+        figure = histories_figure(_distances(histories), label="distance")
+        drawn = (
+            "The objective of the first fit by iteration, less the smallest value that any method "
+            f"reaches on the data set.{_scale_text(figure)}"
+        )
+    else:
+        figure = histories_figure(histories, label="objective")
+        drawn = "The objective of the first fit by iteration."
     yield _picture(
         study,
         "history",
-        histories_figure(histories, label="objective"),
+        figure,
         alt=f"Objective of {listed(list(study.methods))} by iteration on {len(histories)} data "
         "sets",
-        caption="The objective of the first fit by iteration.",
+        caption=drawn,
     )
     counts = scores(study, evidence.results) if study.metric == "iterations" else {}
 
@@ -250,6 +271,24 @@ def _history(evidence: Evidence) -> Iterator[Block]:
 
     iterations = ", and after how many iterations" if counts else ""
     yield _grid_of(study, f"The last objective{iterations}.", histories, cell)
+
+
+def _is_dwarfed(history: NDArray[np.float64]) -> bool:
+    """Whether the first value leaves no room on an axis to tell the others apart."""
+    if len(history) < 3:
+        return False
+    above = history - history.min()
+    return bool(0 < above[1:].max() <= DWARFED * above[0])
+
+
+def _distances(histories: Rows) -> Rows:
+    """Distances from the smallest value of each data set; none where a logarithm has no place."""
+    found: Rows = {}
+    for dataset, row in histories.items():
+        smallest = min(history.min() for history in row.values())
+        away = {method: history - smallest for method, history in row.items()}
+        found[dataset] = {m: np.where(values > 0, values, np.nan) for m, values in away.items()}
+    return found
 
 
 def _margins(evidence: Evidence) -> Iterator[Block]:
@@ -319,6 +358,14 @@ def _grid_of(
     """A row a data set and a column a method."""
     rows = ((dataset, *(cell(dataset, method) for method in study.methods)) for dataset in datasets)
     return Grid(caption, ("data set", *study.methods), tuple(rows))
+
+
+def _scale_text(figure: Figure) -> str:
+    """That vertical axes are logarithmic, where they are."""
+    scales = {axes.get_yscale() for axes in figure.axes}
+    if scales == {"log"}:
+        return " The vertical axes are logarithmic."
+    return " Some of the vertical axes are logarithmic." if "log" in scales else ""
 
 
 def _picture(study: Study, view: str, figure: Figure, *, alt: str, caption: str) -> Picture:

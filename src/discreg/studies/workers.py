@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
+import tempfile
 import threading
 import time
 import traceback
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from .errors import StudyError
 from .experiment import Experiment, Key, Outcome
 
 __all__ = ["Ended", "Workers"]
@@ -40,6 +43,7 @@ class Ended:
 class _Worker:
     process: Any
     pipe: Connection
+    ready: bool = False  # whether it has imported everything and read the experiment
     key: Key | None = None
     until: float = float("inf")
 
@@ -48,14 +52,17 @@ class Workers:
     """A number of processes that make fits; a context that leaves none of them behind."""
 
     def __init__(self, experiment: Experiment, n_jobs: int) -> None:
-        self._experiment = experiment
+        self._folder = tempfile.TemporaryDirectory(prefix="discreg-")
+        self._path = os.path.join(self._folder.name, "experiment")
+        with open(self._path, "wb") as file:
+            pickle.dump(experiment, file)
         self._context = multiprocessing.get_context("spawn")
         self._workers = [self._start() for _ in range(n_jobs)]
 
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
-            target=_serve, args=(self._experiment, theirs), daemon=True, name="discreg fit"
+            target=_serve, args=(self._path, theirs), daemon=True, name="discreg fit"
         )
         with _environment(ONE_THREAD), _no_interrupt():
             process.start()
@@ -65,7 +72,7 @@ class Workers:
     @property
     def idle(self) -> bool:
         """Whether a process waits for a fit to make."""
-        return any(worker.key is None for worker in self._workers)
+        return any(worker.ready and worker.key is None for worker in self._workers)
 
     @property
     def busy(self) -> bool:
@@ -79,19 +86,21 @@ class Workers:
 
     def hand(self, key: Key, *, until: float) -> None:
         """Let an idle process make a fit; it is stopped where `time.monotonic` passes `until`."""
-        worker = next(worker for worker in self._workers if worker.key is None)
+        worker = next(each for each in self._workers if each.ready and each.key is None)
         worker.key, worker.until = key, until
         with suppress(ConnectionError):  # a process that is gone is found out by `ended`
             worker.pipe.send(key)
 
     def ended(self, timeout: float) -> Iterator[Ended]:
         """The fits that end within `timeout` seconds; returns as soon as there is one."""
-        at_work = [worker for worker in self._workers if worker.key is not None]
+        at_work = [each for each in self._workers if each.key is not None or not each.ready]
         nearest = min((worker.until for worker in at_work), default=float("inf"))
         patience = max(0.0, min(timeout, nearest - time.monotonic()))
-        ready = wait([worker.pipe for worker in at_work], patience)
+        heard = wait([worker.pipe for worker in at_work], patience)
         for worker in at_work:
-            if worker.pipe in ready:
+            if worker.pipe in heard and not worker.ready:
+                _welcome(worker)
+            elif worker.pipe in heard:
                 yield self._receive(worker)
             elif worker.until <= time.monotonic():
                 yield self._stop(worker)
@@ -123,6 +132,18 @@ class Workers:
     def __exit__(self, *exception: object) -> None:
         for worker in self._workers:
             _end(worker)
+        self._folder.cleanup()
+
+
+def _welcome(worker: _Worker) -> None:
+    """Hear from a process that has started; one that cannot is an error, as all would be."""
+    try:
+        trouble = worker.pipe.recv()
+    except (EOFError, ConnectionError):
+        trouble = "it ended without a word"
+    if trouble is not None:
+        raise StudyError(f"A process that should make the fits could not start: {trouble}.")
+    worker.ready = True
 
 
 def _end(worker: _Worker) -> None:
@@ -151,27 +172,38 @@ class _environment:
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Ctrl-C waits, and a process that is started meanwhile does not hear it while it imports."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
+    """A process that is started meanwhile does not hear Ctrl-C: what is ignored stays so in it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what is done about signals
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
 
 
-def _serve(experiment: Experiment, pipe: Connection) -> None:
+def _serve(path: str, pipe: Connection) -> None:
     """What a worker does: make the fits whose keys it is sent, until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    try:
+        with open(path, "rb") as file:
+            experiment = pickle.load(file)
+    except Exception as error:
+        pipe.send(_told(error))
+        return
+    pipe.send(None)
     while True:
         try:
             key = pipe.recv()
         except (EOFError, ConnectionError):
             return
-        pipe.send(_attempt(experiment, key))
+        outcome, trouble = _attempt(experiment, key)
+        try:
+            pipe.send((outcome, trouble))
+        except Exception as error:  # an outcome that cannot be pickled
+            pipe.send((None, _told(error)))
 
 
 def _die_with_parent() -> None:
@@ -188,6 +220,11 @@ def _attempt(experiment: Experiment, key: Key) -> tuple[Outcome | None, str | No
             warnings.simplefilter("ignore")
             return experiment.run(key), None
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(place.filename)}, line {place.lineno}"
-        return None, f"{type(error).__name__}: {error}\nin {where}"
+        return None, _told(error)
+
+
+def _told(error: Exception) -> str:
+    """What went wrong in one line, and where in the next."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}, line {place.lineno}"
+    return f"{type(error).__name__}: {error}\nin {where}"

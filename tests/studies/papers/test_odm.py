@@ -88,15 +88,17 @@ def test_search_of_ldm_chooses_as_grid_search_does(kernel):
         cv=folds,
         random_state=0,
     ).fit(*TRAIN)
-    grid = {"C": [60 * cost for cost in costs], "lambda1": lambdas, "lambda2": lambdas}
+    weights = [60 * weight for weight in lambdas]
+    grid = {"C": [60 * cost for cost in costs], "lambda1": weights, "lambda2": weights}
     if kernel == "rbf":
         grid["gamma"] = gammas
     model = LDMClassifier(kernel=kernel, fit_intercept=False, random_state=0)
     reference = GridSearchCV(model, grid, cv=folds).fit(*TRAIN)
     assert search.best_score_ == pytest.approx(reference.best_score_)
-    names = ["lambda1", "lambda2", *(["gamma"] if kernel == "rbf" else [])]
-    chosen = {name: getattr(search.best_estimator_, name) for name in names}
-    chosen["C"] = search.best_estimator_.C / len(TRAIN.y) * 60
+    names = ("C", "lambda1", "lambda2")
+    chosen = {name: getattr(search.best_estimator_, name) / len(TRAIN.y) * 60 for name in names}
+    if kernel == "rbf":
+        chosen["gamma"] = search.best_estimator_.gamma
     tied = reference.cv_results_["mean_test_score"] >= reference.best_score_ - 1e-12
     best = [reference.cv_results_["params"][index] for index in np.flatnonzero(tied)]
     assert any(chosen == pytest.approx(setting) for setting in best)

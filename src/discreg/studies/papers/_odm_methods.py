@@ -148,9 +148,8 @@ class LDMSearchCV(ClassifierMixin, BaseEstimator):
 
 
 def _set_penalty(model: LDMClassifier, penalty: tuple[float, float, float], n_samples: int) -> None:
-    """Give the model λ1, C and λ2, its C for all samples together."""
-    model.lambda1, cost, model.lambda2 = penalty
-    model.C = cost * n_samples
+    """Give the model λ1, C and λ2, which are those of one sample, for all samples together."""
+    model.lambda1, model.C, model.lambda2 = (n_samples * each for each in penalty)
 
 
 @dataclass(frozen=True)
