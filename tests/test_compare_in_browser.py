@@ -43,4 +43,4 @@ def test_the_page_loads_alone_and_fits_a_phone(page_of_a_comparison):
     assert min(widths) > 0
     assert total <= PHONE["width"]
     assert "<b>ill</b>" in text
-    assert "pd.read_csv" in text
+    assert "read_features" in text

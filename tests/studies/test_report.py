@@ -93,7 +93,7 @@ def test_tie_names_the_quickest_and_no_winner(page):
         "LSRClassifierCV was the quickest of them to fit."
     ) in page.text
     assert "beyond the noise" not in page.text
-    assert page.text.count("within noise of the best") == 6
+    assert page.text.count("within noise of the best") == 8
 
 
 def test_clear_winner_is_called_one(written):
