@@ -133,7 +133,7 @@ def test_a_file_that_is_no_model_is_refused(table, capsys):
 
 def test_sparse_rows_are_labelled_and_others_refused(tmp_path, table, capsys):
     y = np.arange(40) % 2
-    X = sparse.random_array((40, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
+    X = sparse.csr_array(sparse.random(40, 5, density=0.5, random_state=0))
     X = sparse.csr_array(X + sparse.csr_array(np.outer(y, np.eye(5)[0])))
     dump_svmlight_file(X, y, str(tmp_path / "table.svm"), zero_based=False)
     model = fitted_to(tmp_path / "table.svm", "LSR", target=None)

@@ -46,6 +46,7 @@ TRUSTED = frozenset(
         "numpy.dtype",
         "scipy.sparse._csr.csr_array",
         "scipy.sparse._csr.csr_matrix",
+        "sklearn.compose._column_transformer._RemainderColsList",  # of scikit-learn 1.6
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._kd_tree.KDTree",
