@@ -22,11 +22,11 @@ RUNS = 3
 HELP_RUNS = 9
 
 COMPARISON = """\
-With as many processes as cores. "Starting" is the time before the first fit: importing, and
-reading the table. "Fits" is the time from there to the end of the last fit; of the processes'
-time in it, the share beside fit and predict is the engine's own: importing scikit-learn in every
-process, splitting, judging, storing, waiting. "Ending" is what comes after: the model fitted to
-all rows, statistics, plots and files.
+With as many processes as cores. "Starting" is the time before the first fit: importing, in every
+process, and reading the table. "Fits" is the time from there to the end of the last fit; of the
+processes' time in it, the share beside fit and predict is the engine's own: splitting, judging,
+storing, waiting. "Ending" is what comes after: the model fitted to all rows, statistics, plots and
+files. Starting and ending do not grow with the number of fits.
 """
 
 
