@@ -16,8 +16,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from discreg.core import memory
 from discreg.core._kernel_loops import rbf_tile, single_rbf_tile, tanh_tile
 from discreg.core.kernels import (
+    INNER_PRODUCT_KERNELS,
     kernel_diagonal,
     kernel_matrix,
+    kernel_product,
     require_kernel_memory,
     resolve_gamma,
 )
@@ -217,6 +219,26 @@ class TestAccuracy:
         values = x[np.newaxis].copy()
         tanh_tile(values, slice(0, 1), slice(0, x.size), 1.0, 0.0)
         assert units_in_the_last_place(values[0], np.tanh(x.astype(np.longdouble))) < 4
+
+
+class TestProduct:
+    @pytest.mark.parametrize("kernel", sorted(INNER_PRODUCT_KERNELS))
+    @pytest.mark.parametrize("shape", [(1, 1), (384, 385), (1_700, 800)])
+    def test_is_the_matrix_times_the_coefficients(self, kernel, shape):
+        X, Y = table(shape[0]), table(shape[1], seed=1)
+        coef = np.random.default_rng(2).normal(size=(len(Y), 3))
+        params = PARAMS if kernel != "poly" else PARAMS | {"degree": 2.5}
+        matrix = kernel_matrix(X, Y, kernel=kernel, **params)
+        product = kernel_product(X, Y, coef, kernel=kernel, **params)
+        assert_allclose(product, matrix @ coef, rtol=0, atol=1e-14 * np.abs(coef).sum())
+
+    def test_single_precision_is_summed_in_double(self):
+        X, Y = table(900), table(3_000, seed=1)
+        ones = np.ones((len(Y), 1))
+        product = kernel_product(X, Y, ones, kernel="rbf", gamma=0.3, dtype=np.float32)
+        exact = expected(X, Y, "rbf", gamma=0.3) @ ones
+        assert product.dtype == np.float64
+        assert_allclose(product, exact, rtol=5e-7)
 
 
 class TestSinglePrecision:

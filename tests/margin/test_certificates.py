@@ -21,13 +21,16 @@ from margin_problems import (
     two_classes,
     with_and_without_intercept,
 )
+from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier
-from discreg.margin import _intercept
+from discreg.margin import _intercept, _parts
+from discreg.margin._training import Training
 
 # The certificate ----------------------------------------------------------------------------------
 
@@ -161,6 +164,55 @@ def test_on_a_kernel_matrix_the_intercept_is_found_along_with_the_multipliers(mo
     model = ODMClassifier(tol=1e-6, random_state=0).fit(X, y)
     assert model.gap_ <= 1e-6
     assert abs(model.dual_coef_.sum()) <= 1e-12 * np.abs(model.dual_coef_).sum()
+
+
+def wide_strip(n_samples):
+    """Two classes with a wide gap between them, so that most margins are free."""
+    random = np.random.default_rng(6)
+    X = random.standard_normal((n_samples, 4))
+    X[:, 0] += np.sign(X[:, 0])
+    return X, np.where(X[:, 0] > 0, "right", "left")
+
+
+@pytest.mark.parametrize("selection", ["random", "cyclic"])
+@with_and_without_intercept
+def test_parts_of_the_kernel_matrix_lead_to_the_optimum_of_all(
+    fit_intercept, selection, monkeypatch
+):
+    X, y = wide_strip(1_500)
+    weights = np.random.default_rng(7).integers(0, 3, len(y))
+    params = {"D": 0.5, "fit_intercept": fit_intercept, "random_state": 0}
+    monkeypatch.setattr(Training, "gram", None)  # not needed
+    model = ODMClassifier(**params, tol=1e-4, selection=selection).fit(X, y, weights)
+    monkeypatch.undo()
+    best = ODMClassifier(**params, tol=1e-9).fit(X, y, weights)
+    assert model.gap_ <= 1e-4
+    assert (1 - 1e-6) * best.objective_ <= model.objective_ <= (1 + 1e-4) * best.objective_
+    assert len(model.support_) < 0.6 * np.count_nonzero(weights)
+    assert_allclose(model.decision_function(X), best.decision_function(X), atol=0.02)
+
+
+def test_a_first_part_without_the_rare_class_is_mended(monkeypatch):
+    X, y = wide_strip(1_500)
+    kept = np.flatnonzero((y == "left") | (np.cumsum(y == "right") <= 5))
+    X, y = X[kept], y[kept]
+    assert len(y) > 700
+    X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    X += 0.01 * np.random.default_rng(8).standard_normal(X.shape)
+    common = np.flatnonzero(y == "left")
+    monkeypatch.setattr(_parts, "_some", lambda n_samples, how: common[:50])
+    found = ODMClassifier(tol=1e-4, random_state=0).fit(X, y)
+    best = ODMClassifier(tol=1e-9, random_state=0).fit(X, y)
+    assert found.gap_ <= 1e-4
+    assert found.objective_ == pytest.approx(best.objective_, rel=1.01e-4)
+
+
+def test_a_part_that_does_not_fit_into_the_cache_is_left_to_single_rows():
+    X, y = wide_strip(1_500)
+    model = ODMClassifier(D=0.5, tol=1e-3, random_state=0)
+    small = clone(model).set_params(cache_size=0.2).fit(X, y)
+    assert small.gap_ <= 1e-3
+    assert small.objective_ == pytest.approx(model.fit(X, y).objective_, rel=2e-3)
 
 
 def test_features_too_far_apart_for_single_precision_keep_double():

@@ -16,6 +16,7 @@ from .kernels import (
     INNER_PRODUCT_KERNELS,
     kernel_diagonal,
     kernel_matrix,
+    kernel_product,
     require_kernel_memory,
     resolve_gamma,
 )
@@ -78,6 +79,11 @@ class FittedKernel:
         """Whether no value exceeds 1, wherever the samples are."""
         return isinstance(self.kernel, str) and self.kernel in BOUNDED
 
+    @property
+    def has_product(self) -> bool:
+        """Whether its matrices can be multiplied tile by tile, as they are computed."""
+        return isinstance(self.kernel, str) and self.kernel in INNER_PRODUCT_KERNELS
+
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
     ) -> NDArray[np.float64]:
@@ -90,6 +96,21 @@ class FittedKernel:
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.params,
+            dtype=dtype,
+        )
+
+    def product(
+        self, X: Any, Y: Any, coef: NDArray[Any], *, dtype: type[np.floating[Any]] = np.float64
+    ) -> NDArray[np.float64]:
+        """``k(X, Y) @ coef`` of dense rows without the matrix, where `has_product` is true."""
+        return kernel_product(
+            X,
+            Y,
+            coef,
+            kernel=str(self.kernel),
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
             dtype=dtype,
         )
 
@@ -166,6 +187,8 @@ class FittedKernel:
         if self.kernel == "precomputed":
             return np.asarray(X @ coef.T + intercept)
         n_samples = X.shape[0]
+        if self.has_product and not (sparse.issparse(X) or sparse.issparse(X_fit)):
+            return (self.product(X, X_fit, coef.T) + intercept).astype(coef.dtype, copy=False)
         scores = np.empty((n_samples, len(coef)), dtype=coef.dtype)
         size = max(1, BATCH_BYTES // (8 * max(1, X_fit.shape[0])))
         for rows in gen_batches(n_samples, size):

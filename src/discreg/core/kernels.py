@@ -25,6 +25,7 @@ __all__ = [
     "INNER_PRODUCT_KERNELS",
     "kernel_diagonal",
     "kernel_matrix",
+    "kernel_product",
     "require_kernel_memory",
     "resolve_gamma",
 ]
@@ -32,9 +33,11 @@ __all__ = [
 Kernel = str | Callable[..., float]
 Matrix = NDArray[np.float64]
 OnTile = Callable[[Matrix, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
+Corner = tuple[int, int]  # of a matrix: which row and column of a larger one its first are
 
 INNER_PRODUCT_KERNELS = {"linear", "cosine", "rbf", "poly", "polynomial", "sigmoid"}
 TILE = 384  # rows and columns: about a megabyte, which stays in the second cache
+HIGH_TILE = 768  # rows of a tile that is multiplied at once: threads then seldom meet
 SMALL = 512 * 512  # entries of a matrix that is done before threads would have started
 
 
@@ -91,16 +94,67 @@ def kernel_matrix(
         # None is left out because not every kernel takes it for its default.
         width = {} if gamma is None else {"gamma": gamma}
         return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **width).astype(dtype)
-    if kernel == "cosine":
-        X, Y = normalize(X), None if Y is None else normalize(Y)
-    elif kernel == "rbf" and not sparse.issparse(X):
-        X, Y = _centre(X, Y)
-    X, Y = X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
+    X, Y = _for_inner_products(X, Y, kernel, dtype)
     function = _of_inner_products(X, X if Y is None else Y, kernel, gamma, degree, coef0)
     K = _map_inner_products(X, Y, function)
     if kernel == "rbf" and Y is None:
         np.fill_diagonal(K, 1.0)
     return K
+
+
+def kernel_product(
+    X: Any,
+    Y: Any,
+    coef: NDArray[Any],
+    *,
+    kernel: str,
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Matrix:
+    """Kernel between the rows of X and of Y, times coefficients, without the matrix.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    Y : ndarray of shape (n_cols, n_features)
+    coef : ndarray of shape (n_cols, n_outputs)
+    kernel : str
+        One of `INNER_PRODUCT_KERNELS`.
+    gamma, degree, coef0
+        As in :func:`kernel_matrix`.
+    dtype : float64 or float32
+        Of the kernel's values; their products are summed in double precision tile by tile.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_outputs), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.core.kernels import kernel_product
+    >>> kernel_product([[0.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]], np.eye(2), kernel="linear")
+    array([[2., 4.]])
+    """
+    X, Y = _for_inner_products(_as_float64(X), _as_float64(Y), kernel, dtype)
+    coef = np.asarray(coef, dtype=dtype)
+    product = np.zeros((len(X), coef.shape[1]))
+    function = _of_inner_products(X, Y, kernel, gamma, degree, coef0)
+
+    def add(rows: slice) -> None:
+        part = X[rows]
+        buffer = np.empty(len(part) * TILE, dtype=dtype)
+        for cols in gen_batches(len(Y), TILE):
+            width = cols.stop - cols.start
+            tile = buffer[: len(part) * width].reshape(len(part), width)
+            np.matmul(part, Y[cols].T, out=tile)
+            function(tile, slice(0, len(part)), slice(0, width), (rows.start, cols.start))
+            product[rows] += tile @ coef[cols]
+
+    run_in_threads(add, gen_batches(len(X), HIGH_TILE))
+    return product
 
 
 def kernel_diagonal(
@@ -239,6 +293,17 @@ def _as_float64(X: Any) -> Any:
     return np.ascontiguousarray(X, dtype=np.float64)
 
 
+def _for_inner_products(
+    X: Any, Y: Any, kernel: Kernel, dtype: type[np.floating[Any]]
+) -> tuple[Any, Any]:
+    """Rows whose inner products a kernel is a function of."""
+    if kernel == "cosine":
+        X, Y = normalize(X), None if Y is None else normalize(Y)
+    elif kernel == "rbf" and not sparse.issparse(X):
+        X, Y = _centre(X, Y)
+    return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
+
+
 def _centre(X: Matrix, Y: Matrix | None) -> tuple[Matrix, Matrix | None]:
     """Move the origin into the midst of the rows of Y (None: of X), which changes no distance.
 
@@ -270,33 +335,43 @@ def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
 
 def _of_inner_products(
     X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
-) -> OnTile:
-    """A kernel as a function of the inner products between the rows of X and of Y."""
+) -> Callable[..., object]:
+    """A kernel as a function of the inner products between the rows of X and of Y.
+
+    f(K, rows, cols) writes to K[rows, cols], the inner products of these rows. Of a matrix K that
+    is a part of all inner products, f(K, rows, cols, corner) has to be told where it begins.
+    """
     from ._kernel_loops import power_tile, rbf_tile, single_rbf_tile, tanh_tile
 
     gamma = 1 / X.shape[1] if gamma is None else float(gamma)
     coef0 = float(coef0)
 
-    def real_power(K: Matrix, rows: slice, cols: slice) -> None:
+    def real_power(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
         tile = K[rows, cols]
         with np.errstate(invalid="ignore", over="ignore"):  # of negative numbers; the values tell
             np.power(gamma * tile + coef0, degree, out=tile)
 
     match kernel:
         case "rbf":
-            norms = row_norms(X), row_norms(Y)
-            if X.dtype == np.float32:
-                halved = *(each.astype(np.float32) for each in norms), np.float32(gamma)
-                return lambda K, rows, cols: single_rbf_tile(K, rows, cols, *halved)
-            return lambda K, rows, cols: rbf_tile(K, rows, cols, *norms, gamma)
+            of_rows, of_cols = (row_norms(each).astype(X.dtype) for each in (X, Y))
+            width = X.dtype.type(gamma)
+            loop = single_rbf_tile if X.dtype == np.float32 else rbf_tile
+
+            def rbf(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
+                loop(K, rows, cols, of_rows[corner[0] :], of_cols[corner[1] :], width)
+
+            return rbf
         case "sigmoid":
-            return lambda K, rows, cols: tanh_tile(K, rows, cols, gamma, coef0)
+            return lambda K, rows, cols, corner=(0, 0): tanh_tile(K, rows, cols, gamma, coef0)
         case "poly" | "polynomial" if degree >= 0 and degree == int(degree):
-            return lambda K, rows, cols: power_tile(K, rows, cols, gamma, coef0, int(degree))
+            power = int(degree)
+            return lambda K, rows, cols, corner=(0, 0): power_tile(
+                K, rows, cols, gamma, coef0, power
+            )
         case "poly" | "polynomial":
             return real_power
         case _:
-            return lambda K, rows, cols: None
+            return lambda K, rows, cols, corner=(0, 0): None
 
 
 def _inner_products(X: Any, Y: Any) -> OnTile:

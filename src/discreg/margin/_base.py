@@ -149,6 +149,7 @@ class MarginClassifier(LargestScoreClassifier):
         training.check_kernel()
         positives = [1] if len(classes) == 2 else range(len(classes))
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
+        training.n_problems = len(signs)
         training.n_sharing = min(effective_n_jobs(self.n_jobs), len(signs))
         self.solver_ = self._choose_solver(training)
         return Prepared(rows, indices, classes, seen, training, signs)

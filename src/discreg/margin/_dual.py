@@ -203,10 +203,14 @@ class GramDual(Dual):
 
     def replaced(self, state: State, samples: NDArray[np.intp], multipliers: Array) -> State:
         """The state with other multipliers of a few samples."""
+        from . import _loops
+
         changed = state.multipliers.copy()
         changed[samples] = multipliers
         steps = self.y[samples] * (multipliers - state.multipliers[samples])
-        return State(changed, state.scores + steps @ self.gram[samples].astype(np.float64))
+        scores = state.scores.copy()
+        _loops.add_rows(scores, steps, self.gram, samples)
+        return State(changed, scores)
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return self.gram[np.ix_(rows, columns)].astype(np.float64)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["gram_descent", "gram_scores", "row_descent"]
+__all__ = ["add_rows", "gram_descent", "gram_scores", "row_descent"]
 
 REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 BLOCK = 64  # samples whose part of a kernel matrix stays in the first cache
@@ -73,7 +73,7 @@ def _add_row(total, factor, row):
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
-def _add_rows(total, factors, rows, samples):
+def add_rows(total, factors, rows, samples):
     """Add multiples of some rows of a matrix, four at a time: the total is read once for them."""
     whole = len(samples) - len(samples) % 4
     for k in range(0, whole, 4):
@@ -110,7 +110,7 @@ def gram_scores(gram, signed):
     """K times coefficients of which many are zero, summed in double precision."""
     scores = np.zeros(len(signed))
     used = np.flatnonzero(signed)
-    _add_rows(scores, signed[used], gram, used)
+    add_rows(scores, signed[used], gram, used)
     return scores
 
 
@@ -247,7 +247,7 @@ def _descend_on_block(
     samples = block[moved]
     steps = y[samples] * (new[moved] - old[moved])
     multipliers[samples] = new[moved]
-    _add_rows(scores, steps, gram, samples)
+    add_rows(scores, steps, gram, samples)
     return first, excess + steps.sum()
 
 

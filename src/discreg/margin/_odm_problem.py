@@ -15,6 +15,7 @@ from ._bounds import odm_bound
 from ._dual import Descent, Dual, GramDual
 from ._intercept import DualSolution, solve_dual
 from ._newton import FEW_FEATURES, PrimalSolution, newton
+from ._parts import solve_in_parts
 from ._svrg import odm_svrg
 from ._terms import Terms
 from ._training import FEW_SAMPLES, BinaryFit, Training
@@ -124,6 +125,14 @@ def _by_descent(
     training: Training, y: Array, terms: Terms, settings: ODMSettings, start: Any
 ) -> BinaryFit:
     """Dual coordinate descent on the kernel matrix or on rows, then the exact end."""
+    once = settings.exact and training.n_problems == 1 and start is None
+    if once and training.has_parts:
+        whole = training.cached_dual(y, terms)
+        found = solve_in_parts(
+            training, whole, settings.terms, settings.how, fit_intercept=settings.fit_intercept
+        )
+        if found is not None:
+            return _of_dual(training, whole, found, settings)
     linear = training.kernel is None
     dual = training.row_dual(y, terms) if linear else training.kernel_dual(y, terms)
     begin = None if start is None else (dual.state(start[0]), start[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,12 @@ class Training:
     kernel: FittedKernel | None  # None: linear
     cache_bytes: float
     centred: bool
-    n_sharing: int = 1  # problems that are solved at the same time
+    n_problems: int = 1  # that are solved on the same kernel matrix
+    n_sharing: int = 1  # of them at the same time
     precise: bool = True  # whether a kernel matrix has to be in double precision
     _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
-    _lock: Any = field(default_factory=Lock, init=False, repr=False)  # threads share it
+    _gram: Array | None = field(default=None, init=False, repr=False)
+    _lock: Any = field(default_factory=RLock, init=False, repr=False)  # threads share it
 
     @property
     def n_samples(self) -> int:
@@ -75,7 +77,11 @@ class Training:
         """Whether the kernel matrix fits into the cache; a precomputed one is there already."""
         if self.kernel is not None and self.kernel.kernel == "precomputed":
             return True
-        return self.dtype().itemsize * self.n_samples**2 <= self.cache_bytes
+        return self.fits_part(self.n_samples)
+
+    def fits_part(self, n_samples: int) -> bool:
+        """Whether the kernel matrix of so many samples fits into the cache."""
+        return self.dtype().itemsize * n_samples**2 <= self.cache_bytes
 
     @cached_property
     def dtype(self) -> type[np.floating[Any]]:
@@ -98,9 +104,15 @@ class Training:
         seen = float(np.finfo(np.float32).eps) * self.kernel.gamma * largest
         return np.float32 if seen <= SEEN_ROUNDING and largest <= LARGEST_SINGLE else np.float64
 
-    @cached_property
+    @property
     def gram(self) -> Array:
-        """The kernel matrix, checked, and centred if there is an intercept."""
+        """The kernel matrix, checked, and centred if there is an intercept; computed once."""
+        with self._lock:
+            if self._gram is None:
+                self._gram = self._checked_gram()
+            return self._gram
+
+    def _checked_gram(self) -> Array:
         matrix = (
             kernel_matrix(self.X)
             if self.kernel is None
@@ -111,6 +123,25 @@ class Training:
         if self.kernel is not None:
             self.kernel.require_psd(matrix, self.X)
         return matrix
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts of the kernel matrix can be computed by themselves, and fast."""
+        return self.dtype == np.float32
+
+    def part(self, samples: NDArray[np.intp]) -> Array:
+        """The kernel matrix of some samples."""
+        assert self.kernel is not None
+        return self.kernel(self.X[samples], dtype=self.dtype)
+
+    def scores(self, samples: NDArray[np.intp], theta: Array) -> Array:
+        """Scores of some samples, for coefficients θ of all of which many are zero."""
+        assert self.kernel is not None
+        used = np.flatnonzero(theta)
+        if not len(used):
+            return np.zeros(len(samples))
+        rows = self.X[samples], self.X[used], theta[used, None]
+        return self.kernel.product(*rows, dtype=self.dtype)[:, 0]
 
     def damped_gram(self, lambda1: float) -> Array:
         """What the kernel matrices that carry LDM's variance share, computed once."""
@@ -136,7 +167,7 @@ class Training:
         """Kernel of each sample with itself."""
         if self.kernel is None:
             return row_norms(self.X)
-        if self.kernel.kernel == "precomputed" or "gram" in self.__dict__:
+        if self.kernel.kernel == "precomputed" or self._gram is not None:
             return self.gram.diagonal().copy()
         return self.kernel.diagonal(self.X)
 
@@ -144,12 +175,19 @@ class Training:
         """The dual on the kernel matrix, or on its rows as they are needed."""
         if self.fits_gram:
             return GramDual(self.gram, y, terms, tilt)
+        return self.cached_dual(y, terms, tilt)
+
+    def cached_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> CachedDual:
+        """The dual on kernel rows as they are needed."""
         n_rows = int(self.cache_bytes // (8 * self.n_samples * self.n_sharing))
         return CachedDual(self._rows_of, n_rows, y, terms, tilt)
 
     def check_kernel(self) -> None:
-        """Check the kernel matrix, or a part of it where there is no room for all."""
-        if self.kernel is None:
+        """Check the kernel matrix, or a part of it where there is no room for all.
+
+        Where its values are between 0 and 1 for certain, it is left until it is needed.
+        """
+        if self.kernel is None or self.has_parts:
             return
         if self.fits_gram:
             _ = self.gram
