@@ -187,7 +187,7 @@ def test_a_random_state_is_repeatable_and_counts_in_features_only():
     "features",
     [
         {},
-        {"n_components": 40, "approximation": "nystroem"},
+        {"n_components": 120, "approximation": "nystroem"},
         {"n_components": 400, "approximation": "fourier"},
     ],
 )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -11,13 +15,24 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .fitted_kernel import FittedKernel
-from .labels import encode_labels, row_weights, sample_weights
+from .labels import class_sums, encode_labels, row_weights, sample_weights
+from .lazy import lazily
 from .memory import require_memory
-from .regression import KernelRegression, Regression, centre_kernel, linear_regression
+from .moments import Moments, block_moments, moments_by_group
+from .partial import PartialFitMixin, Seen, forget_parts
+from .regression import (
+    KernelRegression,
+    MomentRegression,
+    NormalEquations,
+    Regression,
+    centre_kernel,
+    linear_regression,
+)
 from .rows import varies
 from .scoring import LargestScoreClassifier
+from .table import Block, Sums, Table, is_dask, is_streamed, open_table
 
-__all__ = ["Prepared", "RegressionClassifier"]
+__all__ = ["MomentFitMixin", "Prepared", "RegressionClassifier"]
 
 SMALLEST_TRACE = 1e-280
 
@@ -26,13 +41,17 @@ SMALLEST_TRACE = 1e-280
 class Prepared:
     """Training data in the form that all penalties of a path share."""
 
-    X: Any
-    y: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    copies: NDArray[np.float64]  # the weights without those of the classes
     classes: NDArray[Any]
+    sizes: NDArray[np.float64]  # copies in each class
+    class_weights: NDArray[np.float64]  # sums of the weights in each class
+    dtype: np.dtype[Any]
     kernel: FittedKernel | None  # None: linear
-    regression: Regression
+    regression: Any  # a Regression, or a MomentRegression where the rows are elsewhere
+    X: Any = None
+    y: Any = None
+    weights: Any = None
+    copies: Any = None  # the weights without those of the classes
+    table: Table | None = None  # the rows where they are elsewhere
 
 
 class RegressionClassifier(LargestScoreClassifier):
@@ -44,6 +63,10 @@ class RegressionClassifier(LargestScoreClassifier):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
+        forget_parts(self)
+        if self._is_streamed(X):
+            self._require_streamable()
+            return self._prepare_table(open_table(self, X, y, sample_weight, self.class_weight))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, indices = encode_labels(y)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
@@ -62,23 +85,79 @@ class RegressionClassifier(LargestScoreClassifier):
             kernel.require_psd(matrix, X)
             regression = KernelRegression(matrix, weights, kernel_mean)
         lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
+        self._require_squares(regression, lost=lost)
+        copies = sample_weights(sample_weight, len(indices))
+        sizes, class_weights = (
+            class_sums(indices, each, len(classes)) for each in (copies, weights)
+        )
+        return Prepared(
+            classes,
+            sizes,
+            class_weights,
+            X.dtype,
+            kernel,
+            regression,
+            X=X,
+            y=indices,
+            weights=weights,
+            copies=copies,
+        )
+
+    def _prepare_table(self, table: Table) -> Prepared:
+        """The same for rows in blocks, of which one pass finds the moments."""
+        moments = table.fold(block_moments, table.n_classes)
+        prepared = self._prepare_moments(
+            moments, table.frame.classes, table.sizes, table.frame.dtype
+        )
+        prepared.table = table
+        return prepared
+
+    def _prepare_moments(
+        self,
+        moments: Moments,
+        classes: NDArray[Any],
+        sizes: NDArray[np.float64],
+        dtype: np.dtype[Any],
+    ) -> Prepared:
+        """The same for rows of which the moments are known."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            regression = self._moment_regression(moments)
+        lost = regression.trace < SMALLEST_TRACE and np.any(moments.means != moments.means[0])
+        self._require_squares(regression, lost=bool(lost))
+        return Prepared(classes, sizes, moments.weights, dtype, None, regression)
+
+    def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
         if lost or not np.isfinite(regression.scale):
             raise ValueError(
                 "The squares of the features overflow or vanish. Scale the features, for example "
                 "with sklearn.preprocessing.StandardScaler."
             )
-        copies = sample_weights(sample_weight, len(indices))
-        return Prepared(X, indices, weights, copies, classes, kernel, regression)
+
+    def _is_streamed(self, X: Any) -> bool:
+        """Whether X is fitted block by block."""
+        if is_dask(X) and self.kernel != "linear":
+            raise ValueError(
+                f"kernel={self.kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
+                "DRMClassifier with n_components, which approximates the kernel."
+            )
+        return self.kernel == "linear" and is_streamed(X)
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         """The regression of linear models."""
         return linear_regression(X, weights, centre=self.fit_intercept)
 
+    def _moment_regression(self, moments: Moments) -> MomentRegression:
+        """The same for rows of which the moments are known."""
+        return MomentRegression(moments, centre=self.fit_intercept)
+
+    def _require_streamable(self) -> None:
+        """Refuse parameters that need the rows in memory."""
+
     def _set_coefficients(
         self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]
     ) -> None:
         """Set what predictions need from one column a class, raw as `Regression.predictor`'s."""
-        dtype = prepared.X.dtype
+        dtype = prepared.dtype
         for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
@@ -91,6 +170,7 @@ class RegressionClassifier(LargestScoreClassifier):
                 self.X_fit_ = prepared.X
         self.intercept_ = _one_row_if_binary(intercept).astype(dtype)
 
+    @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the classes.
 
@@ -122,6 +202,35 @@ class RegressionClassifier(LargestScoreClassifier):
         if self._kernel is None:
             return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
+
+
+class MomentFitMixin(PartialFitMixin):
+    """`partial_fit` and `merge` for regressions that are known by the moments of their rows."""
+
+    kernel: Any
+    _prepare_moments: Callable[..., Prepared]
+
+    @abstractmethod
+    def _fit_moments(self, prepared: Prepared) -> None:
+        """Fit the model to rows of which the moments are known."""
+
+    def _why_not_by_parts(self) -> str | None:
+        return None if self.kernel == "linear" else f"kernel is {self.kernel!r}."
+
+    def _statistics(self, block: Block, n_classes: int) -> Moments | Sums:
+        if self.class_weight is None:
+            return block_moments(block, n_classes)
+        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in the end
+
+    def _fit_seen(self, seen: Seen) -> None:
+        moments = seen.statistics
+        if isinstance(moments, Sums):
+            factors = seen.class_factors(self.class_weight).tolist()
+            parts = zip(moments, factors, strict=True)
+            moments = reduce(add, (part.scaled(factor) for part, factor in parts))
+        self._fit_moments(
+            self._prepare_moments(moments, seen.frame.classes, seen.sizes, seen.frame.dtype)
+        )
 
 
 def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:

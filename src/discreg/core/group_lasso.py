@@ -9,6 +9,7 @@ few of them and ΦᵀSΦA for an A with few rows: no array of d × d for more fe
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .group_gram import FeatureGram, FormedGram, WorkingGram
-from .regression import Regression
+from .moments import Moments
+from .regression import MomentRegression, NormalEquations, Regression
 from .rows import (
     CONSTANT,
     centred_gram,
@@ -30,7 +32,15 @@ from .rows import (
 )
 from .threads import one_blas_thread
 
-__all__ = ["CLEARLY", "FeatureRegression", "GroupLassoFit", "duality_gap", "group_lasso"]
+__all__ = [
+    "CLEARLY",
+    "FeatureMoments",
+    "FeatureRegression",
+    "Features",
+    "GroupLassoFit",
+    "duality_gap",
+    "group_lasso",
+]
 
 Array = NDArray[np.float64]
 FEW = 16  # features to begin with
@@ -46,7 +56,50 @@ FEW_FEATURES = 1_500  # whose products and systems two threads are no faster at 
 TINY = 1e-14  # a row so small beside the others counts as zero
 
 
-class FeatureRegression(Regression):
+class Features(NormalEquations):
+    """What the group lasso asks of features; here from their Gram matrix.
+
+    Attributes
+    ----------
+    varying : ndarray of shape (n_features,)
+        Whether a feature is not constant to rounding.
+    """
+
+    is_tall = True
+    varying: NDArray[np.bool_]
+
+    def _find_varying(self, squares: Array, *, is_sparse: bool) -> None:
+        """Tell features from what rounding leaves of a constant; sparse ones are centred late."""
+        fraction = CONSTANT if is_sparse else CONSTANT**2
+        floor = 0.0 if self.mean is None else fraction * self.total * self.mean**2
+        self.varying = squares > floor
+
+    @abstractmethod
+    def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+
+    def moments_of_classes(self, y: Any, n_classes: int) -> Array:
+        """ΦᵀSY for the zero-one matrix Y, zero for constant features."""
+        return self.class_totals(y, n_classes)[0] * self.varying[:, None]
+
+    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+        """ΦᵀSΦ of some features, in its smaller form."""
+        return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
+
+    def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
+        """ΦᵀSΦA for an A that has rows for some features only."""
+        return self.gram[:, features] @ coef
+
+
+class FeatureMoments(MomentRegression, Features):
+    """Features of rows that are elsewhere, known by their moments."""
+
+    def __init__(self, moments: Moments, *, centre: bool) -> None:
+        super().__init__(moments, centre=centre)
+        self._find_varying(self.gram.diagonal(), is_sparse=moments.is_sparse)
+
+
+class FeatureRegression(Regression, Features):
     """Regression in the features themselves, however many: none is replaced by a combination.
 
     Parameters
@@ -66,21 +119,14 @@ class FeatureRegression(Regression):
             squares = self.gram.diagonal()
         else:
             self.X, self.weights, self.centred = X, weights, centre
+            self.total = float(weights.sum())
             self.size = self.n_features = X.shape[1]
             self.mean = weighted_mean(X, weights) if centre else None
             squares = column_squares(X, weights, self.mean)
             self.trace = float(squares.sum())
-        # Below is what rounding leaves of a constant feature; sparse ones are not centred first.
-        fraction = CONSTANT if sparse.issparse(X) else CONSTANT**2
-        floor = 0.0 if self.mean is None else fraction * weights.sum() * self.mean**2
-        self.varying = squares > floor
+        self._find_varying(squares, is_sparse=sparse.issparse(X))
         if sparse.issparse(X) and not self.is_tall:
             require_centrable(X, ~self.varying)
-
-    def moments(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
-        """ΦᵀSY for the zero-one matrix Y, zero for constant features, and the class weights."""
-        totals, weights = self.class_totals(y, n_classes)
-        return totals * self.varying[:, None], weights
 
     def moments_of(self, targets: Array) -> Array:
         """ΦᵀST for any targets T, zero for constant features."""
@@ -88,9 +134,8 @@ class FeatureRegression(Regression):
         return self.gradient(weighted, weighted.sum(axis=0)) * self.varying[:, None]
 
     def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
-        """ΦᵀSΦ of some features, in its smaller form."""
         if self.is_tall:
-            return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
+            return super().gram_of(features)
         columns = self._columns(features)
         mean = None if self.mean is None else self.mean[features]
         if len(features) <= len(columns):
@@ -101,9 +146,8 @@ class FeatureRegression(Regression):
         return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
 
     def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
-        """ΦᵀSΦA for an A that has rows for some features only."""
         if self.is_tall:
-            return self.gram[:, features] @ coef
+            return super().times_gram(features, coef)
         scores = times(self._columns(features), coef)
         if self.mean is not None:
             scores -= self.mean[features] @ coef
@@ -134,7 +178,7 @@ class GroupLassoFit:
 
 
 def group_lasso(
-    regression: FeatureRegression,
+    regression: Features,
     moments: Array,
     square: float,
     beta: float,
@@ -151,8 +195,7 @@ def group_lasso(
 
     Parameters
     ----------
-    regression : FeatureRegression
-        The features.
+    regression : Features
     moments : ndarray of shape (n_features, n_targets)
         ΦᵀST.
     square : float
@@ -232,7 +275,7 @@ def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> ND
 
 
 def _descend(
-    regression: FeatureRegression,
+    regression: Features,
     working: NDArray[np.intp],
     coef: Array,
     moments: Array,

@@ -12,8 +12,20 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .params import Choice
 
-__all__ = ["CLASS_WEIGHT", "encode_labels", "one_hot", "row_weights", "sample_weights"]
+__all__ = [
+    "CLASS_WEIGHT",
+    "class_sums",
+    "class_weights",
+    "encode_labels",
+    "find_labels",
+    "one_hot",
+    "require_weight_in_each_class",
+    "row_weights",
+    "sample_weights",
+]
 
+
+SMALL_RANGE = 1 << 16  # of whole numbers that are looked up in a table
 
 CLASS_WEIGHT = Choice(
     (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
@@ -24,7 +36,7 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Sorted class labels and, for each sample, the index of its label."""
     try:
         check_classification_targets(y)
-        classes, indices = np.unique(y, return_inverse=True)
+        classes, indices = find_labels(y)
     except TypeError as error:
         raise ValueError(
             "y holds labels of different types, which cannot be sorted. Make them all strings or "
@@ -35,7 +47,39 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
             f"A classifier needs samples of at least 2 classes, but y holds one class only: "
             f"{classes.tolist()[0]!r}. Add samples of the other classes."
         )
-    return classes, indices.astype(np.intp, copy=False)
+    return classes, indices
+
+
+def find_labels(
+    labels: NDArray[Any], classes: NDArray[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Different labels in ascending order, or given ones, and the place of each label in them.
+
+    The place of a label that is not among given ones is that of another. Whole numbers of a small
+    range are looked up in a table, which is many times faster than sorting them.
+    """
+    known = labels if classes is None else classes
+    if labels.dtype.kind in "iub" and known.dtype.kind in "iub" and len(labels) and len(known):
+        low, high = int(known.min()), int(known.max())
+        if high - low < SMALL_RANGE:
+            offsets = np.clip(labels, low, high).astype(np.intp) - low
+            if classes is None:
+                classes = np.flatnonzero(np.bincount(offsets)).astype(labels.dtype) + low
+                classes = classes.astype(labels.dtype)
+            places = np.zeros(high - low + 1, dtype=np.intp)
+            places[classes.astype(np.intp) - low] = np.arange(len(classes))
+            return classes, places[offsets]
+    if classes is None:
+        found, indices = np.unique(labels, return_inverse=True)
+        return found, indices.astype(np.intp, copy=False)
+    return classes, np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+
+
+def class_sums(
+    indices: NDArray[np.intp], values: NDArray[np.float64], n_classes: int
+) -> NDArray[np.float64]:
+    """Sum of the values of each class."""
+    return np.asarray(np.bincount(indices, values, n_classes), dtype=np.float64)
 
 
 def one_hot(indices: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
@@ -53,7 +97,12 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[n
         weights = np.full(n_samples, sample_weight, dtype=np.float64)
     else:
         weights = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True
+            sample_weight,
+            ensure_2d=False,
+            dtype=np.float64,
+            input_name="sample_weight",
+            copy=True,
+            ensure_min_samples=0,
         )
         if weights.shape != (n_samples,):
             raise ValueError(
@@ -85,34 +134,36 @@ def row_weights(
     still equals k copies.
     """
     weights = sample_weights(sample_weight, len(indices))
-    _require_weight_in_each_class(weights, classes, indices, "sample_weight")
+    sizes = class_sums(indices, weights, len(classes))
+    require_weight_in_each_class(sizes, classes, "sample_weight")
     if class_weight is None:
         return weights
-    per_class = _class_weights(class_weight, classes, indices, weights)
-    weights *= per_class[indices]
-    _require_weight_in_each_class(weights, classes, indices, "class_weight")
+    factors = class_weights(class_weight, classes, sizes)
+    weights *= factors[indices]
+    require_weight_in_each_class(sizes * factors, classes, "class_weight")
     return weights
 
 
-def _class_weights(
-    class_weight: Mapping[Any, float] | str,
+def class_weights(
+    class_weight: Mapping[Any, float] | str | None,
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
-    weights: NDArray[np.float64],
+    sizes: NDArray[np.float64],
 ) -> NDArray[np.float64]:
+    """The weight of each class, for classes of so many copies."""
+    if class_weight is None:
+        return np.ones(len(classes))
     if class_weight == "balanced":
-        counts = np.bincount(indices, weights=weights, minlength=len(classes))
-        return weights.sum() / (len(classes) * counts)
-    per_class = compute_class_weight(class_weight, classes=classes, y=classes[indices])
-    if np.any(per_class < 0) or not np.all(np.isfinite(per_class)):
+        return np.asarray(sizes.sum() / (len(classes) * sizes))
+    factors = compute_class_weight(class_weight, classes=classes, y=classes)
+    if np.any(factors < 0) or not np.all(np.isfinite(factors)):
         raise ValueError(f"class_weight must be finite and non-negative, got {class_weight!r}.")
-    return np.asarray(per_class, dtype=np.float64)
+    return np.asarray(factors, dtype=np.float64)
 
 
-def _require_weight_in_each_class(
-    weights: NDArray[np.float64], classes: NDArray[Any], indices: NDArray[np.intp], source: str
+def require_weight_in_each_class(
+    totals: NDArray[np.float64], classes: NDArray[Any], source: str
 ) -> None:
-    totals = np.bincount(indices, weights=weights, minlength=len(classes))
+    """Raise ValueError when the samples of a class have no weight."""
     if not np.all(totals > 0):
         empty = ", ".join(repr(label) for label in classes[totals <= 0].tolist())
         raise ValueError(

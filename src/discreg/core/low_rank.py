@@ -7,15 +7,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
 from .fitted_kernel import FittedKernel
 from .linalg import EPS
 from .memory import require_memory
-from .rows import row_signatures
+from .table import Block, Table
 
-__all__ = ["FeatureMap", "FourierMap", "NystroemMap", "feature_map"]
+__all__ = [
+    "FeatureMap",
+    "FourierMap",
+    "NystroemMap",
+    "draw_rows",
+    "feature_map",
+    "table_feature_map",
+]
 
 Array = NDArray[np.float64]
 
@@ -36,12 +43,12 @@ class NystroemMap:
     def of(
         cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
     ) -> NystroemMap:
-        """Take basis rows at random from the different rows of X, so that copies change nothing.
+        """Take basis rows at random from the different rows of X, so that copies change nothing."""
+        return cls.on(kernel, draw_rows(X, n_components, _seed(random)).rows)
 
-        Directions of no variation are left out.
-        """
-        _, different = np.unique(row_signatures(X), return_index=True)
-        basis = X[different[random.permutation(len(different))[:n_components]]]
+    @classmethod
+    def on(cls, kernel: FittedKernel, basis: Any) -> NystroemMap:
+        """The map of a basis; directions of no variation are left out."""
         matrix = kernel.training_matrix(basis)
         kernel.require_psd(matrix, basis)
         values, vectors = linalg.eigh(matrix, check_finite=False)
@@ -72,12 +79,19 @@ class FourierMap:
         cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
     ) -> FourierMap:
         """Draw n_components / 2 directions."""
+        return cls.in_features(kernel, X.shape[1], n_components, random)
+
+    @classmethod
+    def in_features(
+        cls, kernel: FittedKernel, n_features: int, n_components: int, random: np.random.RandomState
+    ) -> FourierMap:
+        """The same for rows that are not at hand."""
         if kernel.kernel != "rbf" or kernel.gamma is None:
             raise ValueError(
                 f"approximation='fourier' is for kernel='rbf'; the kernel is {kernel.kernel!r}. "
                 "Use approximation='nystroem'."
             )
-        directions = random.normal(size=(X.shape[1], max(1, n_components // 2)))
+        directions = random.normal(size=(n_features, max(1, n_components // 2)))
         return cls(np.sqrt(2 * kernel.gamma) * directions)
 
     def __call__(self, X: Any) -> Array:
@@ -85,6 +99,50 @@ class FourierMap:
         angles = np.asarray(safe_sparse_dot(X, self.directions, dense_output=True))
         features = np.hstack([np.cos(angles), np.sin(angles)])
         return features / np.sqrt(angles.shape[1])
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Different rows drawn at random: those of the smallest hashes, which blocks agree upon.
+
+    Attributes
+    ----------
+    hashes : ndarray of uint64
+        Ascending.
+    rows : ndarray or CSR
+    size : int
+        How many rows are drawn at most.
+    """
+
+    hashes: NDArray[np.uint64]
+    rows: Any
+    size: int
+
+    def __add__(self, other: Draw) -> Draw:
+        both = (self.rows, other.rows)
+        rows = sparse.vstack(both).tocsr() if sparse.issparse(self.rows) else np.vstack(both)
+        return _smallest(np.concatenate([self.hashes, other.hashes]), rows, self.size)
+
+
+def draw_rows(X: Any, size: int, seed: int) -> Draw:
+    """Draw from the different rows of X, whatever their order and their copies."""
+    from ._hash_loops import hash_dense_rows, hash_sparse_rows
+
+    if not sparse.issparse(X):
+        return _smallest(hash_dense_rows(X, seed), X, size)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return _smallest(hash_sparse_rows(X.data, X.indices, X.indptr, seed), X, size)
+
+
+def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:
+    found, places = np.unique(hashes, return_index=True)
+    return Draw(found[:size], rows[places[:size]], size)
+
+
+def _seed(random: np.random.RandomState) -> int:
+    return int(random.randint(np.iinfo(np.int32).max))
 
 
 FeatureMap = NystroemMap | FourierMap
@@ -101,3 +159,17 @@ def feature_map(
         "Use fewer n_components.",
     )
     return MAPS[name].of(kernel, X, n_components, random)
+
+
+def table_feature_map(
+    name: str, kernel: FittedKernel, table: Table, n_components: int, random: np.random.RandomState
+) -> FeatureMap:
+    """The same for rows in blocks; Nyström's takes one pass over them."""
+    if name == "fourier":
+        return FourierMap.in_features(kernel, table.frame.n_features, n_components, random)
+    drawn = table.fold(_draw_from_block, n_components, _seed(random))
+    return NystroemMap.on(kernel, drawn.rows)
+
+
+def _draw_from_block(block: Block, size: int, seed: int) -> Draw:
+    return draw_rows(block.X[block.weights > 0], size, seed)

@@ -3,7 +3,8 @@
 A regression holds centred features and sample weights; `at` fixes the penalty β and factors
 ΦᵀSΦ + βI. `Regression` works on the features themselves. `KernelRegression` works on the
 coordinates of a kernel's feature map in the span of the training samples, which serves non-linear
-kernels and data with more features than samples.
+kernels and data with more features than samples. `MomentRegression` knows of the rows their moments
+alone, and serves models that need no more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
+from .labels import class_sums
 from .linalg import pivoted_cholesky, psd_solver
+from .moments import Moments
 from .rows import (
     ALL,
     CONSTANT,
@@ -35,6 +38,8 @@ from .threads import one_blas_thread
 __all__ = [
     "Curved",
     "KernelRegression",
+    "MomentRegression",
+    "NormalEquations",
     "PulledCurvature",
     "Regression",
     "centre_kernel",
@@ -60,17 +65,8 @@ Curvature = Callable[[Array, slice], Curved]  # of the scores of some rows
 PulledCurvature = Callable[[Array, Array, Array], Curved]  # of the scores XW + shift, times Xᵀ
 
 
-class Regression:
-    """Ridge regression on features, for no more features than samples.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_samples, n_features)
-        Features.
-    weights : ndarray of shape (n_samples,)
-        Sample weights; a row of weight zero takes no part in the fit, but has scores.
-    centre : bool
-        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+class NormalEquations:
+    """The system that ridge regression onto any targets solves.
 
     Attributes
     ----------
@@ -88,18 +84,18 @@ class Regression:
 
     beta = 0.0
     n_features: int | None
-
-    def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
-        self.X, self.weights, self.centred = X, weights, centre
-        self.size = self.n_features = X.shape[1]
-        self.mean = weighted_mean(X, weights) if centre else None
-        self.gram = centred_gram(X, weights, self.mean)
-        self.trace = float(self.gram.trace())
+    size: int
+    centred: bool
+    mean: Array | None
+    gram: Array
+    trace: float
+    total: float
+    solve: Callable[[Array], Array]
 
     @property
     def scale(self) -> float:
         """The unit of a relative penalty, equation (15) of ReLSR; for a kernel tr(HKH)/n."""
-        return float(self.trace / (self.n_features or self.weights.sum()))
+        return float(self.trace / (self.n_features or self.total))
 
     def at(self, beta: float) -> None:
         """Fix the penalty and factor the normal equations."""
@@ -107,6 +103,55 @@ class Regression:
         matrix = self.gram.copy()
         matrix[np.diag_indices_from(matrix)] += beta
         self.solve = psd_solver(matrix)
+
+    def predictor(self, coef: Array) -> tuple[Array, Array]:
+        """Coefficients of the raw features or of the raw kernel, and their mean score."""
+        return coef, np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
+
+
+class MomentRegression(NormalEquations):
+    """Ridge regression on rows that are elsewhere, known by their moments.
+
+    Parameters
+    ----------
+    moments : Moments
+    centre : bool
+        Whether the mean of the features is taken out, for an unpenalised intercept.
+    """
+
+    def __init__(self, moments: Moments, *, centre: bool) -> None:
+        self.moments, self.centred = moments, centre
+        self.size = self.n_features = len(moments.scatter)
+        self.mean = moments.mean if centre else None
+        self.gram = moments.gram(centre=centre)
+        self.trace = float(self.gram.trace())
+        self.total = moments.total
+
+    def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        return self.moments.class_totals(centre=self.centred), self.moments.weights
+
+
+class Regression(NormalEquations):
+    """Ridge regression on features, for no more features than samples.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_samples, n_features)
+        Features.
+    weights : ndarray of shape (n_samples,)
+        Sample weights; a row of weight zero takes no part in the fit, but has scores.
+    centre : bool
+        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+    """
+
+    def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
+        self.X, self.weights, self.centred = X, weights, centre
+        self.total = float(weights.sum())
+        self.size = self.n_features = X.shape[1]
+        self.mean = weighted_mean(X, weights) if centre else None
+        self.gram = centred_gram(X, weights, self.mean)
+        self.trace = float(self.gram.trace())
 
     def scores(self, coef: Array, offset: Array) -> Array:
         """Scores ΦW + 1bᵀ of the training rows; b, the offset, is their mean where Φ is centred."""
@@ -120,7 +165,7 @@ class Regression:
 
     def class_totals(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
         """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
-        weights = np.asarray(np.bincount(y, self.weights, n_classes), dtype=np.float64)
+        weights = class_sums(y, self.weights, n_classes)
         return self._centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
 
     def curve(
@@ -160,10 +205,6 @@ class Regression:
         if self.mean is not None:
             pulled_back -= np.outer(self.mean, totals)
         return pulled_back
-
-    def predictor(self, coef: Array) -> tuple[Array, Array]:
-        """Coefficients of the raw features or of the raw kernel, and their mean score."""
-        return coef, np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
 
     def eigen(self) -> tuple[Array, RowBlocks]:
         """Eigenvalues of ΦᵀSΦ, and the rows of Φ in its eigenvectors, block by block."""

@@ -21,10 +21,10 @@ class Solution:
         (primal) or one row a training sample (dual).
     offset : ndarray of shape (n_classes,)
         Mean score of each class; the intercept once the mean of the features is taken out.
-    scores : ndarray of shape (n_samples, n_classes)
-        Scores of the training rows, offset included.
-    targets : ndarray of shape (n_samples, n_classes)
-        Targets that the scores were regressed onto.
+    scores : ndarray of shape (n_samples, n_classes) or None
+        Scores of the training rows, offset included; None where these are not in memory.
+    targets : ndarray of shape (n_samples, n_classes) or None
+        Targets that the scores were regressed onto; None where the rows are not in memory.
     objective_history : list of float
         Objective after each iteration, the starting point first.
     gap : float
@@ -33,13 +33,16 @@ class Solution:
         Iterations of the outer loop.
     solver : str
         Name of the solver that ran.
+    centres : ndarray of shape (n_classes,) or None
+        GReLSR's centres of the classes.
     """
 
     coef: NDArray[np.float64]
     offset: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    targets: NDArray[np.float64]
+    scores: NDArray[np.float64] | None
+    targets: NDArray[np.float64] | None
     objective_history: list[float]
     gap: float
     n_iter: int
     solver: str
+    centres: NDArray[np.float64] | None = None

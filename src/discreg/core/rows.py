@@ -14,6 +14,7 @@ __all__ = [
     "CONSTANT",
     "centred_gram",
     "class_totals",
+    "clear_constant",
     "column_squares",
     "fold",
     "has_distinct_rows",
@@ -88,7 +89,7 @@ def centred_gram(
         gram = np.asarray((weighted.T @ X).toarray())
         if mean is not None:
             gram -= np.outer(mean * weights.sum(), mean)
-            constant = _clear_constant(gram, weights.sum() * mean**2, CONSTANT)
+            constant = clear_constant(gram, weights.sum() * mean**2, is_sparse=True)
             require_centrable(X, constant)
         return gram
     root = np.sqrt(weights)[:, None]
@@ -99,7 +100,7 @@ def centred_gram(
 
     gram = fold(block_gram, *X.shape)
     if mean is not None:
-        _clear_constant(gram, weights.sum() * mean**2, CONSTANT**2)
+        clear_constant(gram, weights.sum() * mean**2, is_sparse=False)
     return gram
 
 
@@ -172,10 +173,14 @@ def row_signatures(X: Any) -> NDArray[np.float64]:
     return np.einsum("ij,j->i", X, direction)
 
 
-def _clear_constant(
-    gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], fraction: float
+def clear_constant(
+    gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], *, is_sparse: bool
 ) -> NDArray[np.bool_]:
-    """Zero what centring leaves of features whose variation is a rounding error of their mean."""
+    """Zero what centring leaves of features whose variation is a rounding error of their mean.
+
+    Sparse rows are centred after they were squared, dense ones before. Returns these features.
+    """
+    fraction = CONSTANT if is_sparse else CONSTANT**2
     constant = np.isfinite(gram.diagonal()) & (gram.diagonal() <= fraction * square_of_mean)
     gram[constant] = 0.0
     gram[:, constant] = 0.0

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from .lazy import DaskScoreMixin, lazily
+
 __all__ = ["LargestScoreClassifier"]
 
 
-class LargestScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
+class LargestScoreClassifier(DaskScoreMixin, ClassifierMixin, BaseEstimator, ABC):
     """Base of classifiers with a kernel whose largest decision value wins."""
 
     kernel: Any
@@ -22,6 +24,7 @@ class LargestScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the classes; for two classes one number, positive for the second."""
 
+    @lazily
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label of the class with the largest score.
 

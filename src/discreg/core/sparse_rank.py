@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .group_lasso import CLEARLY, FeatureRegression, duality_gap, group_lasso
+from .group_lasso import CLEARLY, Features, duality_gap, group_lasso
 
 __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 
@@ -42,7 +42,7 @@ class SparseRankProblem:
 
     Attributes
     ----------
-    regression : FeatureRegression
+    regression : Features
         The features.
     moments : ndarray of shape (n_features, n_targets)
         ΦᵀST.
@@ -56,7 +56,7 @@ class SparseRankProblem:
         What is added to the objective.
     """
 
-    regression: FeatureRegression
+    regression: Features
     moments: Array
     second: Array
     beta: float

@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.core.classifier import Prepared, RegressionClassifier
 from discreg.core.labels import CLASS_WEIGHT
+from discreg.core.lazy import lazily
 from discreg.core.params import Boolean, Choice, Number
 
 __all__ = ["RANK", "LowRankClassifier"]
@@ -33,7 +34,7 @@ class LowRankClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regre
     def _largest_rank(self, prepared: Prepared) -> int:
         """Largest rank that coefficients can have: centred classes have one direction fewer."""
         of_classes = len(prepared.classes) - int(self.fit_intercept)
-        return of_classes if prepared.kernel else min(of_classes, prepared.X.shape[1])
+        return of_classes if prepared.kernel else min(of_classes, prepared.regression.n_features)
 
     def _checked_rank(self, prepared: Prepared) -> int:
         """The rank asked for; None is the largest one."""
@@ -45,7 +46,7 @@ class LowRankClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regre
             if self.fit_intercept:
                 what += ", whose centred targets have one direction fewer,"
             if prepared.kernel is None:
-                what += f" and {prepared.X.shape[1]} features"
+                what += f" and {prepared.regression.n_features} features"
             raise ValueError(
                 f"rank={self.rank} is too large: with {what} the largest rank is {largest}. Use a "
                 f"rank from 1 to {largest}, or None for the largest."
@@ -58,12 +59,13 @@ class LowRankClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regre
         projected, directions = projected * signs, directions * signs
         scalings, means = prepared.regression.predictor(projected)
         self.rank_ = projected.shape[1]
-        self.directions_ = directions.astype(prepared.X.dtype)
-        self.scalings_ = scalings.astype(prepared.X.dtype)
-        self._means = means.astype(prepared.X.dtype)
-        self._shift = shift.astype(prepared.X.dtype)
+        self.directions_ = directions.astype(prepared.dtype)
+        self.scalings_ = scalings.astype(prepared.dtype)
+        self._means = means.astype(prepared.dtype)
+        self._shift = shift.astype(prepared.dtype)
         self._set_coefficients(prepared, scalings @ directions.T, shift - directions @ means)
 
+    @lazily
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """Project samples onto the discriminative subspace.
 

@@ -37,12 +37,7 @@ class Indicators:
     @classmethod
     def of(cls, prepared: Prepared) -> Indicators:
         """The indicators of training data."""
-        n_classes = len(prepared.classes)
-        sizes, weights = (
-            np.asarray(np.bincount(prepared.y, each, n_classes), dtype=np.float64)
-            for each in (prepared.copies, prepared.weights)
-        )
-        return cls(sizes, weights, prepared.regression.centred)
+        return cls(prepared.sizes, prepared.class_weights, prepared.regression.centred)
 
     @property
     def entries(self) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from discreg.core.classifier import Prepared
+from discreg.core.classifier import MomentFitMixin, Prepared
 from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS
 from discreg.core.params import check_params
 from discreg.core.reduced_rank import RankedCoefficients, rank_coefficients
@@ -23,7 +23,7 @@ __all__ = ["RidgeLowRankClassifier", "ranked_ridge"]
 SMALL = 1_000  # size of a system that two threads solve slower than one
 
 
-class RidgeLowRankClassifier(LowRankClassifier):
+class RidgeLowRankClassifier(MomentFitMixin, LowRankClassifier):
     """Base of LRLR and LRRR, which differ in the penalty alone."""
 
     _constraints = LowRankClassifier._constraints | KERNEL_CONSTRAINTS
@@ -74,7 +74,10 @@ class RidgeLowRankClassifier(LowRankClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
-        prepared = self._prepare(X, y, sample_weight)
+        self._fit_moments(self._prepare(X, y, sample_weight))
+        return self
+
+    def _fit_moments(self, prepared: Prepared) -> None:
         rank = self._checked_rank(prepared)
         indicators = Indicators.of(prepared)
         ranked = ranked_ridge(prepared, indicators, float(self._penalty))
@@ -84,8 +87,7 @@ class RidgeLowRankClassifier(LowRankClassifier):
             ranked.directions[:, :rank],
             indicators.shift,
         )
-        self.eigenvalues_ = ranked.explained[:rank].astype(prepared.X.dtype)
-        return self
+        self.eigenvalues_ = ranked.explained[:rank].astype(prepared.dtype)
 
     def rank_path(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -11,7 +11,8 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.core.classifier import Prepared
-from discreg.core.group_lasso import FeatureRegression
+from discreg.core.group_lasso import FeatureMoments, FeatureRegression
+from discreg.core.moments import Moments
 from discreg.core.params import Boolean, Choice, Number, check_params
 from discreg.core.regression import Regression
 from discreg.core.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
@@ -191,6 +192,9 @@ class SLRRClassifier(LowRankClassifier):
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         return FeatureRegression(X, weights, centre=self.fit_intercept)
+
+    def _moment_regression(self, moments: Moments) -> FeatureMoments:
+        return FeatureMoments(moments, centre=self.fit_intercept)
 
     def _problem(self, prepared: Prepared, rank: int) -> SparseRankProblem:
         constraint = rank if rank < self._largest_rank(prepared) else None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.core.classifier import Prepared
-from discreg.core.group_lasso import FeatureRegression
+from discreg.core.group_lasso import FeatureRegression, Features
 from discreg.core.linalg import psd_solver
 from discreg.core.reduced_rank import rank_coefficients
 from discreg.core.regression import linear_regression
@@ -27,9 +27,8 @@ def indicator_problem(
 ) -> SparseRankProblem:
     """Sparse low-rank regression onto the normalised indicators."""
     regression = prepared.regression
-    assert isinstance(regression, FeatureRegression)
-    totals, _ = regression.moments(prepared.y, len(prepared.classes))
-    moments = totals * indicators.entries
+    assert isinstance(regression, Features)
+    moments = regression.moments_of_classes(prepared.y, len(prepared.classes)) * indicators.entries
     return SparseRankProblem(
         regression, moments, indicators.second, beta, rank, indicators.constant
     )
@@ -80,6 +79,7 @@ def _scaled_ridge(problem: SparseRankProblem, prepared: Prepared, scales: Array)
         matrix = regression.gram * scales * column
         matrix[np.diag_indices_from(matrix)] += problem.beta
         return column * psd_solver(matrix)(column * problem.moments)
+    assert isinstance(regression, FeatureRegression)
     X: Any = regression.X
     scaled = X.multiply(scales).tocsr() if sparse.issparse(X) else X * scales
     wide = linear_regression(scaled, regression.weights, centre=regression.centred)

@@ -19,11 +19,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
 from discreg.core.labels import CLASS_WEIGHT, encode_labels, row_weights
+from discreg.core.lazy import lazily
 from discreg.core.params import Boolean, Choice, Number, check_params
 from discreg.core.rows import row_norms
 from discreg.core.scoring import LargestScoreClassifier
+from discreg.core.table import Table, is_dask, is_streamed, open_table
 
 from ._dual import Descent
+from ._elsewhere import Elsewhere
 from ._training import MEGABYTE, BinaryFit, Training
 from ._variance import mean_and_variance
 
@@ -31,6 +34,7 @@ __all__ = ["MarginClassifier", "MarginStatistics", "Prepared"]
 
 Array = NDArray[np.float64]
 FITTED = ("coef_", "support_vectors_", "loo_error_bound_")
+OF_SAMPLES = ("support_", "n_support_", "dual_coef_")
 
 
 class MarginStatistics(NamedTuple):
@@ -101,6 +105,17 @@ class MarginClassifier(LargestScoreClassifier):
     def _default_solver(self, training: Training) -> str:
         """The solver that "auto" means."""
 
+    def _why_in_memory(self) -> str | None:
+        """What keeps the model from rows in blocks, and what to use instead; None if nothing."""
+        return (
+            f"{type(self).__name__} needs the rows in memory. On Dask use "
+            "ODMClassifier(kernel='linear')."
+        )
+
+    def _fit_table(self, table: Table) -> list[Elsewhere]:
+        """One fit for each two-class problem, to rows in blocks."""
+        raise NotImplementedError
+
     def _is_precise(self) -> bool:
         """Whether a kernel matrix has to be in double precision."""
         return True
@@ -116,7 +131,8 @@ class MarginClassifier(LargestScoreClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear ODM also
+            takes Dask collections.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
@@ -128,11 +144,35 @@ class MarginClassifier(LargestScoreClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
-        prepared = self._prepare(X, y, sample_weight)
-        fits = self._fit_all(prepared, self._starts(prepared), exact=True)
-        self._store(prepared, fits)
+        table = self._open(X, y, sample_weight)
+        if table is None:
+            prepared = self._prepare(X, y, sample_weight)
+            fits = self._fit_all(prepared, self._starts(prepared), exact=True)
+            self._store(prepared, fits)
+        else:
+            self.solver_ = "newton"
+            self._store_table(table, self._fit_table(table))
         self._warn()
         return self
+
+    def _open(self, X: Any, y: Any, sample_weight: Any) -> Table | None:
+        """The rows in blocks; None where the model is fitted in memory."""
+        if not is_streamed(X):
+            return None
+        reason = self._why_in_memory()
+        if not is_dask(X):
+            wide = self.solver == "auto" and X.shape[1] > X.shape[0]
+            if wide or reason is not None:
+                return None
+        if reason is not None:
+            raise ValueError(reason)
+        table = open_table(self, X, y, sample_weight, self.class_weight)
+        if self.solver == "auto" and table.frame.n_features > table.n_rows:
+            raise ValueError(
+                f"X has more features ({table.frame.n_features}) than rows ({table.n_rows}), for "
+                "which solver='auto' needs them in memory. Use solver='newton', or pass an array."
+            )
+        return table
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalties."""
@@ -262,6 +302,22 @@ class MarginClassifier(LargestScoreClassifier):
         if self.warm_start:
             self._previous = (self._warm_key(prepared), [fit.warm for fit in fits])
 
+    def _store_table(self, table: Table, fits: list[Elsewhere]) -> None:
+        """Set the attributes of a fit to rows in blocks; there are none of single samples."""
+        for name in (*FITTED, *OF_SAMPLES):
+            self.__dict__.pop(name, None)
+        dtype = table.frame.dtype
+        self.classes_ = table.frame.classes
+        self._kernel = None
+        self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
+        self.intercept_ = np.array([fit.intercept for fit in fits]).astype(dtype)
+        self.margins_ = MarginStatistics(
+            *map(_number_if_one, zip(*(fit.margins for fit in fits), strict=True))
+        )
+        self.objective_ = _number_if_one([fit.objective for fit in fits])
+        self.gap_ = max(fit.gap for fit in fits)
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+
     def _warn(self) -> None:
         if self.gap_ > self.tol > 0:
             advice = "Increase max_iter or tol, or scale the features."
@@ -275,6 +331,7 @@ class MarginClassifier(LargestScoreClassifier):
                 stacklevel=3,
             )
 
+    @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the classes.
 

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.core.params import Choice, Number
+from discreg.core.table import Table
 
 from ._base import MarginClassifier
 from ._dual import Descent
+from ._elsewhere import Elsewhere, newton_elsewhere
+from ._elsewhere_pass import Losses
 from ._odm_problem import ODMSettings, choose_solver, solve_odm
 from ._training import BinaryFit, Training
 
@@ -96,7 +99,8 @@ class ODMClassifier(MarginClassifier):
         Coefficients, for ``kernel="linear"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of shape (n_support,)
-        Training samples with a multiplier that is not zero, in one of the problems at least.
+        Training samples with a multiplier that is not zero, in one of the problems at least. This
+        and the three that follow are not there after a fit to rows in blocks, see the notes.
     n_support_ : ndarray of shape (n_classes,)
         How many of them belong to each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
@@ -108,7 +112,7 @@ class ODMClassifier(MarginClassifier):
         classes, else arrays with an entry a class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
         Bound of the leave-one-out error of the two-class problems, Theorem 3; with
-        ``fit_intercept=False`` only.
+        ``fit_intercept=False`` and all rows in memory only.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
     gap_ : float
@@ -126,6 +130,14 @@ class ODMClassifier(MarginClassifier):
     --------
     LDMClassifier : The mean and the variance of the margin beside the hinge loss.
     ODMClassifierCV : Chooses C1, C2, D and the kernel's width by cross-validation.
+
+    Notes
+    -----
+    With ``kernel="linear"`` and ``solver="newton"`` (or "auto", for at most as many features as
+    samples) X may be a Dask array or dataframe, or a memory map of any size. Neither is brought
+    into memory: each of Newton's steps is a pass over blocks of rows, which all classes share. Such
+    a fit goes on to `tol` and not beyond. It knows nothing of single samples: there are no
+    `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and `loo_error_bound_`.
 
     References
     ----------
@@ -193,6 +205,41 @@ class ODMClassifier(MarginClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def _why_in_memory(self) -> str | None:
+        if self.kernel != "linear":
+            return (
+                f"kernel={self.kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
+                "DRMClassifier with n_components, which approximates the kernel."
+            )
+        if self.solver not in ("auto", "newton"):
+            return (
+                f"solver={self.solver!r} needs the rows in memory. On Dask use solver='newton' or "
+                "'auto'."
+            )
+        return None
+
+    def _fit_table(self, table: Table) -> list[Elsewhere]:
+        total = float(table.weights.sum())
+        return newton_elsewhere(
+            table,
+            Losses(1.0 - self.D, 1.0 + self.D, 2.0 * self.C1 / total, 2.0 * self.C2 / total),
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=self._start_of_table(table) if self.warm_start else None,
+        )
+
+    def _start_of_table(self, table: Table) -> tuple[Array, Array] | None:
+        """Coefficients and intercepts of a previous fit of the same shape and classes."""
+        classes, n_features = table.frame.classes, table.frame.n_features
+        coef = getattr(self, "coef_", None)
+        if coef is None or not np.array_equal(self.classes_, classes):
+            return None
+        if coef.shape[1] != n_features:
+            return None
+        intercept = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
+        return coef.astype(np.float64), intercept.astype(np.float64)
 
     def _is_precise(self) -> bool:
         return self.tol < COARSE

@@ -14,16 +14,28 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.core.labels import encode_labels, row_weights, sample_weights
+from discreg.core.lazy import DaskScoreMixin, lazily
+from discreg.core.moments import class_scatters
 from discreg.core.params import check_params
+from discreg.core.partial import PartialFitMixin, Seen, forget_parts
+from discreg.core.table import Block, Frame, is_dask, is_streamed, open_table
 from discreg.core.temperature import fit_inverse_temperature, probabilities
 
+from ._elsewhere import scatter_solver, solve_table, why_in_memory
 from ._forms import BatchSolver, Settings, make_solver
 from ._held_out import held_out_residuals
 from ._iterative import Iterations
 from ._penalties import Penalty
 from ._problem import Groups
 from ._scatter import LossOfPrecisionError
-from ._setup import CONSTRAINTS, choose_solver, make_training, require_squares, unknown_label
+from ._setup import (
+    CONSTRAINTS,
+    LINEAR,
+    choose_solver,
+    make_training,
+    require_squares,
+    unknown_label,
+)
 from ._training import Training
 
 __all__ = ["DRMClassifier"]
@@ -32,6 +44,7 @@ FITTED = (
     "classes_",
     "_solver",
     "X_fit_",
+    "fit_order_",
     "objective_history_",
     "gap_",
     "inverse_temperature_",
@@ -48,7 +61,7 @@ def _has_probability(estimator: Any) -> bool:
     return True
 
 
-class DRMClassifier(ClassifierMixin, BaseEstimator):
+class DRMClassifier(PartialFitMixin, DaskScoreMixin, ClassifierMixin, BaseEstimator):
     r"""Discriminative regression machine: represent a point by the training samples.
 
     The representation of a point x solves equation (9),
@@ -164,6 +177,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _constraints = CONSTRAINTS
+    _statistics_depend_on = ("alpha", "beta", "class_weight")
 
     def __init__(
         self,
@@ -229,13 +243,15 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         """
         check_params(self, self._constraints)
         penalty = Penalty.of(self.penalty)
+        self._forget()
+        if is_streamed(X) and self._streams(X):
+            return self._fit_table(X, y, sample_weight)
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         unknown_label(self, classes)
-        self._forget()
         random = check_random_state(self.random_state)
         groups = Groups.of(indices, weights, len(classes))
         training = make_training(self, rows, groups, weights, random)
@@ -264,13 +280,52 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
             self._fit_probability(training, rows, units, penalty, random)
         return self
 
+    def _streams(self, X: Any) -> bool:
+        """Whether rows that come in blocks are fitted block by block."""
+        reason = why_in_memory(self)
+        if reason is not None and is_dask(X):
+            raise ValueError(reason)
+        return reason is None
+
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> DRMClassifier:
+        """Fit the scatter form to rows in blocks."""
+        table = open_table(self, X, y, sample_weight, self.class_weight)
+        unknown_label(self, table.frame.classes)
+        self._solver = solve_table(self, table, check_random_state(self.random_state), X)
+        self._set_scatter(table.frame)
+        return self
+
+    def _set_scatter(self, frame: Frame) -> None:
+        """Set the attributes of a fit that keeps no rows."""
+        self.classes_ = frame.classes
+        self.solver_, self.n_iter_ = "scatter", 1
+        self._dtype = frame.dtype
+
+    def _why_not_by_parts(self) -> str | None:
+        if self.kernel != "linear" or self.n_components is not None:
+            return f"kernel is {self.kernel!r} and n_components {self.n_components!r}."
+        return why_in_memory(self)
+
+    def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
+        return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
+
+    def _fit_seen(self, seen: Seen) -> None:
+        self._forget(parts=False)
+        unknown_label(self, seen.frame.classes)
+        factors = seen.class_factors(self.class_weight)
+        scatters = factors[:, None, None] * seen.statistics
+        self._solver = scatter_solver(self, scatters, factors * seen.sizes, LINEAR)
+        self._set_scatter(seen.frame)
+
     def _settings(self, penalty: Penalty) -> Settings:
         return Settings(self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking)
 
-    def _forget(self) -> None:
+    def _forget(self, *, parts: bool = True) -> None:
         """Drop what an earlier fit left, so that one which fails leaves no mixture."""
         for name in FITTED:
             self.__dict__.pop(name, None)
+        if parts:
+            forget_parts(self)
 
     def _fit_probability(
         self,
@@ -295,6 +350,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
             scores[unseen] = -self._solver.residuals(training.points(X[unseen]))
         self.loo_decision_function_ = self._shaped(scores)
 
+    @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Negative residuals −δ of (11).
 
@@ -311,6 +367,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._shaped(-self._residuals(self._points(X))).astype(self._dtype)
 
+    @lazily
     def class_residuals(self, X: ArrayLike) -> NDArray[Any]:
         """Residuals δ of (11): the smaller, the better a class explains a sample.
 
@@ -326,6 +383,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._residuals(self._points(X)).astype(self._dtype)
 
+    @lazily
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label of the class with the smallest residual, equation (12).
 
@@ -350,6 +408,7 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
         return np.where(rejected, np.asarray(unknown_label(self, self.classes_)), labels)
 
     @available_if(_has_probability)
+    @lazily
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Probabilities of the classes; the largest is that of the predicted class.
 
@@ -383,6 +442,11 @@ class DRMClassifier(ClassifierMixin, BaseEstimator):
             weights of its k copies.
         """
         points = self._points(X)
+        if not hasattr(self, "fit_order_"):
+            raise ValueError(
+                "A representation needs the training rows, which a fit by parts, on Dask or on a "
+                "memory map does not keep. Fit to rows in memory."
+            )
         V = self._solver.represent(points)
         weights = np.zeros((len(V), self._n_training), dtype=self._dtype)
         weights[:, self.fit_order_] = V

@@ -19,7 +19,14 @@ from ._penalties import NAMES, Penalty
 from ._problem import Groups
 from ._training import Training
 
-__all__ = ["CONSTRAINTS", "choose_solver", "make_training", "require_squares", "unknown_label"]
+__all__ = [
+    "CONSTRAINTS",
+    "LINEAR",
+    "choose_solver",
+    "make_training",
+    "require_squares",
+    "unknown_label",
+]
 
 CONSTRAINTS: dict[str, Any] = {
     "alpha": Number(0, closed="left"),

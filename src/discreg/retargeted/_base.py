@@ -17,12 +17,18 @@ from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS
 from discreg.core.group_lasso import FeatureRegression
 from discreg.core.labels import CLASS_WEIGHT
 from discreg.core.params import Boolean, Choice, Number, check_params
-from discreg.core.regression import KernelRegression, Regression
+from discreg.core.regression import (
+    KernelRegression,
+    MomentRegression,
+    NormalEquations,
+    Regression,
+)
 from discreg.core.result import Solution
 from discreg.core.rows import has_distinct_rows
+from discreg.core.table import is_dask
 from discreg.core.threads import one_blas_thread
 
-from ._losses import TargetLoss
+from ._elsewhere import MakeLoss, TableProblem
 from ._problem import Problem, Start
 from ._solvers import EXACT, minimise
 from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
@@ -68,14 +74,16 @@ class RetargetedClassifier(RegressionClassifier):
         self.kernel_params = kernel_params
 
     @abstractmethod
-    def _loss(
-        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
-    ) -> TargetLoss:
-        """The loss of this model on training data."""
+    def _make_loss(self) -> MakeLoss:
+        """What makes the loss of this model from class indices, weights and a number of classes."""
 
     @abstractmethod
     def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
         """Solve the model's problem, to rounding if that is wanted and costs next to nothing."""
+
+    @abstractmethod
+    def _solve_elsewhere(self, prepared: Prepared, start: Start | None) -> Solution:
+        """Solve the model's problem on rows that are not in memory, the penalty fixed."""
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -106,7 +114,12 @@ class RetargetedClassifier(RegressionClassifier):
     ) -> Solution:
         """Fit with the present parameters on data that were prepared before."""
         regression = prepared.regression
-        loss = self._loss(prepared.y, prepared.weights, len(prepared.classes))
+        if isinstance(regression, MomentRegression):
+            self._set_penalty(regression)
+            solution = self._solve_elsewhere(prepared, start)
+            self._store(prepared, solution)
+            return solution
+        loss = self._make_loss()(prepared.y, prepared.weights, len(prepared.classes))
         problem = Problem(regression, loss)
         with one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext():
             self._set_penalty(regression)
@@ -114,7 +127,7 @@ class RetargetedClassifier(RegressionClassifier):
         self._store(prepared, solution)
         return solution
 
-    def _set_penalty(self, regression: Regression) -> None:
+    def _set_penalty(self, regression: NormalEquations) -> None:
         """Fix the penalty of the regression, and factor its normal equations."""
         regression.at(self.beta * (regression.scale if self.scale_beta else 1.0))
 
@@ -124,11 +137,17 @@ class RetargetedClassifier(RegressionClassifier):
         intercept = solution.offset - mean_score
         shift = self._common_shift(intercept) if self.fit_intercept else 0.0
         self._set_coefficients(prepared, coef, intercept + shift)
-        self.targets_ = (solution.targets + shift).astype(prepared.X.dtype)
+        self._store_targets(prepared, solution, shift)
         self.objective_history_ = np.array(solution.objective_history)
         self.gap_ = solution.gap
         self.n_iter_ = solution.n_iter
         self.solver_ = solution.solver
+
+    def _store_targets(self, prepared: Prepared, solution: Solution, shift: float) -> None:
+        """Set the targets, where they are in memory, for scores that a shift was added to."""
+        self.__dict__.pop("targets_", None)
+        if solution.targets is not None:
+            self.targets_ = (solution.targets + shift).astype(prepared.dtype)
 
     def _start(self, prepared: Prepared) -> Start | None:
         """Where to begin; None for the regression onto the zero-one targets."""
@@ -203,7 +222,7 @@ class IterativeClassifier(RetargetedClassifier):
         prepared = super()._prepare(X, y, sample_weight)
         largest = self._largest_rank(len(prepared.classes))
         if prepared.kernel is None:
-            largest = min(largest, prepared.X.shape[1])
+            largest = min(largest, prepared.regression.n_features)
         if self.rank is not None and self.rank > largest:
             raise ValueError(
                 f"rank={self.rank} is too large: the largest rank of these data is {largest}. Use "
@@ -225,9 +244,9 @@ class IterativeClassifier(RetargetedClassifier):
             return FeatureRegression(X, weights, centre=self.fit_intercept)
         return super()._linear_regression(X, weights)
 
-    def _set_penalty(self, regression: Regression) -> None:
+    def _set_penalty(self, regression: NormalEquations) -> None:
         if self.penalty == "l21":
-            unit = np.sqrt(regression.scale * regression.weights.sum()) if self.scale_beta else 1.0
+            unit = np.sqrt(regression.scale * regression.total) if self.scale_beta else 1.0
             regression.beta = self.beta * float(unit)
         else:
             super()._set_penalty(regression)
@@ -236,10 +255,51 @@ class IterativeClassifier(RetargetedClassifier):
         if self._is_structured:
             solution = self._solve_structured(problem, start)
         else:
-            solver = "newton" if self.solver == "auto" else self.solver
+            solver = self._solver_name
             exact = to_rounding and solver == "newton" and _is_solved_to_rounding(problem)
             tol = min(EXACT, self.tol) if exact else self.tol
             solution = minimise(problem, solver, tol=tol, max_iter=self.max_iter, start=start)
+        self._warn(solution)
+        return solution
+
+    def _solve_elsewhere(self, prepared: Prepared, start: Start | None) -> Solution:
+        assert prepared.table is not None
+        problem = TableProblem(
+            prepared.regression,
+            prepared.table,
+            self._make_loss(),
+            float(getattr(self, "groupwise", 0.0)),
+        )
+        few = _has_few_coefficients(problem) or prepared.table.n_rows <= problem.regression.size
+        exact = few and self._solver_name == "newton"
+        solution = minimise(
+            problem,
+            self._solver_name,
+            tol=min(EXACT, self.tol) if exact else self.tol,
+            max_iter=self.max_iter,
+            start=start,
+        )
+        self._warn(solution)
+        return solution
+
+    @property
+    def _solver_name(self) -> str:
+        return "newton" if self.solver == "auto" else self.solver
+
+    def _require_streamable(self) -> None:
+        if self._is_structured:
+            what = "rank" if self.rank is not None else "penalty='l21'"
+            raise ValueError(
+                f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
+                "SLRRClassifier or LRRRClassifier."
+            )
+
+    def _is_streamed(self, X: Any) -> bool:
+        streamed = super()._is_streamed(X)
+        return streamed and (is_dask(X) or not self._is_structured)
+
+    def _warn(self, solution: Solution) -> None:
+        """Say when the solver has stopped early."""
         if solution.gap > self.tol > 0:
             advice = "Increase max_iter, tol or beta, or standardise the features."
             if solution.solver != "newton" and not self._is_structured:
@@ -249,9 +309,8 @@ class IterativeClassifier(RetargetedClassifier):
                 f"{solution.gap:.2g} after {solution.n_iter} iterations; tol is {self.tol:g}. "
                 f"{advice}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        return solution
 
     def _solve_structured(self, problem: Problem, start: Start | None) -> Solution:
         structure: Structure
@@ -282,6 +341,10 @@ class IterativeClassifier(RetargetedClassifier):
             self._previous = Start(solution.coef, solution.offset)
 
 
+def _has_few_coefficients(problem: Problem | TableProblem) -> bool:
+    return problem.regression.size * problem.n_classes <= FEW_COEFFICIENTS
+
+
 def _is_solved_to_rounding(problem: Problem) -> bool:
     """Whether Newton's method goes on below `tol`, which weights and copies must not decide.
 
@@ -292,8 +355,7 @@ def _is_solved_to_rounding(problem: Problem) -> bool:
     regression = problem.regression
     if isinstance(regression, KernelRegression):
         return True
-    few = regression.size * problem.loss.n_classes <= FEW_COEFFICIENTS
-    if few:
+    if _has_few_coefficients(problem):
         return True
     weighted = regression.weights > 0
     X = regression.X if weighted.all() else regression.X[weighted]

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.core.linalg import EPS
-from discreg.core.regression import Regression
+from discreg.core.regression import NormalEquations, Regression
 
-from ._losses import Evaluation, TargetLoss
+from ._losses import Evaluation, TargetLoss, balance
 
-__all__ = ["objective_unit", "relative_gap"]
+__all__ = ["bounded_gap", "objective_unit", "relative_gap"]
 
 Array = NDArray[np.float64]
 REACH = 10.0  # how far, in sizes of the scores, a fit without penalty is compared
@@ -37,7 +37,7 @@ def relative_gap(
 
     finite for LSR always, for DLSR if z_ij ≥ 0 ≥ z_ik, for ReLSR and GReLSR if z_ij ≥ 0 with
     q_i = 0, respectively Σ s_i q_i = 0 over each class. The residuals G = R − T at the best targets
-    satisfy all this but for the columns, so Z = G + E with a small E (`TargetLoss.balance`) that
+    satisfy all this but for the columns, so Z = G + E with a small E (`balance`) that
     moves along the constraints. Then the difference between F and the bound is a sum of squares
     and of products of non-negative numbers, free of cancellation:
 
@@ -73,27 +73,31 @@ def relative_gap(
     """
     cost = 0.0
     if regression.centred:
-        change, cost = loss.balance(at)
+        change, cost = balance(loss, at)
         weighted = loss.weights[:, None] * change
         gradient = gradient + regression.gradient(weighted, weighted.sum(axis=0))
+    total = float(loss.weights.sum())
+    centred = scores - loss.weights @ scores / total
+    square = float(loss.weights @ np.einsum("ij,ij->i", centred, centred))
+    return bounded_gap(regression, gradient, cost, square, objective)
+
+
+def bounded_gap(
+    regression: NormalEquations, gradient: Array, cost: float, square: float, objective: float
+) -> float:
+    """The bound from its parts: XᵀS(G + E) + βW, what E costs, and squares of centred scores."""
     if regression.beta > 0:
         bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
     else:
-        bound = _first_order_bound(regression, loss, scores, gradient) + cost
-    return min(objective, bound) / objective_unit(objective, loss.weights)
+        slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
+        size = max(np.sqrt(square), np.sqrt(regression.total))
+        bound = 2.0 * float(slope) * REACH * float(size) + cost
+    return min(objective, bound) / objective_unit(objective, regression.total)
 
 
-def objective_unit(objective: float, weights: Array) -> float:
-    """What differences of the objective are relative to: itself, unless rounding is all it is."""
-    return max(objective, EPS * float(weights.sum()))
+def objective_unit(objective: float, total: float) -> float:
+    """What differences of the objective are relative to: itself, unless rounding is all it is.
 
-
-def _first_order_bound(
-    regression: Regression, loss: TargetLoss, scores: Array, gradient: Array
-) -> float:
-    """Twice the gradient's length times that of the reach, in the norm of the centred scores."""
-    slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
-    total = float(loss.weights.sum())
-    centred = scores - loss.weights @ scores / total
-    size = np.sqrt(float(loss.weights @ np.einsum("ij,ij->i", centred, centred)))
-    return 2.0 * float(slope) * REACH * max(size, np.sqrt(total))
+    That is for samples of a total weight.
+    """
+    return max(objective, EPS * total)

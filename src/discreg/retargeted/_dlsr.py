@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ._base import IterativeClassifier
-from ._losses import DraggedTargets, TargetLoss
+from ._elsewhere import MakeLoss
+from ._losses import DraggedTargets
 
 __all__ = ["DLSRClassifier"]
 
@@ -122,7 +120,5 @@ class DLSRClassifier(IterativeClassifier):
     0.98
     """
 
-    def _loss(
-        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
-    ) -> TargetLoss:
-        return DraggedTargets(y, weights, n_classes)
+    def _make_loss(self) -> MakeLoss:
+        return DraggedTargets

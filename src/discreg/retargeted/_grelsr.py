@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreg.core.classifier import Prepared
+from discreg.core.labels import class_sums
 from discreg.core.params import Number
 from discreg.core.result import Solution
 
 from ._base import IterativeClassifier, shift_to_unit_sum
-from ._losses import MarginTargets, TargetLoss
+from ._elsewhere import MakeLoss
+from ._losses import MarginTargets
 
 __all__ = ["GReLSRClassifier"]
 
@@ -176,17 +179,20 @@ class GReLSRClassifier(IterativeClassifier):
         )
         self.groupwise = groupwise
 
-    def _loss(
-        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
-    ) -> TargetLoss:
-        return MarginTargets(y, weights, n_classes, float(self.groupwise))
+    def _make_loss(self) -> MakeLoss:
+        return partial(MarginTargets, groupwise=float(self.groupwise))
 
     def _common_shift(self, intercept: NDArray[np.float64]) -> float:
         return shift_to_unit_sum(intercept)
 
-    def _store(self, prepared: Prepared, solution: Solution) -> None:
-        super()._store(prepared, solution)
-        translations = np.take_along_axis(self.targets_, prepared.y[:, None], axis=1)[:, 0] - 1
-        total = np.bincount(prepared.y, weights=prepared.weights)
-        weighted = prepared.weights * translations
-        self.centres_ = (np.bincount(prepared.y, weights=weighted) / total).astype(prepared.X.dtype)
+    def _store_targets(self, prepared: Prepared, solution: Solution, shift: float) -> None:
+        super()._store_targets(prepared, solution, shift)
+        if solution.targets is None:
+            assert solution.centres is not None
+            centres = solution.centres + shift
+        else:
+            true = np.take_along_axis(self.targets_, prepared.y[:, None], axis=1)[:, 0]
+            weighted = prepared.weights * (true - 1)
+            centres = class_sums(prepared.y, weighted, len(prepared.classes))
+            centres /= prepared.class_weights
+        self.centres_ = centres.astype(prepared.dtype)

@@ -170,8 +170,11 @@ def class_sums(residuals, y, weights):
 
 
 @njit(cache=True, nogil=True)
-def scale_residuals(residuals, y, weights, scales, change):
-    """Write scales times the positive residuals, made up for at the true class, and the cost."""
+def scale_residuals(residuals, y, weights, scales, even, change):
+    """Write scales times the positive residuals plus even shares, made up for at the true class.
+
+    Returns the weighted squares of what was written.
+    """
     n_rows, n_classes = residuals.shape
     cost = 0.0
     for i in range(n_rows):
@@ -179,7 +182,7 @@ def scale_residuals(residuals, y, weights, scales, change):
         total = 0.0
         squares = 0.0
         for j in range(n_classes):
-            value = scales[true, j] * max(residuals[i, j], 0.0)
+            value = scales[true, j] * max(residuals[i, j], 0.0) + even[true, j]
             change[i, j] = value
             total += value
             squares += value * value

@@ -11,19 +11,27 @@ a direction (the half Hessian), and how to balance residuals (see `_certificate`
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import pinvh
 
-from discreg.core.labels import one_hot
+from discreg.core.labels import class_sums, one_hot
 from discreg.core.regression import Curved, PulledCurvature
 from discreg.core.rows import ALL, thin_step
+from discreg.core.table import Sums
 
 from ._targets import centred_targets, dragged_targets, margin_targets
 
-__all__ = ["DraggedTargets", "Evaluation", "FixedTargets", "MarginTargets", "TargetLoss"]
+__all__ = [
+    "DraggedTargets",
+    "Evaluation",
+    "FixedTargets",
+    "MarginTargets",
+    "TargetLoss",
+    "balance",
+]
 
 Array = NDArray[np.float64]
 BALANCED = 1e-9  # what rounding leaves of a column's excess, relative
@@ -58,8 +66,19 @@ class TargetLoss(Protocol):
     def pulled_curvature(self, residuals: Array) -> PulledCurvature | None:
         """The same of scores XW + shift, times Xᵀ, in one compiled pass; None if there is none."""
 
-    def balance(self, at: Evaluation) -> tuple[Array, float]:
-        """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
+    def balance_sums(self, at: Evaluation) -> Sums:
+        """What `plan_balance` has to know of the rows; it adds up over blocks of them."""
+
+    def plan_balance(self, sums: Sums) -> Any:
+        """How the residuals of all rows are to be changed so that their columns sum to zero."""
+
+    def balance(self, at: Evaluation, plan: Any) -> tuple[Array, float]:
+        """The change of the residuals of these rows by a plan, and what it costs."""
+
+
+def balance(loss: TargetLoss, at: Evaluation) -> tuple[Array, float]:
+    """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
+    return loss.balance(at, loss.plan_balance(loss.balance_sums(at)))
 
 
 class FixedTargets:
@@ -89,10 +108,15 @@ class FixedTargets:
     def pulled_curvature(self, residuals: Array) -> None:
         return None
 
-    def balance(self, at: Evaluation) -> tuple[Array, float]:
-        change = np.broadcast_to(
-            -(self.weights @ at.residuals) / self.weights.sum(), at.residuals.shape
-        )
+    def balance_sums(self, at: Evaluation) -> Sums:
+        return Sums((self.weights @ at.residuals, float(self.weights.sum())))
+
+    def plan_balance(self, sums: Sums) -> Array:
+        columns, total = sums
+        return np.asarray(-columns / total)
+
+    def balance(self, at: Evaluation, plan: Array) -> tuple[Array, float]:
+        change = np.broadcast_to(plan, at.residuals.shape)
         return change, _weighted_square(change, self.weights)
 
 
@@ -122,22 +146,43 @@ class DraggedTargets:
     def pulled_curvature(self, residuals: Array) -> None:
         return None
 
-    def balance(self, at: Evaluation) -> tuple[Array, float]:
+    def balance_sums(self, at: Evaluation) -> Sums:
+        """Of each column, for the rows of its class and for the others: what shares depend on."""
+        own = one_hot(self.y, self.n_classes)
+        slack = np.abs(at.targets - own)
+        sides = [
+            _ShareSums.of(np.abs(at.residuals), slack, self.weights[:, None] * side)
+            for side in (own, 1.0 - own)
+        ]
+        pairs = zip(*sides, strict=True)
+        return Sums((self.weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
+
+    def plan_balance(self, sums: Sums) -> DraggedPlan:
         """A column that sums to too much is lowered at its class, else raised elsewhere."""
-        change = np.zeros_like(at.residuals)
-        cost = 0.0
-        for k, excess in enumerate(self.weights @ at.residuals):
-            rows = np.flatnonzero((self.y == k) == (excess > 0))
-            slack = np.abs(at.targets[rows, k] - (excess > 0))
-            shares, price = _shares(
-                np.abs(at.residuals[rows, k, None]),
-                slack[:, None],
-                self.weights[rows],
-                np.array([abs(excess)]),
-            )
-            change[rows, k] = -np.sign(excess) * shares[:, 0]
-            cost += price
+        columns, *sides = sums
+        at_own = columns > 0
+        chosen = _ShareSums(*(np.where(at_own, *side) for side in sides))
+        factors, even = chosen.shares(np.abs(columns))
+        return DraggedPlan(at_own, -np.sign(columns) * factors, -np.sign(columns) * even)
+
+    def balance(self, at: Evaluation, plan: DraggedPlan) -> tuple[Array, float]:
+        own = one_hot(self.y, self.n_classes)
+        changed = (own > 0) == plan.at_own
+        change = changed * (plan.factors * np.abs(at.residuals) + plan.even)
+        slack = changed * np.abs(plan.even) * np.abs(at.targets - own)
+        cost = _weighted_square(change, self.weights) + 2 * float(self.weights @ slack.sum(axis=1))
         return change, cost
+
+
+class DraggedPlan(NamedTuple):
+    """Of each column: whether its own class is changed or the others, and by how much.
+
+    What is added to the residuals: a multiple of their sizes and a number.
+    """
+
+    at_own: NDArray[np.bool_]
+    factors: Array
+    even: Array
 
 
 class MarginTargets:
@@ -209,52 +254,80 @@ class MarginTargets:
 
         return pulled
 
-    def balance(self, at: Evaluation) -> tuple[Array, float]:
-        """Scale the residuals of pairs of classes, or else spread what a column has too much."""
-        return self._flow(at.residuals) or self._spread(at)
-
-    def _flow(self, residuals: Array) -> tuple[Array, float] | None:
-        """Balance by scaling the residuals of the rows of a class in a column; None if it cannot.
-
-        Scaled by 1 + u_kj and made up for at the true class, the residuals of class k in column j
-        move u_kj T_kj from column k to column j, T_kj their weighted sum, at a cost of u_kj² times
-        their weighted squares. The flows of least total cost come from potentials of the columns.
-        """
+    def balance_sums(self, at: Evaluation) -> Sums:
+        """Of the residuals of each class in each column, and of the columns."""
         from . import _loops
 
-        sums, squares = _loops.class_sums(residuals, self.y, self.weights)
-        conductance = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
-        both_ways = conductance + conductance.T
-        excess = self.weights @ residuals
-        potentials = pinvh(np.diag(both_ways.sum(axis=0)) - both_ways) @ excess
-        flows = conductance * (potentials[:, None] - potentials)
-        unbalanced = excess + flows.sum(axis=0) - flows.sum(axis=1)
-        scales = np.divide(flows, sums, out=np.zeros_like(sums), where=squares > 0)
-        if scales.min() < -1 or np.abs(unbalanced).sum() > BALANCED * np.abs(excess).sum():
-            return None
-        change = np.empty_like(residuals)
-        cost = _loops.scale_residuals(residuals, self.y, self.weights, scales, change)
+        sums, squares = _loops.class_sums(at.residuals, self.y, self.weights)
+        top = np.take_along_axis(at.targets, self.y[:, None], axis=1)
+        slack = (top - 1.0 - at.targets).clip(min=0.0)
+        weighted = self.weights[:, None] * slack
+        slacks = np.stack([class_sums(self.y, column, self.n_classes) for column in weighted.T])
+        totals = class_sums(self.y, self.weights, self.n_classes)
+        return Sums((sums, squares, slacks.T, totals, self.weights @ at.residuals))
+
+    def plan_balance(self, sums: Sums) -> MarginPlan:
+        """Scale the residuals of pairs of classes, or else spread what a column has too much."""
+        by_class, squares, slacks, totals, columns = sums
+        return _flow(by_class, squares, columns) or _spread(
+            by_class, squares, slacks, totals, columns
+        )
+
+    def balance(self, at: Evaluation, plan: MarginPlan) -> tuple[Array, float]:
+        from . import _loops
+
+        change = np.empty_like(at.residuals)
+        cost = _loops.scale_residuals(
+            at.residuals, self.y, self.weights, plan.factors, plan.even, change
+        )
+        if plan.even.any():  # also where a target is inside its constraint
+            top = np.take_along_axis(at.targets, self.y[:, None], axis=1)
+            slack = (top - 1.0 - at.targets).clip(min=0.0)
+            weighted = self.weights[:, None] * slack
+            cost += 2 * float(np.vdot(weighted, plan.even[self.y]))
         return change, cost
 
-    def _spread(self, at: Evaluation) -> tuple[Array, float]:
-        """Send the excess of a column from its own class's rows to the columns that lack it."""
-        columns = self.weights @ at.residuals
-        excess, lack = np.maximum(columns, 0.0), np.maximum(-columns, 0.0)
-        change = np.zeros_like(at.residuals)
-        cost = 0.0
-        if not lack.any():
-            return change, cost
+
+class MarginPlan(NamedTuple):
+    """What is added to the residuals of class k in column j: a multiple of them and a number.
+
+    The same is taken from their true class.
+    """
+
+    factors: Array
+    even: Array
+
+
+def _flow(sums: Array, squares: Array, excess: Array) -> MarginPlan | None:
+    """Balance by scaling the residuals of the rows of a class in a column; None if it cannot.
+
+    Scaled by 1 + u_kj and made up for at the true class, the residuals of class k in column j
+    move u_kj T_kj from column k to column j, T_kj their weighted sum, at a cost of u_kj² times
+    their weighted squares. The flows of least total cost come from potentials of the columns.
+    """
+    conductance = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+    both_ways = conductance + conductance.T
+    potentials = pinvh(np.diag(both_ways.sum(axis=0)) - both_ways) @ excess
+    flows = conductance * (potentials[:, None] - potentials)
+    unbalanced = excess + flows.sum(axis=0) - flows.sum(axis=1)
+    scales = np.divide(flows, sums, out=np.zeros_like(sums), where=squares > 0)
+    if scales.min() < -1 or np.abs(unbalanced).sum() > BALANCED * np.abs(excess).sum():
+        return None
+    return MarginPlan(scales, np.zeros_like(scales))
+
+
+def _spread(
+    sums: Array, squares: Array, slacks: Array, totals: Array, columns: Array
+) -> MarginPlan:
+    """Send the excess of a column from its own class's rows to the columns that lack it."""
+    excess, lack = np.maximum(columns, 0.0), np.maximum(-columns, 0.0)
+    factors, even = np.zeros_like(sums), np.zeros_like(sums)
+    if lack.any():
         for k in np.flatnonzero(excess):
-            rows = np.flatnonzero(self.y == k)
-            residuals = at.residuals[rows].clip(min=0.0)
-            slack = (at.targets[rows, k, None] - 1.0 - at.targets[rows]).clip(min=0.0)
-            shares, price = _shares(
-                residuals, slack, self.weights[rows], excess[k] * lack / lack.sum()
-            )
-            change[rows] = shares
-            change[rows, k] = -shares.sum(axis=1)
-            cost += price + float(self.weights[rows] @ change[rows, k] ** 2)
-        return change, cost
+            weights = np.full_like(lack, totals[k])
+            of_class = _ShareSums(sums[k], squares[k], slacks[k], weights)
+            factors[k], even[k] = of_class.shares(excess[k] * lack / lack.sum())
+    return MarginPlan(factors, even)
 
 
 def _curved(product: Array, direction: Array) -> Curved:
@@ -265,18 +338,31 @@ def _weighted_square(residuals: Array, weights: Array) -> float:
     return float(weights @ np.einsum("ij,ij->i", residuals, residuals))
 
 
-def _shares(residuals: Array, slack: Array, weights: Array, amounts: Array) -> tuple[Array, float]:
-    """Distribute amounts, one a column, over rows: in proportion to the residuals, or evenly.
+class _ShareSums(NamedTuple):
+    """Weighted sums over rows, one a column: of residuals, their squares, slacks, and weights."""
 
-    Whichever is cheaper for a column: a share e of a row costs e² + 2 e · slack, and the slack is
-    zero where the residual is not.
-    """
-    total = weights @ residuals
-    energy = weights @ residuals**2
-    even = 1.0 / weights.sum()
-    safe_total = np.where(total > 0, total, 1.0)
-    cost_in_proportion = np.where(total > 0, amounts**2 * energy / safe_total**2, np.inf)
-    cost_evenly = amounts**2 * even + 2 * amounts * even * (weights @ slack)
-    in_proportion = cost_in_proportion < cost_evenly
-    shares = np.where(in_proportion, residuals * (amounts / safe_total), amounts * even)
-    return shares, float(np.where(in_proportion, cost_in_proportion, cost_evenly).sum())
+    total: Array
+    energy: Array
+    slack: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, residuals: Array, slack: Array, weights: Array) -> _ShareSums:
+        """The sums for weights of rows and columns."""
+        parts = (residuals, residuals**2, slack, np.ones_like(slack))
+        return cls(*(np.einsum("ij,ij->j", weights, part) for part in parts))
+
+    def shares(self, amounts: Array) -> tuple[Array, Array]:
+        """Distribute amounts, one a column, over rows: in proportion to the residuals, or evenly.
+
+        Whichever is cheaper for a column: a share e of a row costs e² + 2 e · slack, and the slack
+        is zero where the residual is not. Returns the multiples of the residuals and the even
+        shares.
+        """
+        even = 1.0 / self.weights
+        safe_total = np.where(self.total > 0, self.total, 1.0)
+        in_proportion = np.where(self.total > 0, amounts**2 * self.energy / safe_total**2, np.inf)
+        evenly = amounts**2 * even + 2 * amounts * even * self.slack
+        cheaper = in_proportion < evenly
+        factors = np.where(cheaper, amounts / safe_total, 0.0)
+        return factors, np.where(cheaper, 0.0, amounts * even)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from discreg.core.classifier import MomentFitMixin, Prepared
 from discreg.core.result import Solution
 
 from ._base import RetargetedClassifier
-from ._losses import FixedTargets, TargetLoss
+from ._closed import solve_closed
+from ._elsewhere import MakeLoss
+from ._losses import FixedTargets
 from ._problem import Problem, Start
 from ._solvers import minimise
 
 __all__ = ["LSRClassifier"]
 
 
-class LSRClassifier(RetargetedClassifier):
+class LSRClassifier(MomentFitMixin, RetargetedClassifier):
     r"""Least squares regression onto zero-one targets.
 
     Minimises equation (4) of [1]_, Y being the zero-one matrix of the labels:
@@ -99,10 +99,11 @@ class LSRClassifier(RetargetedClassifier):
     0.99
     """
 
-    def _loss(
-        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
-    ) -> TargetLoss:
-        return FixedTargets(y, weights, n_classes)
+    def _fit_moments(self, prepared: Prepared) -> None:
+        self._fit_prepared(prepared, None, to_rounding=True)
+
+    def _make_loss(self) -> MakeLoss:
+        return FixedTargets
 
     def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
         # The regression that starts the iteration is the solution; further steps only undo the
@@ -110,3 +111,6 @@ class LSRClassifier(RetargetedClassifier):
         solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
         solution.solver = "closed"
         return solution
+
+    def _solve_elsewhere(self, prepared: Prepared, start: Start | None) -> Solution:
+        return solve_closed(prepared.regression)

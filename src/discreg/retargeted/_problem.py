@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.regression import Regression
+from discreg.core.regression import NormalEquations, Regression
 
 from ._certificate import objective_unit, relative_gap
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Certified", "Gradient", "Point", "Problem", "Start", "Step"]
+__all__ = ["Certified", "Gradient", "Line", "Point", "Problem", "Start", "Step", "rough_gap"]
 
 Array = NDArray[np.float64]
 
@@ -45,8 +46,8 @@ class Point(NamedTuple):
 
     coef: Array
     offset: Array
-    scores: Array
-    at: Evaluation
+    scores: Any  # None where the rows are not in memory
+    at: Any  # an Evaluation, or its sums where the rows are not in memory
     objective: float
 
 
@@ -55,6 +56,9 @@ class Certified(NamedTuple):
 
     point: Point
     gap: float
+
+
+Line = Callable[[float], tuple[Point, float]]  # a point at some length, and the slope there
 
 
 @dataclass
@@ -113,6 +117,11 @@ class Problem:
         return self._half_gradient(coef, totals, step.coef), curvature
 
     @property
+    def n_classes(self) -> int:
+        """Number of columns of the scores."""
+        return self.loss.n_classes
+
+    @property
     def work(self) -> int:
         """Multiplications that the scores of all training samples take."""
         return len(self.loss.y) * self.regression.size * self.loss.n_classes
@@ -131,7 +140,39 @@ class Problem:
 
     def rough_gap(self, point: Point, gradient: Gradient) -> float:
         """Size of the gradient on the scale of the gap, without a further pass over the rows."""
-        size = float(gradient.offset @ gradient.offset) / self.loss.weights.sum()
-        if self.regression.beta > 0:
-            size += float(np.vdot(gradient.coef, gradient.coef)) / self.regression.beta
-        return float(size / objective_unit(point.objective, self.loss.weights))
+        return rough_gap(self.regression, point.objective, gradient)
+
+    def regressed(self, point: Point, step: Step) -> Point:
+        """Where regression onto the targets leads, a step back, with new targets and centres."""
+        coef, offset = point.coef - step.coef, point.offset - step.offset
+        scores = point.scores - self.regression.scores(*step)
+        at = self.loss.recentre(self.loss.evaluate(scores, point.at.centres))
+        return self.assemble(coef, offset, scores, at)
+
+    def line(self, point: Point, direction: Step) -> Line:
+        """The points from here along a direction; each costs one retargeting, no pass over X."""
+        moved = self.regression.scores(*direction)
+
+        def trial(length: float) -> tuple[Point, float]:
+            scores = moved * length
+            scores += point.scores
+            there = self.assemble(
+                point.coef + length * direction.coef,
+                point.offset + length * direction.offset,
+                scores,
+                self.loss.evaluate(scores),
+            )
+            weighted = self.loss.weights[:, None] * there.at.residuals
+            slope = np.vdot(weighted, moved)
+            slope += self.regression.beta * np.vdot(there.coef, direction.coef)
+            return there, float(slope)
+
+        return trial
+
+
+def rough_gap(regression: NormalEquations, objective: float, gradient: Gradient) -> float:
+    """Size of the gradient on the scale of the gap."""
+    size = float(gradient.offset @ gradient.offset) / regression.total
+    if regression.beta > 0:
+        size += float(np.vdot(gradient.coef, gradient.coef)) / regression.beta
+    return float(size / objective_unit(objective, regression.total))

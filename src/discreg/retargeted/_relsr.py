@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._base import IterativeClassifier, shift_to_unit_sum
-from ._losses import MarginTargets, TargetLoss
+from ._elsewhere import MakeLoss
+from ._losses import MarginTargets
 
 __all__ = ["ReLSRClassifier"]
 
@@ -122,10 +123,8 @@ class ReLSRClassifier(IterativeClassifier):
     0.98
     """
 
-    def _loss(
-        self, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
-    ) -> TargetLoss:
-        return MarginTargets(y, weights, n_classes)
+    def _make_loss(self) -> MakeLoss:
+        return MarginTargets
 
     def _largest_rank(self, n_classes: int) -> int:
         return n_classes - 1  # the scores of a sample count up to a common shift

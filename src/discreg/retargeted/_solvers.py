@@ -7,14 +7,16 @@ small enough.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.core.regression import NormalEquations
 from discreg.core.result import Solution
 
 from ._certificate import objective_unit
-from ._problem import Gradient, Point, Problem, Start, Step
+from ._problem import Certified, Gradient, Line, Point, Start, Step
 
 __all__ = ["EXACT", "STEPS", "minimise"]
 
@@ -28,8 +30,44 @@ DRIFT = 1e-10  # gaps above are not touched by the rounding of scores that were 
 ROUNDING = 1e-13  # relative decrease that the objective can no longer show
 
 
+class Objective(Protocol):
+    """What a solver asks of a problem, whether its rows are in memory or elsewhere."""
+
+    @property
+    def regression(self) -> NormalEquations:
+        """The normal equations of plain regression, their penalty fixed."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of columns of the scores."""
+
+    def first_point(self, start: Start | None, centres: Array | None) -> Point:
+        """The given start, or else the regression onto the zero-one targets from given centres."""
+
+    def gradient(self, point: Point) -> Gradient:
+        """Half gradient at a point."""
+
+    def curve(self, point: Point, step: Step) -> tuple[Gradient, float]:
+        """Half Hessian at a point times a step, and its inner product with the step."""
+
+    def regressed(self, point: Point, step: Step) -> Point:
+        """Where regression onto the targets leads, a step back, with new targets and centres."""
+
+    def line(self, point: Point, direction: Step) -> Line:
+        """The points from here along a direction."""
+
+    def rough_gap(self, point: Point, gradient: Gradient) -> float:
+        """Size of the gradient on the scale of the gap."""
+
+    def certify(self, point: Point, gradient: Gradient) -> Certified:
+        """The point with its rigorous relative optimality gap."""
+
+    def certify_afresh(self, at: Start) -> Certified:
+        """The same with all computed from the coefficients."""
+
+
 def minimise(
-    problem: Problem,
+    problem: Objective,
     solver: str,
     *,
     tol: float,
@@ -44,7 +82,7 @@ def minimise(
     """
     step = STEPS[solver]
     # The papers' alternation begins with centres of zero.
-    centres = np.zeros(problem.loss.n_classes) if solver == "alternating" else None
+    centres = np.zeros(problem.n_classes) if solver == "alternating" else None
     point = problem.first_point(start, centres)
     best = Start(point.coef, point.offset)
     history = [point.objective]
@@ -79,6 +117,7 @@ def minimise(
         offset=point.offset,
         scores=point.scores,
         targets=point.at.targets,
+        centres=point.at.centres,
         objective_history=history,
         gap=gap,
         n_iter=len(history),
@@ -86,28 +125,28 @@ def minimise(
     )
 
 
-def alternating_step(problem: Problem, point: Point, gradient: Gradient, reduction: float) -> Point:
+def alternating_step(
+    problem: Objective, point: Point, gradient: Gradient, reduction: float
+) -> Point:
     """Regress onto the targets, retarget, recentre: Algorithm 1 of ReLSR, steps 1 to 3 of GReLSR.
 
     Regression onto the targets of a point is the step from its W by −(ΦᵀSΦ + βI)⁻¹h, with h half
     the gradient for fixed targets.
     """
-    step = _precondition(problem, gradient)
-    coef, offset = point.coef - step.coef, point.offset - step.offset
-    scores = point.scores - problem.regression.scores(*step)
-    at = problem.loss.recentre(problem.loss.evaluate(scores, point.at.centres))
-    return problem.assemble(coef, offset, scores, at)
+    return problem.regressed(point, _precondition(problem, gradient))
 
 
 def newton_step(
-    problem: Problem, point: Point, gradient: Gradient, reduction: float
+    problem: Objective, point: Point, gradient: Gradient, reduction: float
 ) -> Point | None:
     """Semismooth Newton step by conjugate gradients, with a line search; None without progress."""
     direction = _newton_direction(problem, point, gradient, reduction)
     return _line_search(problem, point, gradient, direction)
 
 
-def _newton_direction(problem: Problem, point: Point, gradient: Gradient, reduction: float) -> Step:
+def _newton_direction(
+    problem: Objective, point: Point, gradient: Gradient, reduction: float
+) -> Step:
     """Solve H p = −h by conjugate gradients preconditioned by the Hessian of plain regression.
 
     That Hessian, ΦᵀSΦ + βI and Σs for the mean scores, is never smaller than H, and is already
@@ -119,7 +158,7 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient, reduct
     energy = _slope(residual, search)
     # Roughly while far from the optimum, exactly near it (the energy is of the order of the
     # objective's excess), but never more so than the wanted reduction of the gap asks for.
-    excess = max(energy, 0.0) / objective_unit(point.objective, problem.loss.weights)
+    excess = max(energy, 0.0) / objective_unit(point.objective, problem.regression.total)
     accuracy = max(excess**0.25, 0.4 * np.sqrt(reduction))
     enough = energy * np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY) ** 2
     for _ in range(MAX_CG_STEPS):
@@ -141,10 +180,10 @@ def _newton_direction(problem: Problem, point: Point, gradient: Gradient, reduct
     return Step(coef, offset)
 
 
-def _precondition(problem: Problem, residual: Gradient) -> Step:
+def _precondition(problem: Objective, residual: Gradient) -> Step:
     """The step of plain regression for a half gradient."""
     coef = problem.regression.solve(residual.coef)
-    return Step(coef, residual.offset / problem.loss.weights.sum())
+    return Step(coef, residual.offset / problem.regression.total)
 
 
 def _slope(gradient: Gradient, direction: Step) -> float:
@@ -153,29 +192,18 @@ def _slope(gradient: Gradient, direction: Step) -> float:
 
 
 def _line_search(
-    problem: Problem, point: Point, gradient: Gradient, direction: Step
+    problem: Objective, point: Point, gradient: Gradient, direction: Step
 ) -> Point | None:
-    """Armijo's rule from the full step; each trial costs one retargeting, no pass over X."""
+    """Armijo's rule from the full step."""
     slope = _slope(gradient, direction)
     if not slope < 0:
         return None
-    moved = problem.regression.scores(*direction)
+    line = problem.line(point, direction)
     length = 1.0
     for _ in range(MAX_TRIALS):
-        scores = moved * length
-        scores += point.scores
-        trial = problem.assemble(
-            point.coef + length * direction.coef,
-            point.offset + length * direction.offset,
-            scores,
-            problem.loss.evaluate(scores),
-        )
+        trial, trial_slope = line(length)
         if trial.objective <= point.objective + 2 * SUFFICIENT_DECREASE * length * slope:
             return trial
-        weighted = problem.loss.weights[:, None] * trial.at.residuals
-        trial_slope = float(
-            np.vdot(weighted, moved) + problem.regression.beta * np.vdot(trial.coef, direction.coef)
-        )
         if trial.objective <= point.objective * (1 + ROUNDING) and (
             abs(trial_slope) <= 0.5 * abs(slope)
         ):
@@ -184,7 +212,7 @@ def _line_search(
     return None
 
 
-STEPS: dict[str, Callable[[Problem, Point, Gradient, float], Point | None]] = {
+STEPS: dict[str, Callable[[Objective, Point, Gradient, float], Point | None]] = {
     "alternating": alternating_step,
     "newton": newton_step,
 }

@@ -23,7 +23,7 @@ from discreg.core.result import Solution
 from discreg.core.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 
 from ._certificate import objective_unit
-from ._losses import Evaluation, TargetLoss
+from ._losses import Evaluation, TargetLoss, balance
 from ._problem import Start
 
 __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
@@ -104,7 +104,7 @@ class LowRankRidge:
         image = self.regression.gram @ state.coef + self.regression.beta * state.coef
         value = float(np.vdot(state.coef, image - 2 * targets.moments))
         value += _offset_excess(self.regression, loss, state, targets)
-        return max(value - least, 0.0) / objective_unit(state.objective, loss.weights)
+        return max(value - least, 0.0) / objective_unit(state.objective, float(loss.weights.sum()))
 
 
 class SparseRows:
@@ -148,7 +148,7 @@ class SparseRows:
 
     def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
         """Duality gap of the convex problem; with a rank, of the regression onto its targets."""
-        unit = objective_unit(state.objective, loss.weights)
+        unit = objective_unit(state.objective, float(loss.weights.sum()))
         if self.rank is None:
             return max(state.objective - self._lower_bound(loss, state.at), 0.0) / unit
         _, _, rows = np.linalg.svd(state.coef, full_matrices=False)
@@ -166,7 +166,7 @@ class SparseRows:
         """
         residuals = at.residuals
         if self.regression.centred:
-            residuals = residuals + loss.balance(at)[0]
+            residuals = residuals + balance(loss, at)[0]
         weights = loss.weights
         sums = residuals.sum(axis=1)
         groupwise = getattr(loss, "groupwise", 0.0)

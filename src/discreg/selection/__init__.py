@@ -7,6 +7,7 @@ from ._grelsr import GReLSRClassifierCV
 from ._lrrr import LRRRClassifierCV
 from ._lsr import LSRClassifierCV
 from ._odm import ODMClassifierCV
+from ._penalty_path import PenaltyPath, penalty_path
 from ._relsr import ReLSRClassifierCV
 from ._slrr import SLRRClassifierCV
 
@@ -17,7 +18,9 @@ __all__ = [
     "LRRRClassifierCV",
     "LSRClassifierCV",
     "ODMClassifierCV",
+    "PenaltyPath",
     "ReLSRClassifierCV",
     "SLRRClassifierCV",
     "g_mean_score",
+    "penalty_path",
 ]

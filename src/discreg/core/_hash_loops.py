@@ -1,0 +1,50 @@
+"""Compiled loops over rows: a hash of each, the same whether it is dense or sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["hash_dense_rows", "hash_sparse_rows"]
+
+
+@njit(cache=True, nogil=True)
+def _mixed(bits):
+    """The finaliser of Steele, Lea and Flood's SplitMix64: bits that look random."""
+    bits += np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _entry(value, column, seed):
+    """What an entry adds to the hash of its row; a zero adds nothing."""
+    if value == 0.0:
+        return np.uint64(0)
+    bits = np.float64(value).view(np.uint64)
+    return _mixed(bits ^ _mixed(np.uint64(column) + _mixed(np.uint64(seed))))
+
+
+@njit(cache=True, nogil=True)
+def hash_dense_rows(X, seed):
+    """A hash of each row: a sum over its entries that wraps around."""
+    hashes = np.empty(len(X), dtype=np.uint64)
+    for i in range(len(X)):
+        total = np.uint64(0)
+        for j in range(X.shape[1]):
+            total += _entry(X[i, j], j, seed)
+        hashes[i] = _mixed(total)
+    return hashes
+
+
+@njit(cache=True, nogil=True)
+def hash_sparse_rows(data, indices, indptr, seed):
+    """The same of CSR rows."""
+    hashes = np.empty(len(indptr) - 1, dtype=np.uint64)
+    for i in range(len(hashes)):
+        total = np.uint64(0)
+        for entry in range(indptr[i], indptr[i + 1]):
+            total += _entry(data[entry], indices[entry], seed)
+        hashes[i] = _mixed(total)
+    return hashes

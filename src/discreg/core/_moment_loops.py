@@ -1,0 +1,93 @@
+"""Compiled loops over a small block of rows: centre, scale and group them before a product.
+
+Rows are read from memory once; what is written to `out` stays in the cache, where BLAS finds it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["add_about_mean", "centre_rows", "group_rows"]
+
+REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def centre_rows(X, y, weights, totals, sums, shift, out):
+    """Add the weights and the weighted rows of each class to `totals` and `sums`; centre the rows.
+
+    `out` has √s (x − shift), with the mean of the rows, in their precision, for a shift.
+    """
+    n_rows, n_features = X.shape
+    for i in range(n_rows):
+        k = y[i]
+        weight = weights[i]
+        totals[k] += weight
+        row = X[i]
+        into = sums[k]
+        for j in range(n_features):
+            into[j] += weight * row[j]
+    total = max(totals.sum(), 1e-300)
+    for j in range(n_features):
+        summed = 0.0
+        for k in range(len(totals)):
+            summed += sums[k, j]
+        shift[j] = summed / total
+    for i in range(n_rows):
+        row = X[i]
+        into = out[i]
+        if weights[i] == 1.0:
+            for j in range(n_features):
+                into[j] = row[j] - shift[j]
+        else:
+            root = out.dtype.type(np.sqrt(weights[i]))
+            for j in range(n_features):
+                into[j] = root * (row[j] - shift[j])
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def add_about_mean(scatter, weight, mean, part, part_weight, part_mean, shift):
+    """Add a scatter about `shift` of rows with another mean to one about the mean of all before.
+
+    Updates `scatter` and `mean`; returns the weight of all.
+    """
+    n_features = len(mean)
+    both = weight + part_weight
+    if part_weight == 0.0:
+        return weight
+    share = part_weight / both
+    for i in range(n_features):
+        off_i = part_mean[i] - shift[i]
+        apart_i = part_mean[i] - mean[i]
+        for j in range(n_features):
+            off = part_weight * off_i * (part_mean[j] - shift[j])
+            apart = weight * share * apart_i * (part_mean[j] - mean[j])
+            scatter[i, j] += part[i, j] - off + apart
+    for j in range(n_features):
+        mean[j] += share * (part_mean[j] - mean[j])
+    return both
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def group_rows(X, y, weights, alpha, beta, starts, out):
+    """Write √(s / (α‖x‖² + β)) x, the rows of a class after each other.
+
+    `starts` has the first row of each class in `out`, and is moved to its last plus one. Returns
+    the sum of all squares, which tells whether any is missing or infinite.
+    """
+    n_rows, n_features = X.shape
+    squares = 0.0
+    for i in range(n_rows):
+        row = X[i]
+        square = 0.0
+        for j in range(n_features):
+            square += np.float64(row[j]) * np.float64(row[j])
+        squares += square
+        scale = out.dtype.type(np.sqrt(weights[i] / (alpha * square + beta)))
+        place = starts[y[i]]
+        starts[y[i]] = place + 1
+        into = out[place]
+        for j in range(n_features):
+            into[j] = scale * row[j]
+    return squares

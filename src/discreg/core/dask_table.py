@@ -1,0 +1,263 @@
+"""Rows in the chunks of Dask collections: sums over them, and predictions that stay lazy.
+
+A chunk is read, checked and reduced to its statistic where it is; statistics are added up in a
+tree. Every pass begins with the chunks as Dask has them, so that a worker which is lost costs its
+chunks of the pass under way and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from itertools import pairwise
+from operator import add
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from .table import ChunkError, Counts, Frame, Table, count_labels, is_dask
+
+__all__ = ["DaskTable", "map_rows"]
+
+BRANCHES = 8  # of the tree that adds up
+
+
+def _dask() -> Any:
+    """Dask with its arrays."""
+    try:
+        import dask
+        import dask.array
+    except ImportError as error:
+        raise ImportError(
+            'Dask collections need the extra "dask": pip install "discreg[dask]".'
+        ) from error
+    return dask
+
+
+class DaskTable(Table):
+    """A Dask array or dataframe with its labels and weights, chunk by chunk.
+
+    Parameters
+    ----------
+    estimator : object
+        Its features are set.
+    X : dask Array or DataFrame
+    y : dask Array or Series, or array-like
+        Chunked as X, or rechunked.
+    sample_weight : the same, a number, or None
+    class_weight : dict, "balanced" or None
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        class_weight: Mapping[Any, float] | str | None,
+    ) -> None:
+        dask = _dask()
+        n_features, dtype = _set_features(estimator, X)
+        X = _rows_in_one_chunk(X)
+        self._X = _chunks(X)
+        self._y = _aligned(y, X, self._X, "y")
+        one = sample_weight is None or np.isscalar(sample_weight)
+        self._weights = (
+            [sample_weight] * len(self._X)
+            if one
+            else _aligned(sample_weight, X, self._X, "sample_weight")
+        )
+        counts = self._computed(
+            [
+                dask.delayed(_counts_of_chunk, pure=False)(number, *chunk)
+                for number, chunk in enumerate(zip(self._y, self._weights, strict=True))
+            ]
+        )
+        self._firsts = np.cumsum([0, *(each.n_rows for each in counts)]).tolist()
+        self._set_frame(
+            _required(_added([each for each in counts if each.n_rows])),
+            n_features,
+            dtype,
+            class_weight,
+        )
+
+    def fold(self, statistic: Callable[..., Any], *args: Any) -> Any:
+        dask = _dask()
+        frame = dask.delayed(self.frame, traverse=False)
+        shared = dask.delayed((statistic, args), traverse=False)
+        chunks = zip(self._X, self._y, self._weights, self._firsts[:-1], strict=True)
+        parts = [
+            dask.delayed(_statistic_of_chunk, pure=False)(number, frame, shared, *chunk)
+            for number, chunk in enumerate(chunks)
+        ]
+        while len(parts) > 1:  # a tree
+            parts = [
+                dask.delayed(_added, pure=False)(parts[start : start + BRANCHES])
+                for start in range(0, len(parts), BRANCHES)
+            ]
+        (total,) = self._computed(parts)
+        return _required(total)
+
+    def _computed(self, parts: list[Any]) -> tuple[Any, ...]:
+        """What the chunks give; an error says which of them is to blame."""
+        try:
+            return tuple(_dask().compute(*parts))
+        except Exception as error:
+            self._name_chunk(error)
+            raise
+
+    def _name_chunk(self, error: Exception) -> None:
+        """Where a chunk itself cannot be computed, say which."""
+        if isinstance(error, ChunkError) or type(error).__module__.startswith("distributed"):
+            return
+        for number, chunk in enumerate(zip(self._X, self._y, self._weights, strict=True)):
+            try:
+                _dask().delayed(_nothing, pure=False)(*chunk).compute()
+            except Exception as cause:
+                reason = f"it cannot be computed, {type(cause).__name__}: {cause}"
+                raise ChunkError.of(number, reason) from cause
+
+
+def _counts_of_chunk(number: int, y: Any, sample_weight: Any) -> Counts:
+    try:
+        return count_labels(y, sample_weight)
+    except ValueError as error:
+        raise ChunkError.of(number, error) from error
+
+
+def _statistic_of_chunk(
+    number: int,
+    frame: Frame,
+    shared: tuple[Any, Any],
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    first: int,
+) -> Any:
+    statistic, args = shared
+    try:
+        block = frame.block(X, y, sample_weight, first)
+        return statistic(block, *args) if len(block.y) else None
+    except ValueError as error:
+        raise ChunkError.of(number, error) from error
+
+
+def _required(total: Any) -> Any:
+    if total is None:
+        raise ValueError("X has no rows: all its chunks are empty.")
+    return total
+
+
+def _added(parts: list[Any]) -> Any:
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
+
+
+def _nothing(*chunk: Any) -> None:
+    """Computes a chunk and keeps nothing of it."""
+
+
+def _set_features(estimator: Any, X: Any) -> tuple[int, np.dtype[Any]]:
+    """Tell the estimator the number and the names of the features; their number and type."""
+    example = _example(X)
+    validate_data(estimator, example, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    dtype = np.result_type(*X.dtypes) if hasattr(X, "columns") else X.dtype
+    return example.shape[1], dtype
+
+
+def _rows_in_one_chunk(X: Any) -> Any:
+    """The collection with all features of a row in the same chunk."""
+    return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.numblocks[1] > 1 else X
+
+
+def _chunks(collection: Any) -> list[Any]:
+    """The chunks of an array or the partitions of a dataframe, delayed."""
+    return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
+
+
+def _lengths(collection: Any, chunks: list[Any]) -> tuple[int, ...]:
+    """Rows of each chunk; those that are not known are computed."""
+    known = getattr(collection, "chunks", None)
+    if known is not None and not np.isnan(known[0]).any():
+        return tuple(known[0])
+    dask = _dask()
+    return tuple(dask.compute(*(dask.delayed(_length, pure=False)(chunk) for chunk in chunks)))
+
+
+def _length(chunk: Any) -> int:
+    return int(chunk.shape[0])
+
+
+def _aligned(labels: Any, X: Any, X_chunks: list[Any], name: str) -> list[Any]:
+    """The chunks of labels or weights that belong to those of X; rechunked where they differ."""
+    da = _dask().array
+    if not is_dask(labels):
+        labels = np.asarray(labels)
+        if labels.ndim != 1:
+            raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
+        lengths = _lengths(X, X_chunks)
+        _require_rows(len(labels), sum(lengths), name)
+        ends = np.cumsum((0, *lengths))
+        return [labels[start:stop] for start, stop in pairwise(ends)]
+    if labels.ndim == 2 and hasattr(labels, "columns"):  # a frame of one column
+        labels = labels[labels.columns[0]]
+    chunks = _chunks(labels)
+    unknown = [_has_unknown_lengths(each) for each in (labels, X)]
+    if all(unknown) and len(chunks) == len(X_chunks):
+        return chunks  # of the same frame; their lengths are compared chunk by chunk
+    lengths, own = _lengths(X, X_chunks), _lengths(labels, chunks)
+    _require_rows(sum(own), sum(lengths), name)
+    if own == lengths:
+        return chunks
+    array = labels.to_dask_array(lengths=own) if hasattr(labels, "to_dask_array") else labels
+    if _has_unknown_lengths(array):
+        parts = [da.from_delayed(c, (n,), array.dtype) for c, n in zip(chunks, own, strict=True)]
+        array = da.concatenate(parts)
+    return _chunks(array.reshape(-1).rechunk((lengths,)))
+
+
+def _has_unknown_lengths(collection: Any) -> bool:
+    chunks = getattr(collection, "chunks", None)
+    return chunks is None or bool(np.isnan(chunks[0]).any())
+
+
+def _require_rows(found: int, wanted: int, name: str) -> None:
+    if found != wanted:
+        raise ValueError(f"X has {wanted} rows, but {name} has {found} entries.")
+
+
+def map_rows(estimator: Any, method: str, X: Any) -> Any:
+    """What a method of a fitted estimator gives for each row of a Dask collection, lazily."""
+    dask = _dask()
+    da = dask.array
+    outcome = getattr(estimator, method)(_example(X))
+    X = _rows_in_one_chunk(X)
+    chunks = _chunks(X)
+    known = not _has_unknown_lengths(X)
+    lengths = X.chunks[0] if known else (np.nan,) * len(chunks)
+    shared = dask.delayed((estimator, method), traverse=False)
+    empty = outcome[:0]
+    parts = [
+        da.from_delayed(
+            dask.delayed(_apply, pure=True)(shared, chunk, empty),
+            shape=(length, *outcome.shape[1:]),
+            meta=empty,
+        )
+        for chunk, length in zip(chunks, lengths, strict=True)
+    ]
+    return da.concatenate(parts, axis=0, allow_unknown_chunksizes=not known)
+
+
+def _apply(shared: tuple[Any, str], rows: Any, empty: Any) -> Any:
+    estimator, method = shared
+    return getattr(estimator, method)(rows) if rows.shape[0] else empty
+
+
+def _example(X: Any) -> Any:
+    """A row of zeros that looks like those of a collection."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions; it has {X.ndim}.")
+    if hasattr(X, "columns"):
+        return X._meta.iloc[:0].reindex(range(1), fill_value=0)
+    return np.zeros((1, X.shape[1]), dtype=X.dtype)

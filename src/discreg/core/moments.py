@@ -1,0 +1,266 @@
+"""Weighted moments of rows by class, which add up over blocks without loss of digits.
+
+Every block is centred at its own mean before it is squared; sums of blocks are moved to their
+common mean (Chan, Golub and LeVeque). Rows in single precision are multiplied in single precision a
+small block at a time, and added up in double.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import assert_all_finite, gen_batches
+
+from .labels import class_sums
+from .rows import class_totals, clear_constant, row_norms
+from .table import Block, Sums
+from .threads import run_in_threads
+
+__all__ = ["Moments", "block_moments", "class_scatters", "moments_by_group", "require_finite"]
+
+Array = NDArray[np.float64]
+SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second cache
+FEWEST_ROWS = 64
+PARTS = 4  # of a block, for different threads
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weights and means of the classes, and the scatter of all rows about their mean.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_classes,)
+        Sums of the weights.
+    means : ndarray of shape (n_classes, n_features)
+        Means of the classes; zero where a class has no rows.
+    scatter : ndarray of shape (n_features, n_features)
+        Σ s (x − x̄)(x − x̄)ᵀ.
+    extremes : ndarray of shape (2, n_features) or None
+        Smallest and largest values, of sparse rows: these cannot be centred before they are
+        squared, and what is left of a constant feature may be rounding.
+    """
+
+    weights: Array
+    means: Array
+    scatter: Array
+    extremes: Array | None = None
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.weights.sum())
+
+    @property
+    def mean(self) -> Array:
+        """Mean of all rows."""
+        return self.weights @ self.means / max(self.total, np.finfo(float).tiny)
+
+    def __add__(self, other: Moments) -> Moments:
+        weights = self.weights + other.weights
+        share = np.divide(other.weights, weights, out=np.zeros_like(weights), where=weights > 0)
+        means = self.means + share[:, None] * (other.means - self.means)
+        apart = other.mean - self.mean
+        both = max(self.total + other.total, np.finfo(float).tiny)
+        between = (self.total * other.total / both) * np.outer(apart, apart)
+        return Moments(
+            weights, means, self.scatter + other.scatter + between, _extremes(self, other)
+        )
+
+    def scaled(self, factor: float) -> Moments:
+        """The moments for weights that are multiplied by a number."""
+        return Moments(factor * self.weights, self.means, factor * self.scatter, self.extremes)
+
+    def gram(self, *, centre: bool) -> Array:
+        """Σ s x xᵀ about the mean, or about the origin.
+
+        About the mean, features that are constant to rounding become zero.
+        """
+        if not centre:
+            return self.scatter + self.total * np.outer(self.mean, self.mean)
+        gram = self.scatter.copy()
+        constant = clear_constant(gram, self.total * self.mean**2, is_sparse=self.is_sparse)
+        if self.extremes is not None:
+            low, high = self.extremes
+            if np.any(constant & (low < high)):
+                raise ValueError(
+                    "A feature of the sparse X varies by less than the rounding of its mean, which "
+                    "cannot be taken out of a sparse matrix. Subtract a constant from the feature, "
+                    "or pass X as a dense array."
+                )
+        return gram
+
+    def class_totals(self, *, centre: bool) -> Array:
+        """Σ s x over the rows of each class, a column each, about the mean or about the origin."""
+        origin = self.mean if centre else 0.0
+        return (self.weights[:, None] * (self.means - origin)).T
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether some rows were sparse, and so centred after they were squared."""
+        return self.extremes is not None
+
+
+def _extremes(one: Moments, other: Moments) -> Array | None:
+    found = [each.extremes for each in (one, other) if each.extremes is not None]
+    if not found:
+        return None
+    low, high = zip(*found, strict=True)
+    return np.stack([np.min(low, axis=0), np.max(high, axis=0)])
+
+
+def moments_by_group(block: Block, groups: NDArray[np.intp], n_groups: int, n_classes: int) -> Sums:
+    """The moments of the rows of each group, such as a class or a fold."""
+    rows_of = [np.flatnonzero(groups == group) for group in range(n_groups)]
+    return Sums(
+        block_moments(Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes)
+        for rows in rows_of
+    )
+
+
+def block_moments(block: Block, n_classes: int) -> Moments:
+    """The moments of one block; raises ValueError where a number is missing or infinite."""
+    if not len(block.y):
+        n_features = block.X.shape[1]
+        none = np.zeros((n_features, n_features))
+        return Moments(np.zeros(n_classes), np.zeros((n_classes, n_features)), none)
+    moments = (
+        _sparse_moments(block, n_classes)
+        if sparse.issparse(block.X)
+        else _dense_moments(block, n_classes)
+    )
+    if not np.all(np.isfinite(moments.means)):
+        require_finite(block.X)
+    return moments
+
+
+def require_finite(X: Any) -> None:
+    """Say what is wrong with rows whose sums are not finite, if it is the rows themselves."""
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
+
+
+def _sparse_moments(block: Block, n_classes: int) -> Moments:
+    X, y, weights = block[:3]
+    totals = class_sums(y, weights, n_classes)
+    sums = class_totals(X, y, weights, n_classes).T
+    means = np.divide(sums, totals[:, None], out=np.zeros_like(sums), where=totals[:, None] > 0)
+    weighted = X.astype(np.float64).multiply(weights[:, None]).tocsr()
+    scatter = np.asarray((weighted.T @ X).toarray())
+    total = float(totals.sum())
+    if total > 0:
+        summed = sums.sum(axis=0)
+        scatter -= np.outer(summed, summed) / total
+    extremes = np.stack([X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()])
+    return Moments(totals, means, scatter, extremes.astype(np.float64))
+
+
+def _dense_moments(block: Block, n_classes: int) -> Moments:
+    """A few threads, each over small blocks of its own part of the rows."""
+    parts = _parts(len(block.y))
+    found: dict[int, Moments] = {}
+
+    def add_up(number: int) -> None:
+        rows = parts[number]
+        found[number] = _part_moments(
+            Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes
+        )
+
+    run_in_threads(add_up, range(len(parts)))
+    return reduce(add, (found[number] for number in range(len(parts))))
+
+
+def _parts(n_rows: int) -> list[slice]:
+    """Parts of a block for different threads."""
+    return list(gen_batches(n_rows, max(-(-n_rows // PARTS), FEWEST_ROWS)))
+
+
+def _small_step(X: NDArray[Any]) -> int:
+    """Rows of a small block: those of a few features fit into the cache, so do not many."""
+    n_features = max(X.shape[1], 1)
+    return max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features)
+
+
+def _part_moments(block: Block, n_classes: int) -> Moments:
+    from ._moment_loops import add_about_mean, centre_rows
+
+    n_features = block.X.shape[1]
+    step = _small_step(block.X)
+    buffer = np.empty((min(step, len(block.y)), n_features), dtype=block.X.dtype)
+    shift = np.empty(n_features, dtype=block.X.dtype)
+    weights, sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
+    scatter, mean, total = np.zeros((n_features, n_features)), np.zeros(n_features), 0.0
+    for rows in gen_batches(len(block.y), step):
+        X = np.ascontiguousarray(block.X[rows])
+        centred = buffer[: len(X)]
+        some_weights, some_sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
+        centre_rows(X, block.y[rows], block.weights[rows], some_weights, some_sums, shift, centred)
+        weight = float(some_weights.sum())
+        total = add_about_mean(
+            scatter,
+            total,
+            mean,
+            centred.T @ centred,
+            weight,
+            some_sums.sum(axis=0) / max(weight, np.finfo(float).tiny),
+            shift,
+        )
+        weights += some_weights
+        sums += some_sums
+    means = np.divide(sums, weights[:, None], out=np.zeros_like(sums), where=weights[:, None] > 0)
+    return Moments(weights, means, scatter)
+
+
+def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
+    """Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix a class."""
+    X, y, weights = block[:3]
+    n_features = X.shape[1]
+    if sparse.issparse(X):
+        wide = X.astype(np.float64)
+        squares = row_norms(wide)
+        _require_squares(X, float(squares.sum()))
+        scaled = wide.multiply((weights / (alpha * squares + beta))[:, None]).tocsr()
+        rows_of = [np.flatnonzero(y == k) for k in range(n_classes)]
+        scatters = np.stack([(scaled[rows].T @ wide[rows]).toarray() for rows in rows_of])
+    else:
+        parts = _parts(len(y))
+        found = np.zeros((len(parts), n_classes, n_features, n_features))
+
+        def add_up(number: int) -> None:
+            rows = parts[number]
+            _add_scatters(found[number], Block(X[rows], y[rows], weights[rows]), alpha, beta)
+
+        run_in_threads(add_up, range(len(parts)))
+        scatters = found.sum(axis=0)
+    return scatters
+
+
+def _require_squares(X: Any, squares: float) -> None:
+    """Say what is wrong with rows whose squares do not add up to a number."""
+    if not np.isfinite(squares):
+        require_finite(X)
+        raise ValueError(
+            "The squares of the features overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
+
+def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> None:
+    from ._moment_loops import group_rows
+
+    step = _small_step(block.X)
+    buffer = np.empty((min(step, len(block.y)), block.X.shape[1]), dtype=block.X.dtype)
+    for rows in gen_batches(len(block.y), step):
+        X, y = np.ascontiguousarray(block.X[rows]), block.y[rows]
+        counts = np.bincount(y, minlength=len(scatters))
+        ends = np.cumsum(counts)
+        squares = group_rows(X, y, block.weights[rows], alpha, beta, ends - counts, buffer)
+        _require_squares(X, squares)
+        for k in np.flatnonzero(counts):
+            own = buffer[ends[k] - counts[k] : ends[k]]
+            scatters[k] += own.T @ own

@@ -1,0 +1,217 @@
+"""Fit by parts: statistics of the rows seen so far, which add up, and the model they give."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
+
+from .labels import (
+    class_sums,
+    class_weights,
+    encode_labels,
+    require_weight_in_each_class,
+    sample_weights,
+)
+from .params import check_params
+from .table import Block, Frame
+
+__all__ = ["PartialFitMixin", "Seen", "forget_parts"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of the rows so far; the weights of the classes are left to the end."""
+
+    frame: Frame
+    sizes: Array  # copies in each class
+    statistics: Any
+    params: dict[str, Any]  # those that the statistics depend on
+
+    def class_factors(self, class_weight: Any) -> Array:
+        """The weights of the classes, for as many copies of each as there are so far."""
+        factors = class_weights(class_weight, self.frame.classes, self.sizes)
+        require_weight_in_each_class(self.sizes * factors, self.frame.classes, "class_weight")
+        return factors
+
+
+def forget_parts(estimator: Any) -> None:
+    """Forget the rows that were fitted by parts: a new fit begins."""
+    estimator.__dict__.pop("_seen", None)
+
+
+def _can_be_fitted_by_parts(estimator: Any) -> bool:
+    reason = estimator._why_not_by_parts()
+    if reason is not None:
+        raise AttributeError(f"partial_fit and merge are there for linear models only: {reason}")
+    return True
+
+
+class PartialFitMixin:
+    """`partial_fit` and `merge` for models that are known by sums over their rows."""
+
+    _constraints: dict[str, Any]
+    _statistics_depend_on: tuple[str, ...] = ("class_weight",)
+    class_weight: Any
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _why_not_by_parts(self) -> str | None:
+        """What stands in the way of fitting by parts, if anything."""
+
+    @abstractmethod
+    def _statistics(self, block: Block, n_classes: int) -> Any:
+        """What the model has to know of a block of rows; it adds up."""
+
+    @abstractmethod
+    def _fit_seen(self, seen: Seen) -> None:
+        """Fit the model to what is known of its rows."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model: after parts, once every class has been seen."""
+        return hasattr(self, "classes_")
+
+    @available_if(_can_be_fitted_by_parts)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to some more rows.
+
+        The model is that of `fit` on all rows passed so far, whatever their order, to rounding. It
+        can predict once every class has been seen. `fit` begins anew, and keeps no sums of its rows
+        that a later `partial_fit` could add to.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Some rows of the training data.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there will be; needed in the first call, unless `fit` has told them.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The classifier, fitted to all rows so far.
+        """
+        check_params(self, self._constraints)
+        before: Seen | None = getattr(self, "_seen", None)
+        if before is None and hasattr(self, "classes_"):
+            classes = self.classes_ if classes is None else classes
+            warnings.warn(
+                f"partial_fit begins anew: {type(self).__name__}.fit keeps no sums of its rows. "
+                "Pass all rows to partial_fit instead.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if before is None and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        rows, labels = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=before is None,
+        )
+        frame = self._frame(rows, classes, before)
+        block = frame.block(rows, labels, sample_weight)
+        seen = Seen(
+            frame,
+            class_sums(block.y, sample_weights(sample_weight, len(block.y)), len(frame.classes)),
+            self._statistics(block, len(frame.classes)),
+            self._params_of_statistics(),
+        )
+        self._see(seen if before is None else _together(before, seen))
+        return self
+
+    @available_if(_can_be_fitted_by_parts)
+    def merge(self, other: Self) -> Self:
+        """Join a model that was fitted by parts to other rows to this one.
+
+        Parameters
+        ----------
+        other : object
+            A classifier of the same kind and parameters, with the same classes and features, to
+            which `partial_fit` has passed other rows. It is not changed.
+
+        Returns
+        -------
+        self : object
+            This classifier, fitted to the rows of both.
+        """
+        for model, which in ((self, "This model"), (other, "The other model")):
+            if not hasattr(model, "_seen"):
+                raise ValueError(f"{which} has not been fitted by partial_fit, so there is no sum.")
+        if type(other) is not type(self):
+            raise TypeError(
+                f"A {type(self).__name__} cannot be merged with a {type(other).__name__}."
+            )
+        mine, its = (list(getattr(model, "feature_names_in_", [])) for model in (self, other))
+        if mine != its:
+            raise ValueError("The two models were fitted to features of different names.")
+        self._see(_together(self._seen, other._seen))
+        return self
+
+    def _see(self, seen: Seen) -> None:
+        """Keep what is known, and fit once every class has rows."""
+        self._seen = seen
+        if np.all(seen.sizes > 0):
+            self._fit_seen(seen)
+        else:
+            self.__dict__.pop("classes_", None)  # of an earlier fit
+
+    def _params_of_statistics(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._statistics_depend_on}
+
+    def _frame(self, rows: Any, classes: ArrayLike | None, before: Seen | None) -> Frame:
+        """What the rows have in common with those before."""
+        if classes is None:
+            assert before is not None
+            found = before.frame.classes
+        else:
+            found, _ = encode_labels(np.asarray(classes))
+            if before is not None and not np.array_equal(found, before.frame.classes):
+                raise ValueError(
+                    f"classes is {found.tolist()}, but in the first call it was "
+                    f"{before.frame.classes.tolist()}."
+                )
+        dtype = rows.dtype if before is None else np.promote_types(rows.dtype, before.frame.dtype)
+        return Frame(rows.shape[1], dtype, found, np.ones(len(found)))
+
+
+def _together(one: Seen, other: Seen) -> Seen:
+    """The sum, for rows of the same features, classes and parameters."""
+    if one.frame.n_features != other.frame.n_features:
+        raise ValueError(
+            f"The rows of one have {one.frame.n_features} features, those of the other "
+            f"{other.frame.n_features}."
+        )
+    if not np.array_equal(one.frame.classes, other.frame.classes):
+        raise ValueError(
+            f"The classes differ: {one.frame.classes.tolist()} and {other.frame.classes.tolist()}."
+        )
+    for name, value in one.params.items():
+        if other.params[name] != value:
+            raise ValueError(
+                f"{name} was {value!r} for some rows and is {other.params[name]!r} for others, but "
+                "their sums depend on it. Begin anew with fit or a new estimator."
+            )
+    dtype = np.promote_types(one.frame.dtype, other.frame.dtype)
+    frame = Frame(one.frame.n_features, dtype, one.frame.classes, one.frame.factors)
+    return Seen(frame, one.sizes + other.sizes, one.statistics + other.statistics, one.params)

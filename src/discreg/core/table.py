@@ -1,0 +1,298 @@
+"""Rows in blocks and sums over them: one fold for memory maps, streams of blocks and Dask.
+
+A statistic is a function of one block whose values add up. `Table.fold` adds them up over all
+blocks, wherever these are; only the statistic's arguments and its values travel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.utils import check_array, gen_batches
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from .labels import (
+    class_sums,
+    class_weights,
+    encode_labels,
+    find_labels,
+    require_weight_in_each_class,
+    sample_weights,
+)
+
+__all__ = [
+    "Block",
+    "ChunkError",
+    "Counts",
+    "Frame",
+    "MappedTable",
+    "Sums",
+    "Table",
+    "count_labels",
+    "is_dask",
+    "is_streamed",
+    "open_table",
+    "rows_of_block",
+]
+
+Array = NDArray[np.float64]
+Statistic = Callable[..., Any]
+LARGEST_BLOCK = 64 << 20  # bytes
+
+
+class Block(NamedTuple):
+    """Rows with the indices of their classes and their weights."""
+
+    X: Any
+    y: NDArray[np.intp]
+    weights: Array
+    first: int = 0  # number of the first row among all
+
+
+class Sums(tuple[Any, ...]):
+    """Numbers and arrays that add up one by one."""
+
+    def __add__(self, other: Any) -> Sums:
+        return Sums(mine + its for mine, its in zip(self, other, strict=True))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Labels in ascending order, how many copies each has, and the rows."""
+
+    labels: NDArray[Any]
+    sizes: Array
+    n_rows: int
+
+    def __add__(self, other: Counts) -> Counts:
+        labels = np.concatenate([self.labels, other.labels])
+        try:
+            found, places = np.unique(labels, return_inverse=True)
+        except TypeError as error:
+            raise ValueError(
+                "y holds labels of different types, which cannot be sorted. Make them all strings "
+                "or all numbers."
+            ) from error
+        sizes = class_sums(places, np.concatenate([self.sizes, other.sizes]), len(found))
+        return Counts(found, sizes, self.n_rows + other.n_rows)
+
+
+def count_labels(y: Any, sample_weight: Any) -> Counts:
+    """The labels of one block."""
+    labels = _labels(y)
+    weights = sample_weights(sample_weight, len(labels))
+    if len(labels):
+        check_classification_targets(labels)
+    try:
+        found, places = find_labels(labels)
+    except TypeError:
+        encode_labels(labels)  # says what is wrong
+        raise
+    return Counts(found, class_sums(places, weights, len(found)), len(labels))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all blocks have in common: how a block as it comes becomes a `Block`."""
+
+    n_features: int
+    dtype: np.dtype[Any]
+    classes: NDArray[Any]
+    factors: Array  # weights of the classes
+
+    def block(self, X: Any, y: Any, sample_weight: Any, first: int = 0) -> Block:
+        """Check the shapes and the labels of a block; its numbers are left to the statistics."""
+        rows = rows_of_block(X, self.n_features).astype(self.dtype, copy=False)
+        labels = _labels(y)
+        if len(labels) != rows.shape[0]:
+            raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels.")
+        _, indices = find_labels(labels, self.classes)
+        strange = self.classes[indices] != labels
+        if np.any(strange):
+            label = labels[np.flatnonzero(strange)[0]].item()
+            raise ValueError(
+                f"y holds the label {label!r}, which is not one of the classes "
+                f"{self.classes.tolist()}."
+            )
+        weights = sample_weights(sample_weight, len(labels)) * self.factors[indices]
+        return Block(rows, indices, weights, first)
+
+
+def rows_of_block(X: Any, n_features: int) -> Any:
+    """The rows of a block as an array or CSR, with the right number of columns."""
+    if sparse.issparse(X):
+        rows = X.tocsr()
+    else:
+        rows = X if isinstance(X, np.ndarray) else np.asarray(X)
+        if rows.ndim != 2:
+            raise ValueError(f"X must have two dimensions; its shape is {rows.shape}.")
+        if rows.dtype.kind not in "fiub":
+            rows = check_array(rows, dtype=np.float64, ensure_min_samples=0)
+    if rows.shape[1] != n_features:
+        raise ValueError(f"X has {rows.shape[1]} columns, but the first chunk has {n_features}.")
+    return rows
+
+
+def _labels(y: Any) -> NDArray[Any]:
+    labels = np.asarray(y)
+    return labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+class ChunkError(ValueError):
+    """Something is wrong with one chunk."""
+
+    @classmethod
+    def of(cls, number: int, reason: object) -> ChunkError:
+        """The error of a chunk, counted from 0."""
+        return cls(f"Chunk {number}: {reason}")
+
+
+class Table(ABC):
+    """Rows in blocks, with labels and weights.
+
+    Attributes
+    ----------
+    frame : Frame
+    sizes : ndarray of shape (n_classes,)
+        Copies in each class: sums of the sample weights, without the weights of the classes.
+    n_rows : int
+    """
+
+    frame: Frame
+    sizes: Array
+    n_rows: int
+
+    @abstractmethod
+    def fold(self, statistic: Statistic, *args: Any) -> Any:
+        """Sum of ``statistic(block, *args)`` over all blocks that have rows."""
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.frame.classes)
+
+    @property
+    def weights(self) -> Array:
+        """Sums of the weights in each class, those of the classes included."""
+        return self.sizes * self.frame.factors
+
+    def _set_frame(
+        self,
+        counts: Counts,
+        n_features: int,
+        dtype: np.dtype[Any],
+        class_weight: Mapping[Any, float] | str | None,
+    ) -> None:
+        """Fix the classes and their weights from the labels of all rows."""
+        classes, _ = encode_labels(counts.labels)
+        require_weight_in_each_class(counts.sizes, classes, "sample_weight")
+        factors = class_weights(class_weight, classes, counts.sizes)
+        require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")
+        kept = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        self.frame = Frame(n_features, kept, classes, factors)
+        self.sizes, self.n_rows = counts.sizes, counts.n_rows
+
+
+class MappedTable(Table):
+    """Rows of an array in memory or in a memory map, read a block after another."""
+
+    def __init__(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        class_weight: Mapping[Any, float] | str | None,
+        *,
+        block_bytes: int | None = None,
+    ) -> None:
+        self._X, self._y = X, y
+        self.n_rows = X.shape[0]
+        self._sample_weight = sample_weight
+        if sample_weight is not None and not np.isscalar(sample_weight):
+            self._sample_weight = np.asarray(sample_weight)
+            if self._sample_weight.shape != (self.n_rows,):
+                sample_weights(self._sample_weight, self.n_rows)  # says what is wrong
+        self._step = _rows_in_a_block(X, block_bytes or _block_bytes())
+        counts = None
+        for number, rows in enumerate(self._slices()):
+            try:
+                part = count_labels(self._y[rows], self._weights(rows))
+            except ValueError as error:
+                raise ChunkError.of(number, error) from error
+            counts = part if counts is None else counts + part
+        assert counts is not None
+        self._set_frame(counts, X.shape[1], X.dtype, class_weight)
+
+    def fold(self, statistic: Statistic, *args: Any) -> Any:
+        total = None
+        for number, rows in enumerate(self._slices()):
+            try:
+                block = self.frame.block(
+                    self._X[rows], self._y[rows], self._weights(rows), rows.start
+                )
+                part = statistic(block, *args)
+            except ValueError as error:
+                raise ChunkError.of(number, error) from error
+            total = part if total is None else total + part
+        return total
+
+    def _slices(self) -> Iterator[slice]:
+        return gen_batches(self.n_rows, self._step)
+
+    def _weights(self, rows: slice) -> Any:
+        given = self._sample_weight
+        return given if given is None or np.isscalar(given) else np.asarray(given)[rows]
+
+
+def _block_bytes() -> int:
+    """min(scikit-learn's working memory, 64 MB)."""
+    return int(min(get_config()["working_memory"] * (1 << 20), LARGEST_BLOCK))
+
+
+def _rows_in_a_block(X: Any, block_bytes: int) -> int:
+    if sparse.issparse(X):
+        row_bytes = (X.data.nbytes + X.indices.nbytes) / max(X.shape[0], 1)
+    else:
+        row_bytes = X.shape[1] * X.dtype.itemsize
+    return max(1, int(block_bytes / max(row_bytes, 1)))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether X is fitted block by block: on Dask, or a memory map of more than one block."""
+    if is_dask(X):
+        return True
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _block_bytes()
+
+
+def open_table(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+) -> Table:
+    """The table of training data that `is_streamed`; sets the estimator's features."""
+    if is_dask(X):
+        from .dask_table import DaskTable
+
+        return DaskTable(estimator, X, y, sample_weight, class_weight)
+    validate_data(estimator, X[:1], accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    labels = np.asarray(y)
+    if labels.shape != (X.shape[0],):
+        raise ValueError(
+            f"y must hold one label for each of the {X.shape[0]} rows of X; its shape is "
+            f"{labels.shape}."
+        )
+    return MappedTable(X, labels, sample_weight, class_weight)

@@ -1,0 +1,140 @@
+"""DRM on rows that are not in memory: the scatter form from sums over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from discreg.core.fitted_kernel import FittedKernel
+from discreg.core.low_rank import FeatureMap, table_feature_map
+from discreg.core.memory import require_memory
+from discreg.core.moments import Moments, block_moments, class_scatters
+from discreg.core.table import Block, Table, is_dask
+
+from ._forms import ScatterSolver
+from ._penalties import Penalty
+from ._problem import Groups
+from ._scatter import ScatterForm
+from ._setup import LINEAR
+from ._training import Training
+
+__all__ = ["scatter_solver", "solve_table", "why_in_memory"]
+
+Array = NDArray[np.float64]
+FEATURE_BYTES = 16 << 20  # of the features of some rows of a block
+
+
+@dataclass(frozen=True)
+class GroupsElsewhere(Groups):
+    """Classes of samples that are elsewhere, of which the total weights are known."""
+
+    known_totals: Array
+
+    @property
+    def totals(self) -> Array:  # instead of a sum over samples
+        return self.known_totals
+
+
+def why_in_memory(estimator: Any) -> str | None:
+    """What makes a model need its rows in memory, if anything, and what to do about it."""
+    if not Penalty.of(estimator.penalty).is_ridge:
+        return f"penalty={estimator.penalty!r} needs the rows in memory. Use penalty='ridge'."
+    if estimator.solver not in ("auto", "scatter"):
+        return f"solver={estimator.solver!r} needs the rows in memory. Use solver='scatter'."
+    if estimator.probability:
+        return "probability=True needs the rows in memory. Use probability=False."
+    if estimator.kernel == "precomputed":
+        return "A precomputed kernel has to be in memory. Use kernel='linear' or n_components."
+    if estimator.kernel != "linear" and estimator.n_components is None:
+        return (
+            f"kernel={estimator.kernel!r} needs the rows in memory. Use kernel='linear', or set "
+            "n_components to approximate the kernel by features."
+        )
+    return None
+
+
+def solve_table(
+    estimator: Any, table: Table, random: np.random.RandomState, X: Any
+) -> ScatterSolver:
+    """Fit the scatter form to the rows of a table."""
+    n_classes, n_features = table.n_classes, table.frame.n_features
+    kernel = _table_kernel(estimator, table)
+    features = None
+    if estimator.n_components is not None:
+        features = table_feature_map(
+            estimator.approximation, kernel, table, estimator.n_components, random
+        )
+        n_features = features(np.zeros((1, n_features), dtype=table.frame.dtype)).shape[1]
+    if estimator.solver == "auto" and n_classes * n_features**2 > table.n_rows**2 and is_dask(X):
+        raise ValueError(
+            f"For {table.n_rows:,} samples of {n_features:,} features solver='auto' means 'closed',"
+            " which needs the rows in memory. Use solver='scatter', or compute X and y first."
+        )
+    require_memory(
+        8 * (3 * n_classes + 3) * n_features**2,
+        f"Scatter matrices of {n_classes} classes in {n_features:,} features",
+        "Reduce the features.",
+    )
+    scatters = table.fold(
+        _scatters, n_classes, float(estimator.alpha), float(estimator.beta), features
+    )
+    return scatter_solver(estimator, scatters, table.weights, kernel, features)
+
+
+def scatter_solver(
+    estimator: Any,
+    scatters: Sequence[Array] | Array,
+    totals: Array,
+    kernel: FittedKernel,
+    features: FeatureMap | None = None,
+) -> ScatterSolver:
+    """The scatter form from the scatters of the classes and their total weights."""
+    none = np.zeros(0, dtype=np.intp)
+    groups = GroupsElsewhere(none, none, np.zeros(0), len(totals), totals)
+    form = ScatterForm.from_scatters(
+        list(scatters), groups, float(estimator.alpha), float(estimator.beta)
+    )
+    kernel_of_points = kernel if features is None else LINEAR
+    return ScatterSolver(Training(None, None, groups, kernel_of_points, features, kernel), form)
+
+
+def _table_kernel(estimator: Any, table: Table) -> FittedKernel:
+    """The kernel that an estimator's parameters mean; a pass over the rows if they tell gamma."""
+    gamma: float | None = None
+    if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
+        gamma = 1 / table.frame.n_features
+        if estimator.gamma == "scale":
+            variance = _variance_of_entries(table.fold(block_moments, table.n_classes))
+            scaled = table.frame.n_features * variance
+            gamma = 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
+        elif estimator.gamma not in (None, "auto"):
+            gamma = float(estimator.gamma)
+    return FittedKernel(
+        estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
+    )
+
+
+def _variance_of_entries(moments: Moments) -> float:
+    """Weighted variance of all entries, from the moments of the rows."""
+    mean = moments.mean
+    within = float(np.trace(moments.scatter)) / moments.total / len(mean)
+    return within + float(np.var(mean))
+
+
+def _scatters(
+    block: Block, n_classes: int, alpha: float, beta: float, features: FeatureMap | None
+) -> Array:
+    """The scatters of a block, in features where they approximate a kernel."""
+    if features is None:
+        return class_scatters(block, n_classes, alpha, beta)
+    width = features(block.X[:1]).shape[1]
+    total = np.zeros((n_classes, width, width))
+    for rows in gen_batches(len(block.y), max(64, FEATURE_BYTES // (8 * width))):
+        some = Block(features(block.X[rows]), block.y[rows], block.weights[rows])
+        total += class_scatters(some, n_classes, alpha, beta)
+    return total

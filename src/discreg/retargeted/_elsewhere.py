@@ -1,0 +1,292 @@
+"""The objective of the family on rows that are not in memory: every evaluation is a pass over them.
+
+Nothing is kept of a row. A point is its coefficients and the sums that one pass found there: the
+loss, the residuals pulled back, and what GReLSR's centres need. The residuals that a Hessian or a
+certificate asks for are computed again from the coefficients, block by block.
+
+GReLSR couples the rows of a class by its centre μ. The best centres solve one equation a class,
+μ = mean of t_k(μ) − 1, by Newton's steps of one pass each. Along a direction the targets of class k
+move by a term proportional to dμ_k, which itself is a ratio of sums; so the terms are pulled back
+class by class and put together after the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.core.labels import class_sums, one_hot
+from discreg.core.regression import MomentRegression
+from discreg.core.rows import pull_back, times
+from discreg.core.table import Block, Sums, Table
+
+from ._certificate import bounded_gap
+from ._losses import Evaluation, TargetLoss
+from ._problem import Certified, Gradient, Line, Point, Start, Step, rough_gap
+
+__all__ = ["MakeLoss", "TableProblem"]
+
+Array = NDArray[np.float64]
+MakeLoss = Callable[[NDArray[np.intp], Array, int], TargetLoss]
+MAX_CENTRE_STEPS = 50
+ROUNDING = 1e-14  # of a centre, relative
+
+
+class At(NamedTuple):
+    """A loss at scores that are not kept: what one pass has added up there."""
+
+    value: float
+    pulled: Array  # XᵀSG for the residuals G
+    totals: Array  # sums of the columns of SG
+    used: Array  # the centres that the targets were computed with
+    centres: Array
+    targets: None = None
+
+
+@dataclass
+class TableProblem:
+    """Minimise F(W, b) = L(ΦW + 1bᵀ) + β‖W‖² over the rows of a table.
+
+    Attributes
+    ----------
+    regression : MomentRegression
+        The normal equations of plain regression, their penalty fixed.
+    table : Table
+    make_loss : callable
+        ``make_loss(y, weights, n_classes)`` gives the loss of a block.
+    groupwise : float
+        GReLSR's γ; 0 where the rows are independent.
+    """
+
+    regression: MomentRegression
+    table: Table
+    make_loss: MakeLoss
+    groupwise: float = 0.0
+    _centres: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._centres = np.zeros(self.n_classes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of columns of the scores."""
+        return self.table.n_classes
+
+    def first_point(self, start: Start | None, centres: Array | None = None) -> Point:
+        """The given start, or else the regression onto the zero-one targets from given centres."""
+        if start is not None:
+            return self.point(start.coef, start.offset)
+        totals, weights = self.regression.class_totals()
+        offset = weights / weights.sum() if self.regression.centred else np.zeros_like(weights)
+        return self.point(self.regression.solve(totals), offset, centres)
+
+    def point(self, coef: Array, offset: Array, centres: Array | None = None) -> Point:
+        """Evaluate the objective: with the best centres, or one update from given ones."""
+        at = self._at(coef, offset, centres)
+        objective = at.value + self.regression.beta * float(np.vdot(coef, coef))
+        return Point(coef, offset, None, at, objective)
+
+    def _at(self, coef: Array, offset: Array, centres: Array | None) -> At:
+        shift = self._shift(coef, offset)
+        best = centres is None
+        used = self._centres if centres is None else centres
+        first = True
+        for _ in range(MAX_CENTRE_STEPS):
+            sums = self.table.fold(_evaluate, self.make_loss, coef, shift, used)
+            squares, pulled, totals, translations, spread, slope = sums
+            weights = self.table.weights
+            if self.groupwise == 0:
+                return At(squares, pulled, totals, used, translations / weights)
+            steps = (translations - weights * used) / slope
+            rounding = ROUNDING * (1 + self.groupwise) * (1 + np.abs(used))
+            moving = (steps > rounding) | (first & (steps < -rounding))
+            if not best or not moving.any():
+                break
+            used, first = used + np.where(moving, steps, 0.0), False
+        following = used if best else translations / weights
+        if best:
+            self._centres = used
+        value = squares + self.groupwise * float(
+            np.sum(spread - 2 * following * translations + weights * following**2)
+        )
+        return At(value, pulled, totals, used, following)
+
+    def _shift(self, coef: Array, offset: Array) -> Array:
+        mean = self.regression.mean
+        return offset if mean is None else offset - mean @ coef
+
+    def gradient(self, point: Point) -> Gradient:
+        """Half gradient at a point, from the pass that evaluated it."""
+        return self._half_gradient(point.at.pulled, point.at.totals, point.coef)
+
+    def _half_gradient(self, pulled: Array, totals: Array, coef: Array) -> Gradient:
+        return Gradient(
+            self._centre(pulled, totals) + self.regression.beta * coef,
+            totals if self.regression.centred else np.zeros_like(totals),
+        )
+
+    def _centre(self, pulled: Array, totals: Array) -> Array:
+        mean = self.regression.mean
+        return pulled if mean is None else pulled - np.outer(mean, totals)
+
+    def curve(self, point: Point, step: Step) -> tuple[Gradient, float]:
+        """Half Hessian at a point times a step, and its inner product with the step."""
+        at = self._shift(point.coef, point.offset)
+        along = self._shift(step.coef, step.offset)
+        places = (point.coef, at, point.at.used, step.coef, along)
+        if self.groupwise == 0:
+            pulled, totals, inner = self.table.fold(_curve, self.make_loss, *places)
+        else:
+            pulled, totals, inner, moved, held, by_class, totals_by_class = self.table.fold(
+                _curve_groups, self.make_loss, self.groupwise, *places
+            )
+            centre_steps = moved / held
+            pulled = pulled + np.tensordot(centre_steps, by_class, 1)
+            totals = totals + centre_steps @ totals_by_class
+            inner -= self.groupwise * float(centre_steps @ moved)
+        inner += self.regression.beta * float(np.vdot(step.coef, step.coef))
+        return self._half_gradient(pulled, totals, step.coef), inner
+
+    def regressed(self, point: Point, step: Step) -> Point:
+        """Where regression onto the targets leads, a step back, with new targets and centres."""
+        return self.point(
+            point.coef - step.coef, point.offset - step.offset, centres=point.at.centres
+        )
+
+    def line(self, point: Point, direction: Step) -> Line:
+        """The points from here along a direction; each costs a pass, which also finds the slope."""
+
+        def trial(length: float) -> tuple[Point, float]:
+            there = self.point(
+                point.coef + length * direction.coef, point.offset + length * direction.offset
+            )
+            gradient = self.gradient(there)
+            slope = np.vdot(gradient.coef, direction.coef) + gradient.offset @ direction.offset
+            return there, float(slope)
+
+        return trial
+
+    def rough_gap(self, point: Point, gradient: Gradient) -> float:
+        """Size of the gradient on the scale of the gap, without a further pass over the rows."""
+        return rough_gap(self.regression, point.objective, gradient)
+
+    def certify(self, point: Point, gradient: Gradient) -> Certified:
+        """The point with its rigorous relative optimality gap."""
+        cost, balanced = 0.0, gradient.coef
+        if self.regression.centred:
+            place = (point.coef, self._shift(point.coef, point.offset), point.at.used)
+            sums = self.table.fold(_balance_sums, self.make_loss, *place)
+            none = np.zeros(0)
+            loss = self.make_loss(none.astype(np.intp), none, self.n_classes)
+            plan = loss.plan_balance(sums)
+            pulled, totals, cost = self.table.fold(_balance, self.make_loss, plan, *place)
+            balanced = balanced + self._centre(pulled, totals)
+        scatter = self.regression.moments.scatter
+        square = max(float(np.vdot(point.coef, scatter @ point.coef)), 0.0)
+        gap = bounded_gap(self.regression, balanced, cost, square, point.objective)
+        return Certified(point, gap)
+
+    def certify_afresh(self, at: Start) -> Certified:
+        """The same with all computed from the coefficients."""
+        point = self.point(at.coef, at.offset)
+        return self.certify(point, self.gradient(point))
+
+
+def _loss_at(
+    block: Block, make_loss: MakeLoss, coef: Array, shift: Array, centres: Array
+) -> tuple[TargetLoss, Evaluation]:
+    """The loss of a block, and its value and residuals at the scores XW + shift."""
+    loss = make_loss(block.y, block.weights, len(shift))
+    scores = times(block.X, coef)
+    scores += shift
+    return loss, loss.evaluate(scores, centres)
+
+
+def _active(at: Evaluation, y: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """The true class of each row and the classes whose scores are too large beside it."""
+    return (at.residuals > 0) | (one_hot(y, at.residuals.shape[1]) > 0)
+
+
+def _evaluate(block: Block, make_loss: MakeLoss, coef: Array, shift: Array, centres: Array) -> Sums:
+    """Weighted squares of the residuals, these pulled back, and sums of t_k − 1 by class.
+
+    Last, the slope of the equation of each centre.
+    """
+    loss, at = _loss_at(block, make_loss, coef, shift, centres)
+    weighted = block.weights[:, None] * at.residuals
+    true = block.y[:, None]
+    translations = np.take_along_axis(at.targets, true, axis=1)[:, 0] - 1.0
+    sums = [
+        class_sums(block.y, block.weights * translations**power, len(shift)) for power in (1, 2)
+    ]
+    groupwise = getattr(loss, "groupwise", 0.0)
+    size = _active(at, block.y).sum(axis=1)
+    slope = class_sums(block.y, block.weights * size / (size + groupwise), len(shift))
+    return Sums(
+        (
+            float(np.vdot(weighted, at.residuals)),
+            pull_back(block.X, weighted),
+            weighted.sum(axis=0),
+            *sums,
+            slope,
+        )
+    )
+
+
+def _curve(block: Block, make_loss: MakeLoss, *places: Any) -> Sums:
+    """The derivative of the residuals along a direction, pulled back; its totals and product."""
+    coef, shift, centres, step, along = places
+    loss, at = _loss_at(block, make_loss, coef, shift, centres)
+    moved = times(block.X, step)
+    moved += along
+    curved = loss.curvature(at.residuals, moved)
+    return Sums((pull_back(block.X, curved.product), curved.totals, curved.inner))
+
+
+def _curve_groups(block: Block, make_loss: MakeLoss, groupwise: float, *places: Any) -> Sums:
+    """The same for fixed centres, what moves the centres, and what a move of each adds.
+
+    With A the active classes of a row, q the sum of the direction over them and their number m, a
+    target moves by (q + γ dμ) / (γ + m), and dμ is the ratio of Σ s q / (γ + m) and Σ s m / (γ + m)
+    over the class.
+    """
+    coef, shift, centres, step, along = places
+    n_classes = len(shift)
+    _, at = _loss_at(block, make_loss, coef, shift, centres)
+    moved = times(block.X, step)
+    moved += along
+    active = _active(at, block.y)
+    size = active.sum(axis=1)
+    mean = np.where(active, moved, 0.0).sum(axis=1) / (size + groupwise)
+    product = block.weights[:, None] * np.where(active, moved - mean[:, None], 0.0)
+    following = active * (-groupwise * block.weights / (size + groupwise))[:, None]
+    of_classes = [np.flatnonzero(block.y == k) for k in range(n_classes)]
+    return Sums(
+        (
+            pull_back(block.X, product),
+            product.sum(axis=0),
+            float(np.vdot(product, moved)),
+            class_sums(block.y, block.weights * mean, n_classes),
+            class_sums(block.y, block.weights * size / (size + groupwise), n_classes),
+            np.stack([pull_back(block.X[rows], following[rows]) for rows in of_classes]),
+            np.stack([following[rows].sum(axis=0) for rows in of_classes]),
+        )
+    )
+
+
+def _balance_sums(block: Block, make_loss: MakeLoss, *place: Any) -> Sums:
+    """What the balance of the residuals depends on."""
+    loss, at = _loss_at(block, make_loss, *place)
+    return loss.balance_sums(at)
+
+
+def _balance(block: Block, make_loss: MakeLoss, plan: Any, *place: Any) -> Sums:
+    """The change that balances the residuals, pulled back; its totals and its cost."""
+    loss, at = _loss_at(block, make_loss, *place)
+    change, cost = loss.balance(at, plan)
+    weighted = block.weights[:, None] * change
+    return Sums((pull_back(block.X, weighted), weighted.sum(axis=0), cost))
