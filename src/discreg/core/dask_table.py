@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .table import ChunkError, Counts, Frame, Table, count_labels, is_dask
+from .table import ChunkError, Counts, Frame, Table, count_labels, is_dask, labels_of_block
 
 __all__ = ["DaskTable", "map_rows"]
 
@@ -191,7 +191,8 @@ def _length(chunk: Any) -> int:
 
 def _aligned(labels: Any, X: Any, X_chunks: list[Any], name: str) -> list[Any]:
     """The chunks of labels or weights that belong to those of X; rechunked where they differ."""
-    da = _dask().array
+    dask = _dask()
+    da = dask.array
     if not is_dask(labels):
         labels = np.asarray(labels)
         if labels.ndim != 1:
@@ -210,11 +211,11 @@ def _aligned(labels: Any, X: Any, X_chunks: list[Any], name: str) -> list[Any]:
     _require_rows(sum(own), sum(lengths), name)
     if own == lengths:
         return chunks
-    array = labels.to_dask_array(lengths=own) if hasattr(labels, "to_dask_array") else labels
-    if _has_unknown_lengths(array):
-        parts = [da.from_delayed(c, (n,), array.dtype) for c, n in zip(chunks, own, strict=True)]
-        array = da.concatenate(parts)
-    return _chunks(array.reshape(-1).rechunk((lengths,)))
+    if _has_unknown_lengths(labels):
+        flat = [dask.delayed(labels_of_block, pure=False)(chunk) for chunk in chunks]
+        parts = zip(flat, own, strict=True)
+        labels = da.concatenate([da.from_delayed(part, (n,), object) for part, n in parts])
+    return _chunks(labels.reshape(-1).rechunk((lengths,)))
 
 
 def _has_unknown_lengths(collection: Any) -> bool:
@@ -232,25 +233,26 @@ def map_rows(estimator: Any, method: str, X: Any) -> Any:
     dask = _dask()
     da = dask.array
     outcome = getattr(estimator, method)(_example(X))
+    shared = dask.delayed((estimator, method, outcome[:0]), traverse=False)
+    if hasattr(X, "columns"):
+        parts = [
+            da.from_delayed(
+                dask.delayed(_apply, pure=True)(chunk, shared=shared),
+                shape=(np.nan, *outcome.shape[1:]),
+                meta=outcome[:0],
+            )
+            for chunk in _chunks(X)
+        ]
+        return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
     X = _rows_in_one_chunk(X)
-    chunks = _chunks(X)
-    known = not _has_unknown_lengths(X)
-    lengths = X.chunks[0] if known else (np.nan,) * len(chunks)
-    shared = dask.delayed((estimator, method), traverse=False)
-    empty = outcome[:0]
-    parts = [
-        da.from_delayed(
-            dask.delayed(_apply, pure=True)(shared, chunk, empty),
-            shape=(length, *outcome.shape[1:]),
-            meta=empty,
-        )
-        for chunk, length in zip(chunks, lengths, strict=True)
-    ]
-    return da.concatenate(parts, axis=0, allow_unknown_chunksizes=not known)
+    shape: dict[str, Any] = {"drop_axis": 1}
+    if outcome.ndim == 2:
+        shape = {"chunks": (X.chunks[0], (outcome.shape[1],))}
+    return X.map_blocks(_apply, shared=shared, dtype=outcome.dtype, meta=outcome[:0], **shape)
 
 
-def _apply(shared: tuple[Any, str], rows: Any, empty: Any) -> Any:
-    estimator, method = shared
+def _apply(rows: Any, shared: tuple[Any, str, Any]) -> Any:
+    estimator, method, empty = shared
     return getattr(estimator, method)(rows) if rows.shape[0] else empty
 
 

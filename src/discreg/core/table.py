@@ -39,6 +39,7 @@ __all__ = [
     "count_labels",
     "is_dask",
     "is_streamed",
+    "labels_of_block",
     "open_table",
     "rows_of_block",
 ]
@@ -87,7 +88,7 @@ class Counts:
 
 def count_labels(y: Any, sample_weight: Any) -> Counts:
     """The labels of one block."""
-    labels = _labels(y)
+    labels = labels_of_block(y)
     weights = sample_weights(sample_weight, len(labels))
     if len(labels):
         check_classification_targets(labels)
@@ -111,7 +112,7 @@ class Frame:
     def block(self, X: Any, y: Any, sample_weight: Any, first: int = 0) -> Block:
         """Check the shapes and the labels of a block; its numbers are left to the statistics."""
         rows = rows_of_block(X, self.n_features).astype(self.dtype, copy=False)
-        labels = _labels(y)
+        labels = labels_of_block(y)
         if len(labels) != rows.shape[0]:
             raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels.")
         _, indices = find_labels(labels, self.classes)
@@ -141,7 +142,8 @@ def rows_of_block(X: Any, n_features: int) -> Any:
     return rows
 
 
-def _labels(y: Any) -> NDArray[Any]:
+def labels_of_block(y: Any) -> NDArray[Any]:
+    """The labels of a block as an array; those of a frame are its only column."""
     labels = np.asarray(y)
     return labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
