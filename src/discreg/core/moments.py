@@ -30,6 +30,11 @@ FEWEST_ROWS = 64
 PARTS = 4  # of a block, for different threads
 
 
+# Squares may overflow: then the sums tell. Threads do not inherit what numpy is told, so that every
+# function which adds up says so itself.
+_quietly = np.errstate(over="ignore", invalid="ignore")
+
+
 @dataclass(frozen=True)
 class Moments:
     """Weights and means of the classes, and the scatter of all rows about their mean.
@@ -62,6 +67,7 @@ class Moments:
         """Mean of all rows."""
         return self.weights @ self.means / max(self.total, np.finfo(float).tiny)
 
+    @_quietly
     def __add__(self, other: Moments) -> Moments:
         weights = self.weights + other.weights
         share = np.divide(other.weights, weights, out=np.zeros_like(weights), where=weights > 0)
@@ -145,6 +151,7 @@ def require_finite(X: Any) -> None:
     assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
+@_quietly
 def _sparse_moments(block: Block, n_classes: int) -> Moments:
     X, y, weights = block[:3]
     totals = class_sums(y, weights, n_classes)
@@ -186,6 +193,7 @@ def _small_step(X: NDArray[Any]) -> int:
     return max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features)
 
 
+@_quietly
 def _part_moments(block: Block, n_classes: int) -> Moments:
     from ._moment_loops import add_about_mean, centre_rows
 
@@ -250,6 +258,7 @@ def _require_squares(X: Any, squares: float) -> None:
         )
 
 
+@_quietly
 def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> None:
     from ._moment_loops import group_rows
 

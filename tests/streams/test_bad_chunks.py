@@ -1,0 +1,297 @@
+"""Chunks that cannot be fitted are named, and what needs the rows in memory is refused."""
+
+import re
+import sys
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from stream_problems import BY_PARTS, CHUNKS, MODELS, blocks_of, chunked, mapped, rows, weights
+
+from discreg import (
+    DRMClassifier,
+    LDMClassifier,
+    LRRRClassifier,
+    LSRClassifier,
+    ODMClassifier,
+    ReLSRClassifier,
+)
+from discreg.core.table import ChunkError
+
+every_model = pytest.mark.parametrize("name", MODELS)
+EVEN = CHUNKS["even"]
+
+
+def with_chunk(X, number, change):
+    """Chunks of which one is changed when it is computed."""
+
+    def changed(block, block_info=None):
+        return change(block) if block_info[0]["chunk-location"][0] == number else block
+
+    return chunked(X, EVEN).map_blocks(changed, dtype=X.dtype, meta=X[:0])
+
+
+@every_model
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_a_missing_or_infinite_number(name, value, said):
+    X, y = rows()
+    X[3 * 60 + 5, 2] = value
+    with pytest.raises(ChunkError, match=rf"Chunk 3: .*X contains {said}"):
+        clone(MODELS[name]).fit(chunked(X, EVEN), y)
+
+
+def test_a_missing_number_in_a_memory_map(tmp_path):
+    X, y = rows()
+    X[100, 2] = np.nan
+    with blocks_of(30, X), pytest.raises(ChunkError, match=r"Chunk 3: .*X contains NaN"):
+        LSRClassifier().fit(mapped(X, tmp_path), y)
+
+
+@every_model
+def test_a_chunk_that_raises(name):
+    X, y = rows()
+
+    def fail(block):
+        raise OSError("the disk is gone")
+
+    with pytest.raises(ChunkError, match=r"Chunk 2: .*OSError: the disk is gone"):
+        clone(MODELS[name]).fit(with_chunk(X, 2, fail), y)
+
+
+def test_labels_that_raise():
+    X, y = rows()
+
+    def fail(block):
+        raise OSError("the disk is gone")
+
+    lazy = chunked(y, EVEN).map_blocks(fail, dtype=y.dtype, meta=y[:0])
+    with pytest.raises(ChunkError, match=r"Chunk 0: .*OSError: the disk is gone"):
+        LSRClassifier().fit(chunked(X, EVEN), lazy)
+
+
+@every_model
+def test_a_chunk_with_other_columns(name):
+    X, y = rows()
+    lazy = with_chunk(X, 1, lambda block: block[:, :4])
+    with pytest.raises(ChunkError, match="Chunk 1: X has 4 columns, but the first chunk has 6"):
+        clone(MODELS[name]).fit(lazy, y)
+
+
+def test_a_chunk_with_other_rows_than_labels():
+    X, y = rows()
+    lazy = with_chunk(X, 1, lambda block: block[:50])
+    with pytest.raises(ChunkError, match="Chunk 1: X has 50 rows, but y has 60 labels"):
+        LSRClassifier().fit(lazy, y)
+
+
+def test_labels_that_change_between_passes():
+    X, y = rows()
+    passes = iter(range(100))
+
+    def changing(block):
+        return block if next(passes) < 4 else block + 10
+
+    lazy = chunked(y, EVEN).map_blocks(changing, dtype=y.dtype, meta=y[:0])
+    message = r"Chunk \d: y holds the label 1\d, which is not one of the classes \[0, 1, 2\]"
+    with pytest.raises(ChunkError, match=message):
+        LSRClassifier().fit(chunked(X, EVEN), lazy)
+
+
+@pytest.mark.parametrize(
+    ("sample_weight", "message"),
+    [
+        (np.where(np.arange(240) == 70, -1.0, 1.0), "Chunk 1: sample_weight must be finite and"),
+        (np.ones(100), "X has 240 rows, but sample_weight has 100 entries"),
+        (np.ones((240, 2)), "sample_weight must have one dimension"),
+        (np.zeros(240), "zero total weight by sample_weight"),
+    ],
+)
+def test_weights_that_cannot_be(sample_weight, message):
+    X, y = rows()
+    with pytest.raises(ValueError, match=message):
+        LSRClassifier().fit(chunked(X, EVEN), y, sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(240), "one class only: 0.0"),
+        (np.linspace(0, 1, 240), r"Chunk \d: Unknown label type"),
+        (np.zeros(100), "X has 240 rows, but y has 100 entries"),
+        (da.zeros(100, chunks=50), "X has 240 rows, but y has 100 entries"),
+        (np.zeros((240, 2)), "y must have one dimension"),
+    ],
+)
+def test_labels_that_cannot_be(labels, message):
+    X, _ = rows()
+    with pytest.raises(ValueError, match=message):
+        LSRClassifier().fit(chunked(X, EVEN), labels)
+
+
+def test_labels_of_a_memory_map_that_cannot_be(tmp_path):
+    X, y = rows()
+    with blocks_of(50, X):
+        with pytest.raises(ValueError, match="one label for each of the 240 rows"):
+            LSRClassifier().fit(mapped(X, tmp_path), y[:100])
+        with pytest.raises(ValueError, match="one number for each of the 240 samples"):
+            LSRClassifier().fit(mapped(X, tmp_path), y, np.ones(100))
+
+
+def test_squares_that_overflow():
+    X, y = rows()
+    for name in ("LSR", "LRRR", "SLRR", "ReLSR", "DRM", "ODM"):
+        with pytest.raises(ValueError, match="squares of the features overflow"):
+            clone(MODELS[name]).fit(chunked(1e200 * X, EVEN), y)
+
+
+def test_rows_that_are_not_there():
+    X, y = rows()
+    with pytest.raises(ValueError, match="X has no rows"):
+        LSRClassifier().fit(chunked(X[:0], (0, 0)), y[:0])
+    with pytest.raises(ValueError, match="two dimensions"):
+        LSRClassifier().fit(chunked(X, EVEN)[:, 0], y)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LSRClassifier(kernel="rbf"), "kernel='rbf' needs the rows in memory"),
+        (LRRRClassifier(kernel="poly"), "kernel='poly' needs the rows in memory"),
+        (ReLSRClassifier(penalty="l21"), "penalty='l21' needs the rows in memory"),
+        (ReLSRClassifier(rank=1), "rank needs the rows in memory"),
+        (DRMClassifier(), "kernel='rbf' needs the rows in memory.*n_components"),
+        (DRMClassifier(kernel="linear", solver="closed"), "solver='closed' needs the rows"),
+        (DRMClassifier(kernel="linear", penalty="lasso"), "penalty='lasso' needs the rows"),
+        (DRMClassifier(kernel="linear", probability=True), "probability=True needs the rows"),
+        (DRMClassifier(kernel="precomputed"), "precomputed kernel has to be in memory"),
+        (ODMClassifier(), "kernel='rbf'"),
+        (ODMClassifier(kernel="linear", solver="dcd"), "solver='dcd'"),
+        (LDMClassifier(kernel="linear"), "LDMClassifier"),
+    ],
+)
+def test_what_needs_the_rows_in_memory_is_refused_on_dask(model, message):
+    X, y = rows()
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(chunked(X, EVEN), y)
+
+
+def test_a_solver_that_would_not_be_the_same_is_refused():
+    """In memory "auto" means another solver for more features than samples."""
+    X, y = rows()
+    wide = np.hstack([X] * 50)
+    for model in (DRMClassifier(kernel="linear"), ODMClassifier(kernel="linear")):
+        with pytest.raises(ValueError, match="Use solver="):
+            model.fit(chunked(wide, EVEN), y)
+    DRMClassifier(kernel="linear", solver="scatter", beta=1.0).fit(chunked(wide, EVEN), y)
+
+
+@pytest.mark.parametrize("model", [LSRClassifier(kernel="rbf"), DRMClassifier()])
+def test_a_memory_map_of_a_kernel_model_is_read_as_a_whole(model, tmp_path):
+    X, y = rows()
+    with blocks_of(50, X):
+        found = clone(model).fit(mapped(X, tmp_path), y)
+    np.testing.assert_allclose(
+        found.decision_function(X), clone(model).fit(X, y).decision_function(X), atol=1e-10
+    )
+
+
+def test_new_rows_that_do_not_fit_are_refused_at_once():
+    X, y = rows()
+    model = LSRClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="6 features"):
+        model.predict(chunked(X, EVEN)[:, :4])
+    with pytest.raises(NotFittedError):
+        LSRClassifier().predict(chunked(X, EVEN))
+
+
+def test_without_dask_the_error_says_how_to_install_it(monkeypatch):
+    X, y = rows()
+    lazy = chunked(X, EVEN)
+    model = LSRClassifier().fit(X, y)
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    for call in (lambda: LSRClassifier().fit(lazy, y), lambda: model.predict(lazy)):
+        with pytest.raises(ImportError, match=re.escape('pip install "discreg[dask]"')):
+            call()
+
+
+# By parts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BY_PARTS)
+def test_parts_that_do_not_fit(name):
+    X, y = rows()
+    model = clone(MODELS[name])
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    model.partial_fit(X[:10], np.zeros(10, dtype=int), classes=[0, 1, 2])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(ValueError, match=r"classes is \[0, 1\], but in the first call it was"):
+        model.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="label 7, which is not one of the classes"):
+        model.partial_fit(X[:2], [0, 7])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :4], y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.full_like(X, np.nan), y)
+    model.partial_fit(X[10:], y[10:])
+    expected = clone(model).fit(X, np.r_[np.zeros(10, dtype=int), y[10:]])
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
+
+
+def test_sums_that_depend_on_parameters_cannot_be_continued_with_others():
+    X, y = rows()
+    model = DRMClassifier(kernel="linear").partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"alpha was 0.1 for some rows and is 0.5 for others"):
+        model.set_params(alpha=0.5).partial_fit(X, y)
+
+
+def test_models_that_cannot_be_merged():
+    X, y = rows()
+    model = LSRClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="The other model has not been fitted by partial_fit"):
+        model.merge(LSRClassifier().fit(X, y))
+    with pytest.raises(ValueError, match="This model has not been fitted by partial_fit"):
+        LSRClassifier().fit(X, y).merge(model)
+    with pytest.raises(TypeError, match="cannot be merged with a LRRRClassifier"):
+        model.merge(LRRRClassifier().partial_fit(X, y, classes=[0, 1, 2]))
+    with pytest.raises(ValueError, match=r"classes differ: \[0, 1, 2\] and \[0, 1, 2, 3\]"):
+        model.merge(LSRClassifier().partial_fit(X, y, classes=[0, 1, 2, 3]))
+    with pytest.raises(ValueError, match="6 features, those of the other 4"):
+        model.merge(LSRClassifier().partial_fit(X[:, :4], y, classes=[0, 1, 2]))
+
+
+def test_a_fit_begins_anew():
+    X, y = rows()
+    model = LSRClassifier().partial_fit(X[:100], y[:100], classes=[0, 1, 2])
+    model.fit(X[100:], y[100:])
+    with pytest.warns(UserWarning, match="partial_fit begins anew"):
+        model.partial_fit(X, y)
+    np.testing.assert_allclose(model.coef_, LSRClassifier().fit(X, y).coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LSRClassifier(kernel="rbf"),
+        LRRRClassifier(kernel="rbf"),
+        DRMClassifier(),
+        DRMClassifier(kernel="linear", n_components=5),
+        DRMClassifier(kernel="linear", solver="closed"),
+        ReLSRClassifier(),
+        ODMClassifier(kernel="linear"),
+    ],
+)
+def test_models_without_sums_have_no_partial_fit(model):
+    assert not hasattr(model, "partial_fit")
+    assert not hasattr(model, "merge")
+
+
+def test_what_needs_the_training_rows_is_refused_afterwards():
+    X, y = rows()
+    model = DRMClassifier(kernel="linear").fit(chunked(X, EVEN), y, weights())
+    assert not hasattr(model, "X_fit_")
+    with pytest.raises(ValueError, match="representation needs the training rows"):
+        model.representation(X)
