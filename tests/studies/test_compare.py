@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -13,7 +14,9 @@ import pandas as pd
 import pytest
 from cli_runs import attempts, easy_frame, interrupt, odd_frame, refused, run, start
 
+from discreg.studies.errors import StudyError
 from discreg.studies.model_file import load_model
+from discreg.studies.workers import Aside
 
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
 SCORES = {"accuracy", "balanced_accuracy", "g_mean", "macro_f1", "fit_seconds", "predict_seconds"}
@@ -21,6 +24,10 @@ MODELS = ("LSR", "LRLR", "KNN")
 SEVERAL = ("--models", ",".join(MODELS), "--repeats", 10, "--folds", 5, "--n-jobs")
 N_FITS = 3 * 10 * 5
 PATIENCE = 60  # seconds to wait for what should come at once
+
+
+def fail(message):
+    raise StudyError(message)
 
 
 def write(frame, path):
@@ -94,6 +101,27 @@ def test_the_model_is_one_of_those_compared_and_fitted_to_all_rows(finished):
     )
 
 
+def test_the_report_says_how_long_the_model_took_to_fit(finished):
+    folder, _ = finished
+    page = (folder / "out" / "report.html").read_text()
+    seconds = re.search(
+        r'fitted on all 60 samples in <time datetime="PT([\d.]+)S">[\d.]+ m?s<', page
+    )
+    assert 0 < float(seconds[1]) < PATIENCE
+
+
+def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, monkeypatch, capsys):
+    folder, _ = finished
+    monkeypatch.setattr(Aside, "answer", lambda self: fail("no memory left"))
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
+    told = "could not be fitted to all rows and written: no memory left"
+    assert told in capsys.readouterr().out
+    page = (folder / "out" / "report.html").read_text()
+    assert told in page
+    assert "fitted on all" not in page
+
+
 def test_the_same_command_again_makes_no_fit(finished, capsys):
     folder, printed = finished
     before = attempts(folder / "out")
@@ -134,8 +162,13 @@ def wait_for(condition):
         time.sleep(0.01)
 
 
-def children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those that these have."""
+    try:
+        own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+    return [*own, *(each for child in own for each in descendants(child))]
 
 
 def is_alive(pid: int) -> bool:
@@ -146,8 +179,8 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def is_importing(pid: int) -> bool:
-    return "numpy" in Path(f"/proc/{pid}/maps").read_text()
+def has_numpy(pid: int) -> bool:
+    return is_alive(pid) and "numpy" in Path(f"/proc/{pid}/maps").read_text()
 
 
 def n_ended(output):
@@ -174,11 +207,11 @@ def test_a_killed_run_goes_on_without_repeating_or_losing_a_fit(tmp_path, capsys
     assert "is in use by another run" in refused(capsys, *arguments, 1)
     process.send_signal(signal.SIGCONT)
     wait_for(lambda: n_ended(output) >= 10)
-    workers = children(process.pid)
+    workers = descendants(process.pid)
+    assert sum(map(has_numpy, workers)) >= 2
     process.kill()
     process.communicate()
     wait_for(lambda: not any(map(is_alive, workers)))
-    assert len(workers) >= 2
     before = attempts(output)
     finished_before = {name for name, ended in before if ended}
     assert 10 <= len(finished_before) < N_FITS
@@ -194,8 +227,8 @@ def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     arguments = ("compare", table, "--target", "kind", "--output", output, *SEVERAL)
     process = start(*arguments, 2)
-    wait_for(lambda: any(map(is_importing, children(process.pid))))
-    for worker in children(process.pid):  # they leave Ctrl-C to their parent from the beginning
+    wait_for(lambda: any(map(has_numpy, descendants(process.pid))))
+    for worker in descendants(process.pid):  # they leave Ctrl-C to their parent from the beginning
         os.kill(worker, signal.SIGINT)
     wait_for(lambda: n_ended(output) >= 10)
     interrupt(process)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -22,6 +23,7 @@ from discreg.studies import engine
 from discreg.studies.errors import StudyError
 from discreg.studies.experiment import Key
 from discreg.studies.store import Store
+from discreg.studies.workers import Aside
 
 TESTS = Path(__file__).parents[1]
 
@@ -100,6 +102,7 @@ from pathlib import Path
 from study_experiments import Recorded
 from discreg.studies import engine
 from discreg.studies.store import Store
+from discreg.studies.workers import Aside
 
 if __name__ == "__main__":
     with Store(Path({str(store)!r}), {{}}) as store:
@@ -175,3 +178,30 @@ def test_an_outcome_that_cannot_be_sent_is_an_error_of_its_fit(tmp_path, log):
         engine.run(Unsendable(log, n_models=1, n_folds=1), store)
         (error,) = store.failures().values()
     assert "pickle" in error
+
+
+def test_a_call_aside_is_made_in_another_process():
+    with Aside(os.getpid) as call:
+        pid = call.answer()
+    assert pid != os.getpid()
+    assert not is_alive(pid)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "trouble"),
+    [
+        (int, ("six",), "invalid literal for int"),
+        (os._exit, (9,), "ended without a word"),
+        (threading.Lock, (), "pickle"),
+    ],
+)
+def test_trouble_aside_is_told(function, arguments, trouble):
+    with Aside(function, *arguments) as call, pytest.raises(StudyError, match=trouble):
+        call.answer()
+
+
+def test_a_call_aside_that_nobody_waits_for_is_ended():
+    began = time.monotonic()
+    with Aside(time.sleep, 600):
+        pass
+    assert time.monotonic() - began < 60

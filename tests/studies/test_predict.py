@@ -9,16 +9,17 @@ from cli_runs import odd_frame, refused, run, start
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from discreg.studies.compare import _refit
+from discreg.studies._columns import expected_columns
 from discreg.studies.comparison import Comparison
-from discreg.studies.model_file import load_model
+from discreg.studies.model_file import load_model, save_model
 from discreg.studies.tables import read_table
 
 
 def fitted_to(path, model, **columns):
     """The path of a model, beside the file of the rows that it was fitted to."""
     table = read_table(path, **columns)
-    _refit(Comparison(table, [model]), model, path.with_name(f"{model}.skops"))
+    pipeline, _ = Comparison(table, [model]).final(model)
+    save_model(path.with_name(f"{model}.skops"), pipeline, expected_columns(table))
     return path.with_name(f"{model}.skops")
 
 
