@@ -48,7 +48,7 @@ def fit_blocks(
     """Fit to blocks of any kind, and how often the rows were read."""
     table = CountedTable(X, y, weights, model.class_weight, block_bytes=block_bytes)
     model.solver_ = "newton"
-    model._store_table(table, model._fit_table(table))
+    model._store_table(table, model._solve_table(table))
     return model, table.passes
 
 

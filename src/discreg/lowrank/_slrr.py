@@ -166,8 +166,8 @@ class SLRRClassifier(LowRankClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data. Memory maps and Dask collections are fitted block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None

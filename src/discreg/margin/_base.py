@@ -23,7 +23,7 @@ from discreg.core.lazy import lazily
 from discreg.core.params import Boolean, Choice, Number, check_params
 from discreg.core.rows import row_norms
 from discreg.core.scoring import LargestScoreClassifier
-from discreg.core.table import Table, is_dask, is_streamed, open_table
+from discreg.core.table import Table, is_dask
 
 from ._dual import Descent
 from ._elsewhere import Elsewhere
@@ -105,16 +105,14 @@ class MarginClassifier(LargestScoreClassifier):
     def _default_solver(self, training: Training) -> str:
         """The solver that "auto" means."""
 
-    def _why_in_memory(self) -> str | None:
-        """What keeps the model from rows in blocks, and what to use instead; None if nothing."""
-        return (
-            f"{type(self).__name__} needs the rows in memory. On Dask use "
-            "ODMClassifier(kernel='linear')."
-        )
-
-    def _fit_table(self, table: Table) -> list[Elsewhere]:
-        """One fit for each two-class problem, to rows in blocks."""
-        raise NotImplementedError
+    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
+        """Fit to rows in blocks where they come so and the model can; returns whether it did."""
+        if is_dask(X):
+            raise ValueError(
+                f"{type(self).__name__} needs the rows in memory. On Dask use "
+                "ODMClassifier(kernel='linear')."
+            )
+        return False
 
     def _is_precise(self) -> bool:
         """Whether a kernel matrix has to be in double precision."""
@@ -144,35 +142,12 @@ class MarginClassifier(LargestScoreClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
-        table = self._open(X, y, sample_weight)
-        if table is None:
+        if not self._fit_in_blocks(X, y, sample_weight):
             prepared = self._prepare(X, y, sample_weight)
             fits = self._fit_all(prepared, self._starts(prepared), exact=True)
             self._store(prepared, fits)
-        else:
-            self.solver_ = "newton"
-            self._store_table(table, self._fit_table(table))
         self._warn()
         return self
-
-    def _open(self, X: Any, y: Any, sample_weight: Any) -> Table | None:
-        """The rows in blocks; None where the model is fitted in memory."""
-        if not is_streamed(X):
-            return None
-        reason = self._why_in_memory()
-        if not is_dask(X):
-            wide = self.solver == "auto" and X.shape[1] > X.shape[0]
-            if wide or reason is not None:
-                return None
-        if reason is not None:
-            raise ValueError(reason)
-        table = open_table(self, X, y, sample_weight, self.class_weight)
-        if self.solver == "auto" and table.frame.n_features > table.n_rows:
-            raise ValueError(
-                f"X has more features ({table.frame.n_features}) than rows ({table.n_rows}), for "
-                "which solver='auto' needs them in memory. Use solver='newton', or pass an array."
-            )
-        return table
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalties."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.core.params import Choice, Number
-from discreg.core.table import Table
+from discreg.core.table import Table, is_dask, is_streamed, open_table
 
 from ._base import MarginClassifier
 from ._dual import Descent
@@ -207,6 +207,7 @@ class ODMClassifier(MarginClassifier):
         self.random_state = random_state
 
     def _why_in_memory(self) -> str | None:
+        """What keeps the model from rows in blocks, and what to use instead; None if nothing."""
         if self.kernel != "linear":
             return (
                 f"kernel={self.kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
@@ -219,7 +220,28 @@ class ODMClassifier(MarginClassifier):
             )
         return None
 
-    def _fit_table(self, table: Table) -> list[Elsewhere]:
+    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
+        if not is_streamed(X):
+            return False
+        reason = self._why_in_memory()
+        if not is_dask(X):
+            is_wide = self.solver == "auto" and X.shape[1] > X.shape[0]
+            if is_wide or reason is not None:
+                return False
+        if reason is not None:
+            raise ValueError(reason)
+        table = open_table(self, X, y, sample_weight, self.class_weight)
+        if self.solver == "auto" and table.frame.n_features > table.n_rows:
+            raise ValueError(
+                f"X has more features ({table.frame.n_features}) than rows ({table.n_rows}), for "
+                "which solver='auto' needs them in memory. Use solver='newton', or pass an array."
+            )
+        self.solver_ = "newton"
+        self._store_table(table, self._solve_table(table))
+        return True
+
+    def _solve_table(self, table: Table) -> list[Elsewhere]:
+        """One fit for each two-class problem, to rows in blocks."""
         total = float(table.weights.sum())
         return newton_elsewhere(
             table,

@@ -134,9 +134,10 @@ class DRMClassifier(PartialFitMixin, DaskScoreMixin, ClassifierMixin, BaseEstima
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_fit, n_features)
-        Training samples of positive weight in order of their class; not for "precomputed".
+        Training samples of positive weight in order of their class; not for "precomputed", nor
+        after a fit by parts or block by block.
     fit_order_ : ndarray of shape (n_fit,)
-        Which training samples they are.
+        Which training samples they are; likewise.
     solver_ : str
         The solver that is used.
     n_iter_ : int
@@ -229,8 +230,9 @@ class DRMClassifier(PartialFitMixin, DaskScoreMixin, ClassifierMixin, BaseEstima
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block with the linear kernel or `n_components`.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None

@@ -92,8 +92,9 @@ class RetargetedClassifier(RegressionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block where the model is linear.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None

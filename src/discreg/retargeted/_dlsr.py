@@ -81,7 +81,7 @@ class DLSRClassifier(IterativeClassifier):
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)
-        Learnt targets of the training samples.
+        Learnt targets of the training samples; not after a fit block by block.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float

@@ -98,7 +98,7 @@ class GReLSRClassifier(IterativeClassifier):
         Intercepts.
         Because a common shift of all classes and centres changes nothing, they sum to 1.
     targets_ : ndarray of shape (n_samples, n_classes)
-        Learnt targets of the training samples.
+        Learnt targets of the training samples; not after a fit block by block.
     centres_ : ndarray of shape (n_classes,)
         Centres :math:`\mu` of the translations.
     objective_history_ : ndarray of shape (n_iter_,)

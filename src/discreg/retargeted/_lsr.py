@@ -63,7 +63,7 @@ class LSRClassifier(MomentFitMixin, RetargetedClassifier):
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)
-        The zero-one targets.
+        The zero-one targets; not after a fit by parts or block by block.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float

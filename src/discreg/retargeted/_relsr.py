@@ -87,7 +87,7 @@ class ReLSRClassifier(IterativeClassifier):
         Intercepts.
         Because a common shift of all classes changes nothing, they sum to 1.
     targets_ : ndarray of shape (n_samples, n_classes)
-        Learnt targets of the training samples.
+        Learnt targets of the training samples; not after a fit block by block.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float
