@@ -6,6 +6,7 @@ Run ``python benchmarks/studies.py``; it runs ``discreg compare`` on its default
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -20,14 +21,22 @@ from _timing import Table, write_page
 COMMAND = [sys.executable, "-c", "from discreg.cli import main; main()"]
 RUNS = 3
 HELP_RUNS = 9
+FITS = """
+SELECT began, ended, SUM(value) AS seconds FROM attempts JOIN results
+USING (dataset, model, repeat, fold) WHERE metric IN ('fit_seconds', 'predict_seconds')
+GROUP BY attempts.id
+"""
 
 COMPARISON = """\
-With as many processes as cores. "Starting" is the time before the first fit: importing, in every
-process, and reading the table. "Fits" is the time from there to the end of the last fit; of the
-processes' time in it, the share beside fit and predict is the engine's own: splitting, judging,
-storing, waiting. "Ending" is what comes after: the model fitted to all rows, statistics, plots and
-files. Starting and ending do not grow with the number of fits.
+With as many processes as cores. The engine's own time is that in which no process fits or predicts,
+from the start of the command to its end: "starting" before the first fit, when modules are imported
+and the table is read; "between" fits, where every process waits; and "ending", when statistics,
+plots and files are made, without the final fit to all rows. Its share is of the whole run. "Of the
+processes" is stricter about the time between the first and the last fit: the share of all
+processes' time there that is not in fit or predict, which is splitting, judging, storing, and
+waiting for the last fits of the others. Starting and ending do not grow with the number of fits.
 """
+FINAL = re.compile(r'<time datetime="PT([0-9.]+)S">')  # of the report: seconds of the final fit
 
 
 def seconds(arguments: list[str], folder: Path) -> float:
@@ -42,22 +51,35 @@ def comparisons():
     n_jobs = os.cpu_count() or 1
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / "out"
             started = time.time()
-            total = seconds(["compare", "--output", "out", "--n-jobs", str(n_jobs)], Path(folder))
-            with sqlite3.connect(Path(folder) / "out" / "results.sqlite") as store:
-                attempts = pd.read_sql("SELECT began, ended FROM attempts", store)
-                results = pd.read_sql("SELECT metric, value FROM results", store)
-        at_work = results[results["metric"].isin(["fit_seconds", "predict_seconds"])]["value"].sum()
-        starting = attempts["began"].min() - started
-        fits = attempts["ended"].max() - attempts["began"].min()
+            whole = seconds(["compare", "--output", "out", "--n-jobs", str(n_jobs)], Path(folder))
+            with sqlite3.connect(output / "results.sqlite") as store:
+                fits = pd.read_sql(FITS, store)
+            final = float(FINAL.search((output / "report.html").read_text(encoding="utf-8"))[1])
+        first, last = fits["began"].min(), fits["ended"].max()
+        starting, ending = first - started, started + whole - last - final
+        between = (last - first) - covered(fits["began"], fits["began"] + fits["seconds"])
         yield (
-            f"{total:.1f}",
-            f"{starting:.1f}",
-            f"{fits:.1f}",
-            len(attempts),
-            f"{100 * (1 - at_work / (n_jobs * fits)):.1f} %",
-            f"{total - starting - fits:.1f}",
+            f"{whole:.1f}",
+            len(fits),
+            f"{last - first:.1f}",
+            f"{final:.1f}",
+            f"{starting:.2f}",
+            f"{between:.2f}",
+            f"{ending:.2f}",
+            f"{100 * (starting + between + ending) / whole:.1f} %",
+            f"{100 * (1 - fits['seconds'].sum() / (n_jobs * (last - first))):.1f} %",
         )
+
+
+def covered(begins, ends):
+    """Seconds that lie in at least one of the intervals."""
+    total, until = 0.0, -float("inf")
+    for begin, end in sorted(zip(begins, ends, strict=True)):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
 
 
 def helps():
@@ -68,7 +90,17 @@ def helps():
 
 
 if __name__ == "__main__":
-    header = ("whole (s)", "starting (s)", "fits (s)", "number", "engine's share", "ending (s)")
+    header = (
+        "whole (s)",
+        "fits",
+        "fits (s)",
+        "final fit (s)",
+        "starting (s)",
+        "between (s)",
+        "ending (s)",
+        "engine's share",
+        "of the processes",
+    )
     tables = [
         Table("`discreg compare` on its default data set", COMPARISON, header, comparisons()),
         Table("`discreg --help`", "In a fresh process.", ("median (s)", "slowest (s)"), helps()),

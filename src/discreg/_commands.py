@@ -114,10 +114,12 @@ def compare(
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
 ) -> int:
-    from discreg.studies import console
-    from discreg.studies.compare import compare as run
+    from discreg.studies.importing import no_collection
 
     seconds = _seconds(time_budget)
+    with no_collection():
+        from discreg.studies import console
+        from discreg.studies.compare import compare as run
     table = _table(file, target, fold, dataset)
     console.show_table(table)
     with console.Bar() as tell:

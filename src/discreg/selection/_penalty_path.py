@@ -92,7 +92,7 @@ def penalty_path(
     >>> X, y = load_digits(return_X_y=True)
     >>> path = penalty_path(LSRClassifier(), X, y, betas=[10, 1, 0.1, 0.01])
     >>> path.errors.shape, path.best_beta
-    ((4, 5), 0.1)
+    ((4, 5), 0.01)
     >>> round(path.best_estimator.score(X, y), 2)
     0.95
     """

@@ -18,11 +18,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from ._arff import parse_arff
 from .errors import StudyError
@@ -225,22 +222,21 @@ def _refuse_ragged_line(text: str, delimiter: str, n_columns: int) -> None:
 
 def read_parquet(source: Source) -> Contents:
     """The columns of a Parquet file; an index that pandas stored is one of them."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
     try:
         table = pa.parquet.ParquetFile(io.BytesIO(source.content)).read()
         refuse_duplicates(table.column_names)
-        _refuse_compound_cells(table.schema)
+        for column in table.schema:
+            if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+                raise StudyError(
+                    f"column '{column.name}' is of type {column.type}; a cell can be a number, a "
+                    "truth value or a text"
+                )
         return Contents(table.to_pandas(ignore_metadata=True))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StudyError(f"the file is no intact Parquet file: {error}") from error
-
-
-def _refuse_compound_cells(schema: pa.Schema) -> None:
-    for column in schema:
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            raise StudyError(
-                f"column '{column.name}' is of type {column.type}; a cell can be a number, a "
-                "truth value or a text"
-            )
 
 
 def read_arff(source: Source) -> Contents:
@@ -254,6 +250,8 @@ SVMLIGHT_LINE = re.compile(rf"{NUMBER}(\s+qid:\d+)?(?P<pairs>(\s+\d+:{NUMBER})*)
 
 def read_svmlight(source: Source) -> Contents:
     """Lines of a label and ``index:value`` pairs; column j of X is index j."""
+    from sklearn.datasets import load_svmlight_file
+
     try:
         X, y = load_svmlight_file(io.BytesIO(source.content), zero_based=True)
     except (ValueError, OverflowError) as error:

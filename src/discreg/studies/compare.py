@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import platform
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from discreg import __version__
 
@@ -25,17 +23,26 @@ from .engine import Progress
 from .errors import StudyError
 from .experiment import Key
 from .findings import Findings
+from .importing import import_aside
 from .model_file import save_model
-from .report import write_report
 from .statistics import Verdict, below_the_best
 from .store import Store
 from .tables import Table
 from .words import listed
+from .workers import Aside
 
 __all__ = ["MODEL", "REPORT", "RESULTS", "Compared", "compare"]
 
 STORE, RESULTS, REPORT, MODEL = "results.sqlite", "results.parquet", "report.html", "model.skops"
 METRIC = "accuracy"
+# What only the ending needs: report, plots, ranks, tables on disk, model files.
+ENDING = (
+    "discreg.studies.report",
+    "matplotlib.backends.backend_svg",
+    "scikit_posthocs",
+    "pyarrow.parquet",
+    "skops.io",
+)
 USAGE = """\
 from discreg.studies.model_file import load_model
 from discreg.studies.tables import read_features
@@ -76,53 +83,94 @@ def compare(
         raise StudyError(f"{output} is a file. Give a directory for the results with --output.")
     output.mkdir(parents=True, exist_ok=True)
     with Store(output / STORE, experiment.settings()) as store:
-        progress = engine.run(experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=tell)
+        progress = engine.run(
+            experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=_preparing(tell)
+        )
+        from .report import page_contents, write_report  # now it is there: see `_preparing`
+
         results = long_frame(store)
-        write_parquet(results, output / RESULTS)
-        failures = store.failures()
-        verdict = below_the_best(results, METRIC, failures=failures) if len(results) else None
-        recommended = verdict.best if verdict else None
-        trusted, trouble = _written(experiment, recommended, output / MODEL)
-        findings = _findings(experiment, store, results, progress, trusted, trouble)
-    if verdict is not None:
-        write_report(output / REPORT, findings)
-    return Compared(findings, verdict, progress, trusted)
+        verdict = (
+            below_the_best(results, METRIC, failures=store.failures()) if len(results) else None
+        )
+        # The model is fitted in another process while this one makes the rest.
+        with _final(experiment, verdict) as final:
+            write_parquet(results, output / RESULTS)
+            findings = _findings(experiment, store, results, progress)
+            try:
+                contents = page_contents(findings) if verdict is not None else None
+            finally:
+                saved = _saved(experiment, final, output / MODEL)
+    findings = replace(
+        findings,
+        model_file=MODEL if saved.types else None,
+        final_seconds=saved.seconds,
+        incomplete=" ".join(filter(None, [findings.incomplete, saved.trouble])) or None,
+    )
+    if contents is not None:
+        write_report(output / REPORT, findings, contents)
+    return Compared(findings, verdict, progress, saved.types)
 
 
-def _written(experiment: Comparison, name: str | None, path: Path) -> tuple[list[str], str | None]:
-    """Types in the written model that a reader has to trust; and why there is none."""
-    if name is None:
-        return [], None
+def _preparing(tell: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Import what the ending needs once fits are under way, when this process has time."""
+    begun = False
+
+    def told(progress: Progress) -> None:
+        nonlocal begun
+        if progress.latest is not None and not begun:
+            begun = True
+            import_aside(*ENDING)
+        tell(progress)
+
+    return told
+
+
+@contextmanager
+def _final(experiment: Comparison, verdict: Verdict | None) -> Iterator[_Final | None]:
+    """The recommended model while it is being fitted to all rows; None where there is none."""
+    if verdict is None or verdict.best is None:
+        yield None
+        return
+    with Aside(experiment.final, verdict.best) as fit:
+        yield _Final(verdict.best, fit)
+
+
+@dataclass(frozen=True)
+class _Final:
+    """A model that is being fitted to all rows."""
+
+    name: str
+    fit: Aside
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What has become of it."""
+
+    types: list[str] = field(default_factory=list)  # that a reader of the file has to trust
+    seconds: float | None = None  # of the fit
+    trouble: str | None = None  # why there is no file
+
+
+def _saved(experiment: Comparison, final: _Final | None, path: Path) -> _Saved:
+    """Wait for the model and write it."""
+    if final is None:
+        return _Saved()
     try:
-        return _refit(experiment, name, path), None
+        pipeline, seconds = final.fit.answer()
+        return _Saved(save_model(path, pipeline, expected_columns(experiment.table)), seconds)
     except Exception as error:  # the report is worth more than the model
-        return [], f"{name} could not be fitted to all rows and written: {error}"
-
-
-def _refit(experiment: Comparison, name: str, path: Path) -> list[str]:
-    """Fit a model to all rows and write it; returns the types in it that a reader has to trust."""
-    table = experiment.table
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the folds are in the report
-        pipeline = experiment.pipeline(name, table.y).fit(table.X, table.y)
-    steps = dict(pipeline.steps)
-    last = pipeline.steps[-1][0]
-    steps[last] = getattr(steps[last], "best_estimator_", steps[last])  # without its search
-    return save_model(path, Pipeline(list(steps.items())), expected_columns(table))
+        trouble = f"{final.name} could not be fitted to all rows and written: {error}"
+        return _Saved(trouble=trouble)
 
 
 def _findings(
-    experiment: Comparison,
-    store: Store,
-    results: pd.DataFrame,
-    progress: Progress,
-    trusted: Sequence[str],
-    trouble: str | None,
+    experiment: Comparison, store: Store, results: pd.DataFrame, progress: Progress
 ) -> Findings:
+    """What the comparison found; nothing yet of the model that is written."""
     table = experiment.table
     done = sorted(store.ended(), key=lambda key: (key.repeat, key.fold))
     arrays = _Arrays(store, done)
-    missing = _why_incomplete(progress, _not_begun(experiment, store))
     return Findings(
         name=table.name,
         n_samples=len(table.y),
@@ -134,8 +182,7 @@ def _findings(
         metric=METRIC,
         usage=USAGE.format(new="new.csv" if isinstance(table.X, pd.DataFrame) else "new.svm"),
         versions=_versions(),
-        model_file=MODEL if trusted else None,
-        incomplete=" ".join(filter(None, [missing, trouble])) or None,
+        incomplete=_why_incomplete(progress, _not_begun(experiment, store)),
         failures=store.failures(),
         warnings=store.warnings(),
         confusion={model: np.sum(each, axis=0) for model, each in arrays.of("confusion")},

@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as Grid
 from rich.text import Text
 
-from .registry import availability, entries
 from .statistics import judged_results, summary
 from .tables import Table
 from .words import duration, number, percent
@@ -148,6 +147,8 @@ def show_predictions(predicted: pd.DataFrame) -> None:
 
 def show_datasets(data_dir: Path | None) -> None:
     """Every data set that the papers name: shape, papers, and where it is to be had."""
+    from .registry import availability, entries
+
     grid = Grid(box=None, pad_edge=False)
     for title in ("name", "in the paper", "papers", "samples x features", "classes", "from"):
         grid.add_column(title)

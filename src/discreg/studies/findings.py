@@ -32,6 +32,7 @@ class Findings:
     usage: str  # the lines of Python that load and use the model
     versions: Mapping[str, str]
     model_file: str | None = None
+    final_seconds: float | None = None  # that the model in the file took to fit
     incomplete: str | None = None  # why the run is not complete; None: it is
     failures: Mapping[Key, str] = field(default_factory=dict)
     warnings: Mapping[Key, Sequence[str]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ from .statistics import (
 )
 from .words import TITLES, duration, number, p_value, percent, title
 
-__all__ = ["Findings", "write_report"]
+__all__ = ["Findings", "page_contents", "write_report"]
 
 TIMES = frozenset({"fit_seconds", "predict_seconds"})
 NOTHING = "–"
@@ -66,32 +67,46 @@ class Row:
     recommended: bool = False
 
 
-def write_report(path: Path, findings: Findings) -> None:
-    """Write the page; a reader finds the old one or the new one, never a part."""
-    write_whole(path, _page(findings))
+def write_report(path: Path, findings: Findings, contents: Mapping[str, Any] | None = None) -> None:
+    """Write the page; a reader finds the old one or the new one, never a part.
+
+    Parameters
+    ----------
+    path : Path
+        Of the page.
+    findings : Findings
+        What it tells.
+    contents : mapping of str to anything, optional
+        Its `page_contents`, where they are made already.
+    """
+    if contents is None:
+        contents = page_contents(findings)
+    seconds = findings.final_seconds
+    fitted_in = None if seconds is None else duration(seconds)
+    page = rendered("report.html", findings=findings, fitted_in=fitted_in, **contents)
+    write_whole(path, page)
 
 
-def _page(findings: Findings) -> str:
+def page_contents(findings: Findings) -> dict[str, Any]:
+    """Everything on the page that takes time to make; none of it depends on the model file."""
     verdict = below_the_best(findings.results, findings.metric, failures=findings.failures)
     judged = judged_results(findings.results, findings.metric, failures=findings.failures)
-    return rendered(
-        "report.html",
-        findings=findings,
-        verdict=verdict,
-        metric=title(findings.metric),
-        level=percent(LEVEL),
-        confidence=percent(1 - LEVEL),
-        majority=number(findings.majority_rate),
-        assurance=list(_assurance(findings, verdict, judged)),
-        titles=[title(name) for name in _columns(findings)],
-        rows=_rows(findings, verdict, judged),
-        p_values={model: p_value(p) for model, p in verdict.p_values.items()},
-        duels=_duels(verdict, judged),
-        plots=list(plots(findings, verdict, judged)),
-        classes=_classes(findings),
-        failures=_grouped({key: [text] for key, text in findings.failures.items()}),
-        warnings=_grouped(findings.warnings),
-    )
+    return {
+        "verdict": verdict,
+        "metric": title(findings.metric),
+        "level": percent(LEVEL),
+        "confidence": percent(1 - LEVEL),
+        "majority": number(findings.majority_rate),
+        "assurance": list(_assurance(findings, verdict, judged)),
+        "titles": [title(name) for name in _columns(findings)],
+        "rows": _rows(findings, verdict, judged),
+        "p_values": {model: p_value(p) for model, p in verdict.p_values.items()},
+        "duels": _duels(verdict, judged),
+        "plots": list(plots(findings, verdict, judged)),
+        "classes": _classes(findings),
+        "failures": _grouped({key: [text] for key, text in findings.failures.items()}),
+        "warnings": _grouped(findings.warnings),
+    }
 
 
 def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterator[str]:

@@ -11,21 +11,18 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from .errors import StudyError
 from .experiment import Experiment, Key, Outcome
+from .processes import started
 
-__all__ = ["Ended", "Workers"]
+__all__ = ["Aside", "Ended", "Workers"]
 
-# One BLAS thread a worker: fits side by side, and seconds that can be compared.
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
 GONE = "the process that made the fit ended without a word; it may have run out of memory"
 
 
@@ -56,18 +53,10 @@ class Workers:
         self._path = os.path.join(self._folder.name, "experiment")
         with open(self._path, "wb") as file:
             pickle.dump(experiment, file)
-        self._context = multiprocessing.get_context("spawn")
         self._workers = [self._start() for _ in range(n_jobs)]
 
     def _start(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(
-            target=_serve, args=(self._path, theirs), daemon=True, name="discreg fit"
-        )
-        with _environment(ONE_THREAD), _no_interrupt():
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
+        return _Worker(*started(_serve, self._path))
 
     @property
     def idle(self) -> bool:
@@ -152,41 +141,35 @@ def _end(worker: _Worker) -> None:
     worker.pipe.close()
 
 
-class _environment:
-    """Environment variables that hold while a process is started, as it reads them first of all."""
+class Aside:
+    """A call in a process of its own while this one goes on; a context that leaves none behind.
 
-    def __init__(self, variables: dict[str, str]) -> None:
-        self._variables = variables
+    Warnings are not heard of.
+    """
 
-    def __enter__(self) -> None:
-        self._before = {name: os.environ.get(name) for name in self._variables}
-        os.environ.update(self._variables)
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self._worker = _Worker(*started(_answer, function, arguments))
+
+    def answer(self) -> Any:
+        """Wait for what the call returns; an error of its own is a `StudyError` here."""
+        try:
+            answer, trouble = self._worker.pipe.recv()
+        except (EOFError, ConnectionError):
+            raise StudyError(GONE) from None
+        if trouble is not None:
+            raise StudyError(trouble)
+        return answer
+
+    def __enter__(self) -> Aside:
+        return self
 
     def __exit__(self, *exception: object) -> None:
-        for name, value in self._before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _end(self._worker)
 
 
-@contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """A process that is started meanwhile does not hear Ctrl-C: what is ignored stays so in it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what is done about signals
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _serve(path: str, pipe: Connection) -> None:
+def _serve(pipe: Connection, path: str) -> None:
     """What a worker does: make the fits whose keys it is sent, until the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    _depend_on_parent()
     try:
         with open(path, "rb") as file:
             experiment = pickle.load(file)
@@ -204,6 +187,22 @@ def _serve(path: str, pipe: Connection) -> None:
             pipe.send((outcome, trouble))
         except Exception as error:  # an outcome that cannot be pickled
             pipe.send((None, _told(error)))
+
+
+def _answer(pipe: Connection, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """Send what a call returns, or what went wrong."""
+    _depend_on_parent()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pipe.send((function(*arguments), None))
+    except Exception as error:
+        pipe.send((None, str(error) or type(error).__name__))
+
+
+def _depend_on_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
 def _die_with_parent() -> None:
