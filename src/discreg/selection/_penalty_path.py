@@ -94,7 +94,7 @@ def penalty_path(
     >>> path.errors.shape, path.best_beta
     ((4, 5), 0.01)
     >>> round(path.best_estimator.score(X, y), 2)
-    0.95
+    0.94
     """
     if not isinstance(estimator, LSRClassifier | LRRRClassifier) or estimator.kernel != "linear":
         raise ValueError(
