@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
 
@@ -12,6 +14,15 @@ __all__ = ["INSTALL", "INTERRUPTED", "main"]
 INTERRUPTED = 130  # exit code of a process that Ctrl-C has ended
 WITH_FITS = (["compare"], ["reproduce"])  # jobs that make fits, in other processes
 INSTALL = "The discreg command needs more packages: pip install 'discreg[cli]'"
+
+
+def _end_as_by_ctrl_c() -> None:
+    """Let a request to end keep what is done, and leave nothing behind, as Ctrl-C does."""
+    for name in ("SIGTERM", "SIGHUP"):  # which not every system has
+        number = getattr(signal, name, None)
+        ours = threading.current_thread() is threading.main_thread()
+        if ours and number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if arguments[:1] in WITH_FITS and "--help" not in arguments:
             from .studies.processes import prepare
 
+            _end_as_by_ctrl_c()
             prepare()  # a process that imports what fits need while this one gets ready
         from ._commands import app
     except ImportError as error:

@@ -232,6 +232,15 @@ class TestProduct:
         product = kernel_product(X, Y, coef, kernel=kernel, **params)
         assert_allclose(product, matrix @ coef, rtol=0, atol=1e-14 * np.abs(coef).sum())
 
+    def test_nothing_times_nothing(self):
+        none = np.empty((0, 7))
+        assert kernel_product(none, table(3), np.ones((3, 2)), kernel="rbf").shape == (0, 2)
+        assert_array_equal(kernel_product(table(3), none, np.ones((0, 2)), kernel="rbf"), 0)
+
+    def test_other_kernels_are_refused(self):
+        with pytest.raises(ValueError, match="'laplacian' is not a function of inner products"):
+            kernel_product(table(2), table(2), np.ones((2, 1)), kernel="laplacian")
+
     def test_single_precision_is_summed_in_double(self):
         X, Y = table(900), table(3_000, seed=1)
         ones = np.ones((len(Y), 1))

@@ -200,7 +200,7 @@ def test_a_first_part_without_the_rare_class_is_mended(monkeypatch):
     X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     X += 0.01 * np.random.default_rng(8).standard_normal(X.shape)
     common = np.flatnonzero(y == "left")
-    monkeypatch.setattr(_parts, "_some", lambda n_samples, how: common[:50])
+    monkeypatch.setattr(_parts, "_some", lambda n_samples, how, largest: common[:50])
     found = ODMClassifier(tol=1e-4, random_state=0).fit(X, y)
     best = ODMClassifier(tol=1e-9, random_state=0).fit(X, y)
     assert found.gap_ <= 1e-4

@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 from stream_problems import blocks_of, mapped
 
 from discreg import LRRRClassifier, LSRClassifier, ReLSRClassifier
-from discreg.core.table import MappedTable
+from discreg.core.table import ArrayTable
 from discreg.selection import penalty_path
 
 BETAS = (100.0, 1.0, 0.01)
@@ -74,8 +74,8 @@ def test_rows_anywhere_in_one_pass(tmp_path, monkeypatch):
     for rows, labels in forms:
         assert_allclose(penalty_path(LSRClassifier(), rows, labels, BETAS).errors, expected.errors)
     passes = []
-    fold = MappedTable.fold
-    monkeypatch.setattr(MappedTable, "fold", lambda *args: passes.append(args) or fold(*args))
+    fold = ArrayTable.fold
+    monkeypatch.setattr(ArrayTable, "fold", lambda *args: passes.append(args) or fold(*args))
     with blocks_of(11, X):
         found = penalty_path(LSRClassifier(), mapped(X, tmp_path), y, BETAS)
     assert_allclose(found.errors, expected.errors)

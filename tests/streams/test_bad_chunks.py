@@ -4,7 +4,9 @@ import re
 import sys
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -12,11 +14,16 @@ from stream_problems import BY_PARTS, CHUNKS, MODELS, blocks_of, chunked, mapped
 
 from discreg import (
     DRMClassifier,
+    DRMClassifierCV,
     LDMClassifier,
     LRRRClassifier,
+    LRRRClassifierCV,
     LSRClassifier,
+    LSRClassifierCV,
     ODMClassifier,
+    ODMClassifierCV,
     ReLSRClassifier,
+    ReLSRClassifierCV,
 )
 from discreg.core.table import ChunkError
 
@@ -130,6 +137,46 @@ def test_labels_that_cannot_be(labels, message):
         LSRClassifier().fit(chunked(X, EVEN), labels)
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_labels(missing):
+    X, y = rows()
+    words = np.array(["ant", "bee", "cow"], dtype=object)[y]
+    words[70] = missing
+    message = "Chunk 1: y contains missing labels|Chunk 1: y holds labels of different types"
+    with pytest.raises(ChunkError, match=message):
+        LSRClassifier().fit(chunked(X, EVEN), chunked(words, EVEN))
+    numbers = y.astype(float)
+    numbers[70] = np.nan
+    with pytest.raises(ChunkError, match="Chunk 1: y contains NaN"):
+        LSRClassifier().fit(chunked(X, EVEN), numbers)
+
+
+def test_several_columns_of_labels():
+    X, y = rows()
+    two = np.column_stack([y, y])
+    for labels in (chunked(two, EVEN), dd.from_pandas(pd.DataFrame(two), npartitions=2)):
+        with pytest.raises(ValueError, match="y must have one column; it has 2"):
+            LSRClassifier().fit(chunked(X, EVEN), labels)
+    with pytest.raises(ValueError, match="y is None"):
+        LSRClassifier().fit(chunked(X, EVEN), None)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        LSRClassifierCV(),
+        LRRRClassifierCV(),
+        ReLSRClassifierCV(),
+        DRMClassifierCV(),
+        ODMClassifierCV(),
+    ],
+)
+def test_searches_need_the_rows_in_memory(search):
+    X, y = rows()
+    with pytest.raises(ValueError, match="holds rows out and needs them in memory"):
+        search.fit(chunked(X, EVEN), y)
+
+
 def test_labels_of_a_memory_map_that_cannot_be(tmp_path):
     X, y = rows()
     with blocks_of(50, X):
@@ -239,6 +286,18 @@ def test_parts_that_do_not_fit(name):
     model.partial_fit(X[10:], y[10:])
     expected = clone(model).fit(X, np.r_[np.zeros(10, dtype=int), y[10:]])
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
+
+
+def test_rows_that_could_not_be_fitted_are_not_kept():
+    X, y = rows()
+    model = LRRRClassifier(rank=9)
+    with pytest.raises(ValueError, match="rank=9 is too large"):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    model.set_params(rank=2).partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="squares of the features overflow"):
+        model.partial_fit(1e200 * X, y)
+    expected = LRRRClassifier(rank=2).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-12)
 
 
 def test_sums_that_depend_on_parameters_cannot_be_continued_with_others():

@@ -1,5 +1,8 @@
 """In memory, from a memory map, by parts in any order, on Dask in any chunks: the same model."""
 
+import warnings
+
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -7,6 +10,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from stream_problems import (
     BY_PARTS,
     CHUNKS,
@@ -22,9 +26,9 @@ from stream_problems import (
     weights,
 )
 
-from discreg import LRRRClassifier, LSRClassifier, ReLSRClassifier
+from discreg import GReLSRClassifier, LRRRClassifier, LSRClassifier, ReLSRClassifier
 from discreg.core.dask_table import DaskTable
-from discreg.core.table import MappedTable
+from discreg.core.table import ArrayTable
 
 every_model = pytest.mark.parametrize("name", MODELS)
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -152,18 +156,18 @@ def test_what_travels_does_not_grow_with_the_rows(monkeypatch):
     import cloudpickle
 
     sizes = {}
-    fold = MappedTable.fold
+    fold = ArrayTable.fold
 
     def measured(self, statistic, *args):
         total = fold(self, statistic, *args)
         sizes.setdefault(self.n_rows, []).append(len(cloudpickle.dumps((args, total))))
         return total
 
-    monkeypatch.setattr(MappedTable, "fold", measured)
+    monkeypatch.setattr(ArrayTable, "fold", measured)
     X, y = rows()
     for model in (LSRClassifier(), ReLSRClassifier(), LRRRClassifier()):
         for copies in (1, 4):
-            table = MappedTable(np.tile(X, (copies, 1)), np.tile(y, copies), None, None)
+            table = ArrayTable(np.tile(X, (copies, 1)), np.tile(y, copies), None, None)
             monkeypatch.setattr("discreg.core.classifier.open_table", lambda *_, t=table: t)
             monkeypatch.setattr("discreg.core.classifier.is_streamed", lambda X: True)
             clone(model).fit(X, y)
@@ -269,3 +273,110 @@ def test_nothing_is_computed_before_it_is_asked_for():
 
     lazy = chunked(X, CHUNKS["even"]).map_blocks(refuse, dtype=X.dtype, meta=X[:0])
     model.predict(lazy)
+
+
+# What is easily lost ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groupwise", [1e3, 1e6])
+@pytest.mark.parametrize("solver", ["newton", "alternating"])
+def test_centres_lose_no_digits_however_heavy_they_are(groupwise, solver):
+    X, y = rows()
+    sample_weight = np.random.default_rng(0).random(N_ROWS)
+    model = GReLSRClassifier(groupwise=groupwise, solver=solver, tol=1e-12, max_iter=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # thirty alternations are few
+        expected = clone(model).fit(X, y, sample_weight)
+        found = clone(model).fit(chunked(X, CHUNKS["even"]), y, sample_weight)
+    assert largest_difference(expected, found, X) < 1e-7
+    assert found.gap_ == pytest.approx(expected.gap_, abs=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+@pytest.mark.parametrize("name", ["LSR", "LRRR", "DRM"])
+def test_single_precision_neither_overflows_nor_vanishes(name, scale):
+    X, y = rows()
+    model = clone(MODELS[name])
+    if name != "LSR":  # whose penalty is relative to the squares
+        model.set_params(beta=0.1 * scale**2)
+    far = (scale * X).astype(np.float32)
+    expected = clone(model).fit(far.astype(np.float64), y)
+    found = clone(model).fit(chunked(far, CHUNKS["even"]), y)
+    assert_array_equal(found.predict(far), expected.predict(far))
+
+
+def test_weights_that_single_precision_cannot_hold():
+    X, y = rows(dtype=np.float32)
+    expected = LSRClassifier().fit(X, y)
+    for weight in (1e-80, 1e80):
+        found = LSRClassifier().fit(chunked(X, CHUNKS["even"]), y, np.full(N_ROWS, weight))
+        assert_allclose(found.coef_, expected.coef_, atol=1e-5)
+
+
+def test_a_lazy_prediction_is_that_of_the_model_when_it_was_asked_for():
+    X, y = rows()
+    model = LSRClassifier().fit(X, y)
+    expected = model.predict(X)
+    lazy = model.predict(chunked(X, CHUNKS["even"]))
+    model.fit(X, (y + 1) % N_CLASSES)
+    assert_array_equal(lazy.compute(), expected)
+
+
+def test_columns_of_any_numbers():
+    X, y, _, _ = frames()
+    mixed = X.copy()
+    mixed["feature 0"] = mixed["feature 0"].round().astype("Int64")
+    mixed["feature 1"] = mixed["feature 1"] > 2
+    mixed["feature 2"] = (mixed["feature 2"] > 2).astype("boolean")
+    mixed["feature 3"] = mixed["feature 3"].astype("Float64")
+    expected = LSRClassifier().fit(mixed, y)
+    lazy = dd.from_pandas(mixed, npartitions=3)
+    found = LSRClassifier().fit(lazy, y)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-12)
+    assert_array_equal(found.predict(lazy).compute(), expected.predict(mixed))
+
+
+def test_chunks_of_different_kinds():
+    X, y = rows()
+    thin = as_sparse(X)
+    kinds = [thin[:100], thin[100:200].toarray(), thin[200:].tocsc()]
+    parts = [
+        da.from_delayed(dask.delayed(part), part.shape, dtype=X.dtype, meta=X[:0]) for part in kinds
+    ]
+    lazy = da.concatenate(parts)
+    for name in ("LSR", "DRM, Nyström", "ODM"):
+        expected = clone(MODELS[name]).fit(thin, y)
+        assert largest_difference(expected, clone(MODELS[name]).fit(lazy, y), thin) < EXACT
+
+
+def test_many_classes_in_few_rows_say_nothing():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((60, 5)), np.arange(60) % 30
+    expected = LSRClassifier().fit(X, y)
+    found = LSRClassifier().fit(chunked(X, (20, 20, 20)), y)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-12)
+    parts = LSRClassifier().partial_fit(X[:30], y[:30], classes=np.arange(30))
+    assert_allclose(parts.partial_fit(X[30:], y[30:]).coef_, expected.coef_, atol=1e-12)
+
+
+def test_rows_and_labels_of_one_source_are_read_once_a_pass():
+    X, y = rows()
+    reads = []
+
+    def read(block):
+        reads.append(len(block))
+        return block
+
+    source = chunked(np.column_stack([X, y]), CHUNKS["even"]).map_blocks(
+        read, dtype=X.dtype, meta=X[:0]
+    )
+    with dask.config.set(scheduler="synchronous"):
+        LSRClassifier().fit(source[:, :-1], source[:, -1].astype(int))
+    assert len(reads) == 2 * len(CHUNKS["even"])  # once for the labels, once for the moments
+
+
+def test_a_projection_as_a_frame():
+    X, y = rows()
+    model = LRRRClassifier().fit(X, y).set_output(transform="pandas")
+    found = model.transform(chunked(X, CHUNKS["even"]))
+    assert_allclose(np.asarray(found), model.transform(X), atol=1e-12)

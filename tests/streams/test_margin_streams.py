@@ -13,14 +13,14 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg import LDMClassifier, ODMClassifier
-from discreg.core.table import MappedTable
+from discreg.core.table import ArrayTable
 from discreg.margin._terms import Terms
 
 SMALL_MEMORY = 4096 / (1 << 20)  # megabytes: blocks of 4 kB
 OF_SAMPLES = ("support_", "n_support_", "dual_coef_", "support_vectors_")
 
 
-class CountedTable(MappedTable):
+class CountedTable(ArrayTable):
     """A table that knows how often it was read."""
 
     passes = 0

@@ -8,8 +8,8 @@ chunks of the pass under way and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
-from itertools import pairwise
+from copy import copy
+from functools import cache, reduce
 from operator import add
 from typing import Any
 
@@ -60,13 +60,16 @@ class DaskTable(Table):
         dask = _dask()
         n_features, dtype = _set_features(estimator, X)
         X = _rows_in_one_chunk(X)
+        if y is None:
+            raise ValueError(f"{type(estimator).__name__} needs labels, but y is None.")
         self._X = _chunks(X)
-        self._y = _aligned(y, X, self._X, "y")
+        lengths = cache(lambda: _lengths(X, self._X))
+        self._y = _aligned(y, X, self._X, lengths, "y")
         one = sample_weight is None or np.isscalar(sample_weight)
         self._weights = (
             [sample_weight] * len(self._X)
             if one
-            else _aligned(sample_weight, X, self._X, "sample_weight")
+            else _aligned(sample_weight, X, self._X, lengths, "sample_weight")
         )
         counts = self._computed(
             [
@@ -122,7 +125,7 @@ class DaskTable(Table):
 def _counts_of_chunk(number: int, y: Any, sample_weight: Any) -> Counts:
     try:
         return count_labels(y, sample_weight)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ChunkError.of(number, error) from error
 
 
@@ -139,8 +142,10 @@ def _statistic_of_chunk(
     try:
         block = frame.block(X, y, sample_weight, first)
         return statistic(block, *args) if len(block.y) else None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ChunkError.of(number, error) from error
+    except Exception as error:
+        raise ChunkError.of(number, f"{type(error).__name__}: {error}") from error
 
 
 def _required(total: Any) -> Any:
@@ -162,8 +167,11 @@ def _set_features(estimator: Any, X: Any) -> tuple[int, np.dtype[Any]]:
     """Tell the estimator the number and the names of the features; their number and type."""
     example = _example(X)
     validate_data(estimator, example, accept_sparse="csr", dtype=None, ensure_all_finite=False)
-    dtype = np.result_type(*X.dtypes) if hasattr(X, "columns") else X.dtype
-    return example.shape[1], dtype
+    if not hasattr(X, "columns"):
+        return example.shape[1], X.dtype
+    dtypes = list(X.dtypes)
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
+    return example.shape[1], np.result_type(*dtypes) if plain else np.dtype(np.float64)
 
 
 def _rows_in_one_chunk(X: Any) -> Any:
@@ -173,7 +181,11 @@ def _rows_in_one_chunk(X: Any) -> Any:
 
 def _chunks(collection: Any) -> list[Any]:
     """The chunks of an array or the partitions of a dataframe, delayed."""
-    return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
+    # Arrays as they are, so that labels and rows of one source are read once; frames optimised, so
+    # that columns which nobody needs are not read.
+    is_frame = not hasattr(collection, "rechunk")
+    chunks = collection.to_delayed(optimize_graph=is_frame)
+    return list(np.asarray(chunks, dtype=object).ravel())
 
 
 def _lengths(collection: Any, chunks: list[Any]) -> tuple[int, ...]:
@@ -189,25 +201,29 @@ def _length(chunk: Any) -> int:
     return int(chunk.shape[0])
 
 
-def _aligned(labels: Any, X: Any, X_chunks: list[Any], name: str) -> list[Any]:
+def _aligned(
+    labels: Any, X: Any, X_chunks: list[Any], lengths_of_X: Callable[[], Any], name: str
+) -> list[Any]:
     """The chunks of labels or weights that belong to those of X; rechunked where they differ."""
     dask = _dask()
     da = dask.array
     if not is_dask(labels):
-        labels = np.asarray(labels)
+        labels = labels_of_block(labels)
         if labels.ndim != 1:
             raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
-        lengths = _lengths(X, X_chunks)
+        lengths = lengths_of_X()
         _require_rows(len(labels), sum(lengths), name)
-        ends = np.cumsum((0, *lengths))
-        return [labels[start:stop] for start, stop in pairwise(ends)]
-    if labels.ndim == 2 and hasattr(labels, "columns"):  # a frame of one column
-        labels = labels[labels.columns[0]]
+        # Kept where the chunks are, so that they travel once and not in every pass.
+        return _chunks(da.from_array(labels, chunks=(lengths,)).persist())
+    if labels.ndim == 2:
+        if labels.shape[1] != 1:
+            raise ValueError(f"{name} must have one column; it has {labels.shape[1]}.")
+        labels = labels[labels.columns[0]] if hasattr(labels, "columns") else labels[:, 0]
     chunks = _chunks(labels)
     unknown = [_has_unknown_lengths(each) for each in (labels, X)]
     if all(unknown) and len(chunks) == len(X_chunks):
         return chunks  # of the same frame; their lengths are compared chunk by chunk
-    lengths, own = _lengths(X, X_chunks), _lengths(labels, chunks)
+    lengths, own = lengths_of_X(), _lengths(labels, chunks)
     _require_rows(sum(own), sum(lengths), name)
     if own == lengths:
         return chunks
@@ -232,7 +248,8 @@ def map_rows(estimator: Any, method: str, X: Any) -> Any:
     """What a method of a fitted estimator gives for each row of a Dask collection, lazily."""
     dask = _dask()
     da = dask.array
-    outcome = getattr(estimator, method)(_example(X))
+    estimator = copy(estimator)  # as it is now, whatever a later fit makes of it
+    outcome = np.asarray(getattr(estimator, method)(_example(X)))
     shared = dask.delayed((estimator, method, outcome[:0]), traverse=False)
     if hasattr(X, "columns"):
         parts = [
@@ -253,7 +270,7 @@ def map_rows(estimator: Any, method: str, X: Any) -> Any:
 
 def _apply(rows: Any, shared: tuple[Any, str, Any]) -> Any:
     estimator, method, empty = shared
-    return getattr(estimator, method)(rows) if rows.shape[0] else empty
+    return np.asarray(getattr(estimator, method)(rows)) if rows.shape[0] else empty
 
 
 def _example(X: Any) -> Any:
@@ -261,5 +278,9 @@ def _example(X: Any) -> Any:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions; it has {X.ndim}.")
     if hasattr(X, "columns"):
-        return X._meta.iloc[:0].reindex(range(1), fill_value=0)
+        import pandas as pd
+
+        return pd.DataFrame(np.zeros((1, len(X.columns))), columns=X.columns)
+    if not isinstance(X.shape[1], int | np.integer):
+        raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes().")
     return np.zeros((1, X.shape[1]), dtype=X.dtype)

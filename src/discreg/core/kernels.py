@@ -138,9 +138,13 @@ def kernel_product(
     >>> kernel_product([[0.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]], np.eye(2), kernel="linear")
     array([[2., 4.]])
     """
-    X, Y = _for_inner_products(_as_float64(X), _as_float64(Y), kernel, dtype)
+    if kernel not in INNER_PRODUCT_KERNELS:
+        raise ValueError(f"The kernel {kernel!r} is not a function of inner products.")
     coef = np.asarray(coef, dtype=dtype)
     product = np.zeros((len(X), coef.shape[1]))
+    if not len(X) or not len(Y):
+        return product
+    X, Y = _for_inner_products(_as_float64(X), _as_float64(Y), kernel, dtype)
     function = _of_inner_products(X, Y, kernel, gamma, degree, coef0)
 
     def add(rows: slice) -> None:

@@ -19,12 +19,14 @@ __all__ = [
     "encode_labels",
     "find_labels",
     "one_hot",
+    "require_two_classes",
     "require_weight_in_each_class",
     "row_weights",
     "sample_weights",
 ]
 
 
+LARGEST = 1 << 62  # of whole numbers whose differences are whole numbers too
 SMALL_RANGE = 1 << 16  # of whole numbers that are looked up in a table
 
 CLASS_WEIGHT = Choice(
@@ -42,12 +44,18 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
             "y holds labels of different types, which cannot be sorted. Make them all strings or "
             "all numbers."
         ) from error
-    if len(classes) < 2:
-        raise ValueError(
-            f"A classifier needs samples of at least 2 classes, but y holds one class only: "
-            f"{classes.tolist()[0]!r}. Add samples of the other classes."
-        )
+    require_two_classes(classes)
     return classes, indices
+
+
+def require_two_classes(classes: NDArray[Any]) -> None:
+    """Raise ValueError when there is nothing to tell apart."""
+    if len(classes) < 2:
+        what = f"one class only: {classes.tolist()[0]!r}" if len(classes) else "no labels"
+        raise ValueError(
+            f"A classifier needs samples of at least 2 classes, but y holds {what}. Add samples of "
+            "the other classes."
+        )
 
 
 def find_labels(
@@ -61,7 +69,7 @@ def find_labels(
     known = labels if classes is None else classes
     if labels.dtype.kind in "iub" and known.dtype.kind in "iub" and len(labels) and len(known):
         low, high = int(known.min()), int(known.max())
-        if high - low < SMALL_RANGE:
+        if high - low < SMALL_RANGE and max(-low, high) < LARGEST:
             offsets = np.clip(labels, low, high).astype(np.intp) - low
             if classes is None:
                 classes = np.flatnonzero(np.bincount(offsets)).astype(labels.dtype) + low

@@ -120,7 +120,8 @@ class Draw:
 
     def __add__(self, other: Draw) -> Draw:
         both = (self.rows, other.rows)
-        rows = sparse.vstack(both).tocsr() if sparse.issparse(self.rows) else np.vstack(both)
+        some_sparse = any(sparse.issparse(rows) for rows in both)
+        rows = sparse.vstack(both).tocsr() if some_sparse else np.vstack(both)
         return _smallest(np.concatenate([self.hashes, other.hashes]), rows, self.size)
 
 

@@ -26,8 +26,10 @@ __all__ = ["Moments", "block_moments", "class_scatters", "moments_by_group", "re
 
 Array = NDArray[np.float64]
 SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second cache
-FEWEST_ROWS = 64
+FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
+PART_BYTES = 64 << 20  # of the sums of all parts, if there are more than two
+SMALLEST_SQUARE = 1e-30  # that single precision holds with room to spare
 
 
 # Squares may overflow: then the sums tell. Threads do not inherit what numpy is told, so that every
@@ -169,7 +171,7 @@ def _sparse_moments(block: Block, n_classes: int) -> Moments:
 
 def _dense_moments(block: Block, n_classes: int) -> Moments:
     """A few threads, each over small blocks of its own part of the rows."""
-    parts = _parts(len(block.y))
+    parts = _parts(len(block.y), 8 * block.X.shape[1] ** 2)
     found: dict[int, Moments] = {}
 
     def add_up(number: int) -> None:
@@ -182,9 +184,10 @@ def _dense_moments(block: Block, n_classes: int) -> Moments:
     return reduce(add, (found[number] for number in range(len(parts))))
 
 
-def _parts(n_rows: int) -> list[slice]:
-    """Parts of a block for different threads."""
-    return list(gen_batches(n_rows, max(-(-n_rows // PARTS), FEWEST_ROWS)))
+def _parts(n_rows: int, bytes_of_sums: int) -> list[slice]:
+    """Parts of a block for different threads: fewer where each of them adds up much."""
+    n_parts = PARTS if PARTS * bytes_of_sums <= PART_BYTES else 2
+    return list(gen_batches(n_rows, max(-(-n_rows // n_parts), FEWEST_ROWS)))
 
 
 def _small_step(X: NDArray[Any]) -> int:
@@ -209,11 +212,14 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
         some_weights, some_sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
         centre_rows(X, block.y[rows], block.weights[rows], some_weights, some_sums, shift, centred)
         weight = float(some_weights.sum())
+        product = centred.T @ centred
+        if _is_beyond_single(product.diagonal(), X, shift):
+            return _part_moments(block._replace(X=block.X.astype(np.float64)), n_classes)
         total = add_about_mean(
             scatter,
             total,
             mean,
-            centred.T @ centred,
+            product,
             weight,
             some_sums.sum(axis=0) / max(weight, np.finfo(float).tiny),
             shift,
@@ -222,6 +228,17 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
         sums += some_sums
     means = np.divide(sums, weights[:, None], out=np.zeros_like(sums), where=weights[:, None] > 0)
     return Moments(weights, means, scatter)
+
+
+def _is_beyond_single(squares: NDArray[Any], X: NDArray[Any], origin: Any) -> bool:
+    """Whether squares in single precision have overflowed or vanished, of rows about an origin."""
+    if X.dtype != np.float32:
+        return False
+    small = squares < SMALLEST_SQUARE
+    if not small.any() and np.isfinite(squares).all():
+        return False
+    moves = np.broadcast_to(origin, X.shape[1:])[small]
+    return not np.isfinite(squares).all() or bool(np.any(X[:, small] != moves))
 
 
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
@@ -236,7 +253,7 @@ def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> A
         rows_of = [np.flatnonzero(y == k) for k in range(n_classes)]
         scatters = np.stack([(scaled[rows].T @ wide[rows]).toarray() for rows in rows_of])
     else:
-        parts = _parts(len(y))
+        parts = _parts(len(y), 8 * n_classes * n_features**2)
         found = np.zeros((len(parts), n_classes, n_features, n_features))
 
         def add_up(number: int) -> None:
@@ -262,7 +279,8 @@ def _require_squares(X: Any, squares: float) -> None:
 def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> None:
     from ._moment_loops import group_rows
 
-    step = _small_step(block.X)
+    # Many features: so many rows that a product of one class is worth adding to its sum.
+    step = max(_small_step(block.X), min(2 * block.X.shape[1] * len(scatters), MANY_ROWS))
     buffer = np.empty((min(step, len(block.y)), block.X.shape[1]), dtype=block.X.dtype)
     for rows in gen_batches(len(block.y), step):
         X, y = np.ascontiguousarray(block.X[rows]), block.y[rows]
@@ -272,4 +290,9 @@ def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> N
         _require_squares(X, squares)
         for k in np.flatnonzero(counts):
             own = buffer[ends[k] - counts[k] : ends[k]]
-            scatters[k] += own.T @ own
+            product = own.T @ own
+            if _is_beyond_single(product.diagonal(), X[y == k], 0.0):
+                wide = X[y == k].astype(np.float64)
+                gains = block.weights[rows][y == k] / (alpha * row_norms(wide) + beta)
+                product = (wide.T * gains) @ wide
+            scatters[k] += product

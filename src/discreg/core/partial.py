@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from .labels import (
     class_sums,
     class_weights,
-    encode_labels,
+    require_two_classes,
     require_weight_in_each_class,
     sample_weights,
 )
@@ -169,12 +169,12 @@ class PartialFitMixin:
         return self
 
     def _see(self, seen: Seen) -> None:
-        """Keep what is known, and fit once every class has rows."""
-        self._seen = seen
+        """Fit once every class has rows, and keep what is known of them if that went well."""
         if np.all(seen.sizes > 0):
             self._fit_seen(seen)
         else:
-            self.__dict__.pop("classes_", None)  # of an earlier fit
+            _forget_fit(self)
+        self._seen = seen
 
     def _params_of_statistics(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._statistics_depend_on}
@@ -185,7 +185,10 @@ class PartialFitMixin:
             assert before is not None
             found = before.frame.classes
         else:
-            found, _ = encode_labels(np.asarray(classes))
+            found = np.unique(np.asarray(classes))
+            if np.ndim(classes) != 1:
+                raise ValueError(f"classes must be a list of labels, got {classes!r}.")
+            require_two_classes(found)
             if before is not None and not np.array_equal(found, before.frame.classes):
                 raise ValueError(
                     f"classes is {found.tolist()}, but in the first call it was "
@@ -193,6 +196,13 @@ class PartialFitMixin:
                 )
         dtype = rows.dtype if before is None else np.promote_types(rows.dtype, before.frame.dtype)
         return Frame(rows.shape[1], dtype, found, np.ones(len(found)))
+
+
+def _forget_fit(estimator: Any) -> None:
+    """Drop what an earlier fit has found; what is known of the features stays."""
+    for name in list(vars(estimator)):
+        if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
+            delattr(estimator, name)
 
 
 def _together(one: Seen, other: Seen) -> Seen:

@@ -6,6 +6,7 @@ blocks, wherever these are; only the statistic's arguments and its values travel
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,18 +23,18 @@ from sklearn.utils.validation import validate_data
 from .labels import (
     class_sums,
     class_weights,
-    encode_labels,
     find_labels,
+    require_two_classes,
     require_weight_in_each_class,
     sample_weights,
 )
 
 __all__ = [
+    "ArrayTable",
     "Block",
     "ChunkError",
     "Counts",
     "Frame",
-    "MappedTable",
     "Sums",
     "Table",
     "count_labels",
@@ -47,6 +48,10 @@ __all__ = [
 Array = NDArray[np.float64]
 Statistic = Callable[..., Any]
 LARGEST_BLOCK = 64 << 20  # bytes
+DIFFERENT_TYPES = (
+    "y holds labels of different types, which cannot be sorted. Make them all strings or all "
+    "numbers."
+)
 
 
 class Block(NamedTuple):
@@ -74,14 +79,13 @@ class Counts:
     n_rows: int
 
     def __add__(self, other: Counts) -> Counts:
+        if (self.labels.dtype.kind in "OUS") != (other.labels.dtype.kind in "OUS"):
+            raise ValueError(DIFFERENT_TYPES)
         labels = np.concatenate([self.labels, other.labels])
         try:
             found, places = np.unique(labels, return_inverse=True)
         except TypeError as error:
-            raise ValueError(
-                "y holds labels of different types, which cannot be sorted. Make them all strings "
-                "or all numbers."
-            ) from error
+            raise ValueError(DIFFERENT_TYPES) from error
         sizes = class_sums(places, np.concatenate([self.sizes, other.sizes]), len(found))
         return Counts(found, sizes, self.n_rows + other.n_rows)
 
@@ -91,13 +95,24 @@ def count_labels(y: Any, sample_weight: Any) -> Counts:
     labels = labels_of_block(y)
     weights = sample_weights(sample_weight, len(labels))
     if len(labels):
-        check_classification_targets(labels)
-    try:
-        found, places = find_labels(labels)
-    except TypeError:
-        encode_labels(labels)  # says what is wrong
-        raise
+        _require_labels(labels)
+    found, places = find_labels(labels)
     return Counts(found, class_sums(places, weights, len(found)), len(labels))
+
+
+def _require_labels(labels: NDArray[Any]) -> None:
+    """Refuse labels that are missing, continuous or of several types."""
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("y contains NaN.")
+    if labels.dtype.kind == "O":
+        kinds = {str if isinstance(label, str) else type(label) for label in labels.tolist()}
+        if type(None) in kinds or any(kind.__name__ == "NAType" for kind in kinds):
+            raise ValueError("y contains missing labels. Remove these rows or label them.")
+        if str in kinds and len(kinds) > 1:
+            raise ValueError(DIFFERENT_TYPES)
+    with warnings.catch_warnings():  # few rows of many classes are none of its business
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        check_classification_targets(labels)
 
 
 @dataclass(frozen=True)
@@ -114,7 +129,10 @@ class Frame:
         rows = rows_of_block(X, self.n_features).astype(self.dtype, copy=False)
         labels = labels_of_block(y)
         if len(labels) != rows.shape[0]:
-            raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels.")
+            raise ValueError(
+                f"X has {rows.shape[0]} rows, but y has {len(labels)} labels. If the sizes of "
+                "Dask's chunks are not known, pass X.to_dask_array(lengths=True) and y likewise."
+            )
         _, indices = find_labels(labels, self.classes)
         strange = self.classes[indices] != labels
         if np.any(strange):
@@ -131,12 +149,12 @@ def rows_of_block(X: Any, n_features: int) -> Any:
     """The rows of a block as an array or CSR, with the right number of columns."""
     if sparse.issparse(X):
         rows = X.tocsr()
-    else:
-        rows = X if isinstance(X, np.ndarray) else np.asarray(X)
-        if rows.ndim != 2:
-            raise ValueError(f"X must have two dimensions; its shape is {rows.shape}.")
-        if rows.dtype.kind not in "fiub":
-            rows = check_array(rows, dtype=np.float64, ensure_min_samples=0)
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        rows = X
+    else:  # frames, and anything that is not numbers yet
+        rows = check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
+    if rows.ndim != 2:
+        raise ValueError(f"X must have two dimensions; its shape is {rows.shape}.")
     if rows.shape[1] != n_features:
         raise ValueError(f"X has {rows.shape[1]} columns, but the first chunk has {n_features}.")
     return rows
@@ -193,7 +211,8 @@ class Table(ABC):
         class_weight: Mapping[Any, float] | str | None,
     ) -> None:
         """Fix the classes and their weights from the labels of all rows."""
-        classes, _ = encode_labels(counts.labels)
+        classes = counts.labels
+        require_two_classes(classes)
         require_weight_in_each_class(counts.sizes, classes, "sample_weight")
         factors = class_weights(class_weight, classes, counts.sizes)
         require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")
@@ -202,7 +221,7 @@ class Table(ABC):
         self.sizes, self.n_rows = counts.sizes, counts.n_rows
 
 
-class MappedTable(Table):
+class ArrayTable(Table):
     """Rows of an array in memory or in a memory map, read a block after another."""
 
     def __init__(
@@ -226,7 +245,7 @@ class MappedTable(Table):
         for number, rows in enumerate(self._slices()):
             try:
                 part = count_labels(self._y[rows], self._weights(rows))
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise ChunkError.of(number, error) from error
             counts = part if counts is None else counts + part
         assert counts is not None
@@ -240,7 +259,7 @@ class MappedTable(Table):
                     self._X[rows], self._y[rows], self._weights(rows), rows.start
                 )
                 part = statistic(block, *args)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise ChunkError.of(number, error) from error
             total = part if total is None else total + part
         return total
@@ -262,7 +281,8 @@ def _rows_in_a_block(X: Any, block_bytes: int) -> int:
     if sparse.issparse(X):
         row_bytes = (X.data.nbytes + X.indices.nbytes) / max(X.shape[0], 1)
     else:
-        row_bytes = X.shape[1] * X.dtype.itemsize
+        itemsize = X.dtype.itemsize if X.dtype.kind == "f" else 8  # what it will take
+        row_bytes = X.shape[1] * itemsize
     return max(1, int(block_bytes / max(row_bytes, 1)))
 
 
@@ -291,10 +311,10 @@ def open_table(
 
         return DaskTable(estimator, X, y, sample_weight, class_weight)
     validate_data(estimator, X[:1], accept_sparse="csr", dtype=None, ensure_all_finite=False)
-    labels = np.asarray(y)
+    labels = labels_of_block(y)
     if labels.shape != (X.shape[0],):
         raise ValueError(
             f"y must hold one label for each of the {X.shape[0]} rows of X; its shape is "
             f"{labels.shape}."
         )
-    return MappedTable(X, labels, sample_weight, class_weight)
+    return ArrayTable(X, labels, sample_weight, class_weight)

@@ -26,7 +26,7 @@ from discreg.core.scoring import LargestScoreClassifier
 from discreg.core.table import Table, is_dask
 
 from ._dual import Descent
-from ._elsewhere import Elsewhere
+from ._table_newton import TableFit
 from ._training import MEGABYTE, BinaryFit, Training
 from ._variance import mean_and_variance
 
@@ -277,7 +277,7 @@ class MarginClassifier(LargestScoreClassifier):
         if self.warm_start:
             self._previous = (self._warm_key(prepared), [fit.warm for fit in fits])
 
-    def _store_table(self, table: Table, fits: list[Elsewhere]) -> None:
+    def _store_table(self, table: Table, fits: list[TableFit]) -> None:
         """Set the attributes of a fit to rows in blocks; there are none of single samples."""
         for name in (*FITTED, *OF_SAMPLES):
             self.__dict__.pop(name, None)
@@ -294,7 +294,7 @@ class MarginClassifier(LargestScoreClassifier):
         self.n_iter_ = max(fit.n_iter for fit in fits)
 
     def _warn(self) -> None:
-        if self.gap_ > self.tol > 0:
+        if self.tol > 0 and not self.gap_ <= self.tol:
             advice = "Increase max_iter or tol, or scale the features."
             if self.solver_ == "svrg":
                 advice = "Use solver='auto', increase max_iter or tol, or scale the features."

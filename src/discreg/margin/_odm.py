@@ -13,9 +13,9 @@ from discreg.core.table import Table, is_dask, is_streamed, open_table
 
 from ._base import MarginClassifier
 from ._dual import Descent
-from ._elsewhere import Elsewhere, newton_elsewhere
-from ._elsewhere_pass import Losses
 from ._odm_problem import ODMSettings, choose_solver, solve_odm
+from ._table_newton import TableFit, newton_on_table
+from ._table_pass import Losses
 from ._training import BinaryFit, Training
 
 __all__ = ["ODMClassifier"]
@@ -240,10 +240,10 @@ class ODMClassifier(MarginClassifier):
         self._store_table(table, self._solve_table(table))
         return True
 
-    def _solve_table(self, table: Table) -> list[Elsewhere]:
+    def _solve_table(self, table: Table) -> list[TableFit]:
         """One fit for each two-class problem, to rows in blocks."""
         total = float(table.weights.sum())
-        return newton_elsewhere(
+        return newton_on_table(
             table,
             Losses(1.0 - self.D, 1.0 + self.D, 2.0 * self.C1 / total, 2.0 * self.C2 / total),
             fit_intercept=self.fit_intercept,

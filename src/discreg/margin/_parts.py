@@ -69,7 +69,7 @@ def solve_in_parts(
         return State(multipliers, scores)
 
     shift, passes = 0.0, 0
-    samples = _some(n_samples, how)
+    samples = _some(n_samples, how, training.largest_part)
     rough = max(how.tol, ROUGH_TOL)
     with one_blas_thread():  # a second would wait for more, and be in the way of what follows
         found = solve_on(samples, losses(training.weights[samples]), rough)
@@ -97,9 +97,9 @@ def solve_in_parts(
     return None
 
 
-def _some(n_samples: int, how: Descent) -> NDArray[np.intp]:
-    """A few samples: by chance, or at equal distances."""
-    size = max(2, round(FIRST * n_samples))
+def _some(n_samples: int, how: Descent, largest: int) -> NDArray[np.intp]:
+    """A few samples, at most so many: by chance, or at equal distances."""
+    size = max(2, min(round(FIRST * n_samples), largest))
     if not how.shuffled:
         return np.linspace(0, n_samples - 1, size).astype(np.intp)
     return np.sort(np.random.default_rng(how.seed).choice(n_samples, size, replace=False))

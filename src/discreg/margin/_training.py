@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isqrt
 from threading import RLock
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.core.fitted_kernel import FittedKernel
-from discreg.core.kernels import kernel_matrix
+from discreg.core.kernels import kernel_matrix, require_kernel_memory
 from discreg.core.linalg import EPS
 from discreg.core.regression import centre_kernel
 from discreg.core.rows import row_norms, weighted_mean
@@ -81,7 +82,12 @@ class Training:
 
     def fits_part(self, n_samples: int) -> bool:
         """Whether the kernel matrix of so many samples fits into the cache."""
-        return self.dtype().itemsize * n_samples**2 <= self.cache_bytes
+        return n_samples <= self.largest_part
+
+    @property
+    def largest_part(self) -> int:
+        """Number of samples whose kernel matrix fits into the cache."""
+        return isqrt(int(self.cache_bytes / self.dtype().itemsize))
 
     @cached_property
     def dtype(self) -> type[np.floating[Any]]:
@@ -132,6 +138,7 @@ class Training:
     def part(self, samples: NDArray[np.intp]) -> Array:
         """The kernel matrix of some samples."""
         assert self.kernel is not None
+        require_kernel_memory(len(samples))
         return self.kernel(self.X[samples], dtype=self.dtype)
 
     def scores(self, samples: NDArray[np.intp], theta: Array) -> Array:

@@ -21,7 +21,6 @@ from discreg.core.partial import PartialFitMixin, Seen, forget_parts
 from discreg.core.table import Block, Frame, is_dask, is_streamed, open_table
 from discreg.core.temperature import fit_inverse_temperature, probabilities
 
-from ._elsewhere import scatter_solver, solve_table, why_in_memory
 from ._forms import BatchSolver, Settings, make_solver
 from ._held_out import held_out_residuals
 from ._iterative import Iterations
@@ -36,6 +35,7 @@ from ._setup import (
     require_squares,
     unknown_label,
 )
+from ._table_scatter import scatter_solver, solve_table, why_in_memory
 from ._training import Training
 
 __all__ = ["DRMClassifier"]

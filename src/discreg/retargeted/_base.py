@@ -28,10 +28,10 @@ from discreg.core.rows import has_distinct_rows
 from discreg.core.table import is_dask
 from discreg.core.threads import one_blas_thread
 
-from ._elsewhere import MakeLoss, TableProblem
 from ._problem import Problem, Start
 from ._solvers import EXACT, minimise
 from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
+from ._table_problem import MakeLoss, TableProblem
 
 __all__ = ["IterativeClassifier", "RetargetedClassifier", "shift_to_unit_sum"]
 
@@ -82,7 +82,7 @@ class RetargetedClassifier(RegressionClassifier):
         """Solve the model's problem, to rounding if that is wanted and costs next to nothing."""
 
     @abstractmethod
-    def _solve_elsewhere(self, prepared: Prepared, start: Start | None) -> Solution:
+    def _solve_table(self, prepared: Prepared, start: Start | None) -> Solution:
         """Solve the model's problem on rows that are not in memory, the penalty fixed."""
 
     def fit(
@@ -117,7 +117,7 @@ class RetargetedClassifier(RegressionClassifier):
         regression = prepared.regression
         if isinstance(regression, MomentRegression):
             self._set_penalty(regression)
-            solution = self._solve_elsewhere(prepared, start)
+            solution = self._solve_table(prepared, start)
             self._store(prepared, solution)
             return solution
         loss = self._make_loss()(prepared.y, prepared.weights, len(prepared.classes))
@@ -263,7 +263,7 @@ class IterativeClassifier(RetargetedClassifier):
         self._warn(solution)
         return solution
 
-    def _solve_elsewhere(self, prepared: Prepared, start: Start | None) -> Solution:
+    def _solve_table(self, prepared: Prepared, start: Start | None) -> Solution:
         assert prepared.table is not None
         problem = TableProblem(
             prepared.regression,

@@ -15,8 +15,8 @@ from discreg.core.params import Number
 from discreg.core.result import Solution
 
 from ._base import IterativeClassifier, shift_to_unit_sum
-from ._elsewhere import MakeLoss
 from ._losses import MarginTargets
+from ._table_problem import MakeLoss
 
 __all__ = ["GReLSRClassifier"]
 

@@ -7,10 +7,10 @@ from discreg.core.result import Solution
 
 from ._base import RetargetedClassifier
 from ._closed import solve_closed
-from ._elsewhere import MakeLoss
 from ._losses import FixedTargets
 from ._problem import Problem, Start
 from ._solvers import minimise
+from ._table_problem import MakeLoss
 
 __all__ = ["LSRClassifier"]
 
@@ -112,5 +112,5 @@ class LSRClassifier(MomentFitMixin, RetargetedClassifier):
         solution.solver = "closed"
         return solution
 
-    def _solve_elsewhere(self, prepared: Prepared, start: Start | None) -> Solution:
+    def _solve_table(self, prepared: Prepared, start: Start | None) -> Solution:
         return solve_closed(prepared.regression)

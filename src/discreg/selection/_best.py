@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreg.core.lazy import lazily
+from discreg.core.table import is_dask
+
 __all__ = ["BestClassifier"]
 
 
@@ -28,6 +31,15 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(self, "feature_names_in_"):  # it has seen the bare array
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
 
+    def _require_rows_in_memory(self, X: Any) -> None:
+        if is_dask(X):
+            raise ValueError(
+                f"{type(self).__name__} holds rows out and needs them in memory. On Dask use "
+                "discreg.selection.penalty_path for LSRClassifier and LRRRClassifier, or search on "
+                "a sample of the rows and fit the best classifier to all."
+            )
+
+    @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the classes by the best classifier.
 
@@ -44,6 +56,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         self._check_new(X)
         return self.best_estimator_.decision_function(X)
 
+    @lazily
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Labels by the best classifier.
 

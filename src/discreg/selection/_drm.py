@@ -184,6 +184,7 @@ class DRMClassifierCV(BestClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
+        self._require_rows_in_memory(X)
         penalties = penalty_settings(self.alphas, self.betas)
         classifier = self._model()
         check_params(classifier, classifier._constraints)

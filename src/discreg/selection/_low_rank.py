@@ -61,6 +61,7 @@ class LowRankSearchCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BestCla
             The fitted classifier.
         """
         check_params(self, self._constraints)
+        self._require_rows_in_memory(X)
         classifier = self._model()
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]

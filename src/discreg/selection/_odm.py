@@ -183,6 +183,7 @@ tol, max_iter, random_state
             The fitted classifier.
         """
         check_params(self, self._constraints)
+        self._require_rows_in_memory(X)
         penalties = self._penalties()
         classifier = self._model()
         rows, labels = validate_data(

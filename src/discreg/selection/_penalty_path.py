@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from discreg.core.moments import Moments, moments_by_group
 from discreg.core.params import Number, check_params
-from discreg.core.table import Block, MappedTable, Sums, Table, is_streamed, open_table
+from discreg.core.table import ArrayTable, Block, Sums, Table, is_streamed, open_table
 from discreg.lowrank import LRRRClassifier
 from discreg.retargeted import LSRClassifier
 
@@ -142,7 +142,7 @@ def _table(model: Any, X: Any, y: Any, sample_weight: Any) -> Table:
     if is_streamed(X):
         return open_table(model, X, y, sample_weight, model.class_weight)
     rows, labels = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-    return MappedTable(rows, labels, sample_weight, model.class_weight)
+    return ArrayTable(rows, labels, sample_weight, model.class_weight)
 
 
 def _fold_moments(block: Block, n_folds: int, n_classes: int) -> Sums:

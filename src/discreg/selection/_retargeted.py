@@ -94,6 +94,7 @@ class RetargetedSearchCV(BestClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
+        self._require_rows_in_memory(X)
         grid = self._grid()
         classifier = self._model()
         rows, labels = validate_data(

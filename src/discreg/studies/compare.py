@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -131,8 +131,13 @@ def _final(experiment: Comparison, verdict: Verdict | None) -> Iterator[_Final |
     if verdict is None or verdict.best is None:
         yield None
         return
-    with Aside(experiment.final, verdict.best) as fit:
-        yield _Final(verdict.best, fit)
+    with ExitStack() as stack:
+        try:
+            fit = stack.enter_context(Aside(experiment.final, verdict.best))
+        except StudyError as error:
+            yield _Final(verdict.best, None, str(error))
+        else:
+            yield _Final(verdict.best, fit)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ class _Final:
     """A model that is being fitted to all rows."""
 
     name: str
-    fit: Aside
+    fit: Aside | None
+    trouble: str | None = None  # why it is not
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,8 @@ def _saved(experiment: Comparison, final: _Final | None, path: Path) -> _Saved:
     if final is None:
         return _Saved()
     try:
+        if final.fit is None:
+            raise StudyError(final.trouble)
         pipeline, seconds = final.fit.answer()
         return _Saved(save_model(path, pipeline, expected_columns(experiment.table)), seconds)
     except Exception as error:  # the report is worth more than the model

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from .errors import StudyError
+
 __all__ = ["prepare", "started"]
 
 # One BLAS thread a process: fits side by side, and seconds that can be compared.
@@ -50,16 +52,22 @@ def started(target: Callable[..., None], *arguments: Any) -> tuple[Any, Connecti
     process = context.Process(
         target=target, args=(theirs, *arguments), daemon=True, name="discreg fit"
     )
-    with _environment(_own_environment()), _no_interrupt():
-        process.start()
-    theirs.close()
+    try:
+        with _environment(_own_environment()), _no_interrupt():
+            process.start()
+    except (EOFError, OSError) as error:
+        ours.close()
+        raise StudyError(f"A process for the fits could not be started: {error}") from error
+    finally:
+        theirs.close()
     return process, ours
 
 
 def _own_environment() -> dict[str, str]:
     """What a process needs that imports for others: threads, and the places of this one."""
-    places = os.pathsep.join(place or os.getcwd() for place in sys.path)
-    return {**ONE_THREAD, "PYTHONPATH": places}
+    places = os.pathsep.join(str(place) or os.getcwd() for place in sys.path)
+    # Safe: no module of the current directory takes the place of another.
+    return {**ONE_THREAD, "PYTHONPATH": places, "PYTHONSAFEPATH": "1"}
 
 
 @contextmanager

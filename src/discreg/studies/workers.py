@@ -53,7 +53,13 @@ class Workers:
         self._path = os.path.join(self._folder.name, "experiment")
         with open(self._path, "wb") as file:
             pickle.dump(experiment, file)
-        self._workers = [self._start() for _ in range(n_jobs)]
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(n_jobs):
+                self._workers.append(self._start())
+        except BaseException:
+            self.__exit__()
+            raise
 
     def _start(self) -> _Worker:
         return _Worker(*started(_serve, self._path))

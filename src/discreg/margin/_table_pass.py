@@ -188,7 +188,7 @@ def _add_rows(
     scaled: dict[bool, NDArray[Any]],
 ) -> None:
     """Add the sums of rows whose products are formed at once; `scaled` has room for dense ones."""
-    from ._elsewhere_loops import curve, slopes_along
+    from ._table_loops import curve, slopes_along
 
     X, y, weights = block[:3]
     if points:
@@ -223,8 +223,8 @@ def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
 
 def _gram(X: Any, curvature: Array, scaled: NDArray[Any] | None) -> NDArray[Any]:
     """Σ curvature · x xᵀ over the rows that are curved."""
-    from ._elsewhere_loops import scale_rows
     from ._primal_loops import add_outer_products
+    from ._table_loops import scale_rows
 
     if scaled is None:
         half = np.zeros((X.shape[1], X.shape[1]))

@@ -30,7 +30,7 @@ FEATURE_BYTES = 16 << 20  # of the features of some rows of a block
 
 
 @dataclass(frozen=True)
-class GroupsElsewhere(Groups):
+class ClassTotals(Groups):
     """Classes of samples that are elsewhere, of which the total weights are known."""
 
     known_totals: Array
@@ -95,7 +95,7 @@ def scatter_solver(
 ) -> ScatterSolver:
     """The scatter form from the scatters of the classes and their total weights."""
     none = np.zeros(0, dtype=np.intp)
-    groups = GroupsElsewhere(none, none, np.zeros(0), len(totals), totals)
+    groups = ClassTotals(none, none, np.zeros(0), len(totals), totals)
     form = ScatterForm.from_scatters(
         list(scatters), groups, float(estimator.alpha), float(estimator.beta)
     )

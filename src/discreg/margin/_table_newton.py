@@ -36,10 +36,10 @@ from discreg.core.moments import Moments, block_moments
 from discreg.core.table import Table
 from discreg.core.threads import one_blas_thread
 
-from ._elsewhere_pass import Line, Losses, Point, Sums, block_sums
 from ._newton import EXACT, ROUNDING, STANDSTILL
+from ._table_pass import Line, Losses, Point, Sums, block_sums
 
-__all__ = ["Elsewhere", "newton_elsewhere"]
+__all__ = ["TableFit", "newton_on_table"]
 
 Array = NDArray[np.float64]
 DECREASE = 1e-4  # share of what the slope promises
@@ -52,7 +52,7 @@ MATRICES = 4  # of the features, held at once for each problem
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class TableFit:
     """Coefficients and intercept of a problem, objective, certificate, and the margins."""
 
     coef: Array
@@ -150,7 +150,7 @@ class Curve:
 Asking = Generator[Point | Line, Any, Any]  # is sent a Curve for a point, slopes for a line
 
 
-def newton_elsewhere(
+def newton_on_table(
     table: Table,
     losses: Losses,
     *,
@@ -158,7 +158,7 @@ def newton_elsewhere(
     tol: float,
     max_iter: int,
     start: tuple[Array, Array] | None = None,
-) -> list[Elsewhere]:
+) -> list[TableFit]:
     """One fit for each two-class problem.
 
     Parameters
@@ -214,9 +214,9 @@ def newton_elsewhere(
     return _in_common(solvers, ask)
 
 
-def _in_common(solvers: list[Asking], ask: Any) -> list[Elsewhere]:
+def _in_common(solvers: list[Asking], ask: Any) -> list[TableFit]:
     """Run solvers to their ends, the requests of all in one pass."""
-    found: dict[int, Elsewhere] = {}
+    found: dict[int, TableFit] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(solvers)))
     while answers:
         requests: dict[int, Point | Line] = {}
@@ -257,7 +257,7 @@ def _curve_at_zero(
 def _newton(begin: Curve | Point, origin: Array, tol: float, max_iter: int) -> Asking:
     """The steps of one problem; the end of smallest gap."""
     curve: Curve = (yield begin) if isinstance(begin, Point) else begin
-    best: Elsewhere | None = None
+    best: TableFit | None = None
     precise, stalled, previous = False, 0, np.inf
     for n_iter in count():
         gap = curve.gap
@@ -313,9 +313,9 @@ def _slopes(curve: Curve, step: Step, lengths: Array) -> Asking:
     return losses + float(curve.point.coef @ step.coef) + lengths * float(step.coef @ step.coef)
 
 
-def _end(curve: Curve, origin: Array, gap: float, n_iter: int) -> Elsewhere:
+def _end(curve: Curve, origin: Array, gap: float, n_iter: int) -> TableFit:
     weight, mean, scatter, minimum = (float(number) for number in curve.spread)
     coef, shift = curve.point.coef, curve.point.shift
     intercept = shift - float(origin @ coef) if curve.fit_intercept else 0.0
     margins = (mean, scatter / weight, minimum)
-    return Elsewhere(coef, intercept, curve.objective, gap, n_iter, margins)
+    return TableFit(coef, intercept, curve.objective, gap, n_iter, margins)

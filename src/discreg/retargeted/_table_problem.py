@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from discreg.core.labels import class_sums, one_hot
 from discreg.core.regression import MomentRegression
@@ -34,6 +37,8 @@ Array = NDArray[np.float64]
 MakeLoss = Callable[[NDArray[np.intp], Array, int], TargetLoss]
 MAX_CENTRE_STEPS = 50
 ROUNDING = 1e-14  # of a centre, relative
+SCORE_BYTES = 1 << 21  # of the scores of a part of a block
+FEWEST_ROWS = 256  # of such a part
 
 
 class At(NamedTuple):
@@ -44,7 +49,7 @@ class At(NamedTuple):
     totals: Array  # sums of the columns of SG
     used: Array  # the centres that the targets were computed with
     centres: Array
-    targets: None = None
+    targets: None = None  # not kept
 
 
 @dataclass
@@ -92,28 +97,31 @@ class TableProblem:
 
     def _at(self, coef: Array, offset: Array, centres: Array | None) -> At:
         shift = self._shift(coef, offset)
-        best = centres is None
-        used = self._centres if centres is None else centres
-        first = True
-        for _ in range(MAX_CENTRE_STEPS):
-            sums = self.table.fold(_evaluate, self.make_loss, coef, shift, used)
-            squares, pulled, totals, translations, spread, slope = sums
-            weights = self.table.weights
-            if self.groupwise == 0:
-                return At(squares, pulled, totals, used, translations / weights)
-            steps = (translations - weights * used) / slope
+        weights = self.table.weights
+        used, first = self._centres if centres is None else centres, True
+        for turn in range(MAX_CENTRE_STEPS):
+            sums = self._fold(_evaluate, coef, shift, used)
+            squares, pulled, totals, moves, spread, slope = sums
+            if self.groupwise == 0:  # then the moves are those from centres of zero
+                return At(squares, pulled, totals, used, moves / weights)
+            steps = moves / slope
             rounding = ROUNDING * (1 + self.groupwise) * (1 + np.abs(used))
             moving = (steps > rounding) | (first & (steps < -rounding))
-            if not best or not moving.any():
+            if centres is not None or not moving.any() or turn == MAX_CENTRE_STEPS - 1:
                 break
             used, first = used + np.where(moving, steps, 0.0), False
-        following = used if best else translations / weights
-        if best:
-            self._centres = used
-        value = squares + self.groupwise * float(
-            np.sum(spread - 2 * following * translations + weights * following**2)
-        )
-        return At(value, pulled, totals, used, following)
+        if centres is not None:  # the best ones for the targets that the given ones led to
+            left = float(np.sum(spread - moves**2 / weights))
+            value = squares + self.groupwise * max(left, 0.0)
+            return At(value, pulled, totals, used, used + moves / weights)
+        self._centres = used
+        value = squares + self.groupwise * float(spread.sum())
+        return At(value, pulled, totals, used, used)
+
+    def _fold(self, statistic: Callable[..., Sums], *args: Any) -> Sums:
+        """One pass: the sum of a statistic over parts of the blocks, whose scores stay small."""
+        total: Sums = self.table.fold(_by_parts, self.n_classes, statistic, self.make_loss, *args)
+        return total
 
     def _shift(self, coef: Array, offset: Array) -> Array:
         mean = self.regression.mean
@@ -139,10 +147,10 @@ class TableProblem:
         along = self._shift(step.coef, step.offset)
         places = (point.coef, at, point.at.used, step.coef, along)
         if self.groupwise == 0:
-            pulled, totals, inner = self.table.fold(_curve, self.make_loss, *places)
+            pulled, totals, inner = self._fold(_curve, *places)
         else:
-            pulled, totals, inner, moved, held, by_class, totals_by_class = self.table.fold(
-                _curve_groups, self.make_loss, self.groupwise, *places
+            pulled, totals, inner, moved, held, by_class, totals_by_class = self._fold(
+                _curve_groups, self.groupwise, *places
             )
             centre_steps = moved / held
             pulled = pulled + np.tensordot(centre_steps, by_class, 1)
@@ -179,11 +187,11 @@ class TableProblem:
         cost, balanced = 0.0, gradient.coef
         if self.regression.centred:
             place = (point.coef, self._shift(point.coef, point.offset), point.at.used)
-            sums = self.table.fold(_balance_sums, self.make_loss, *place)
+            sums = self._fold(_balance_sums, *place)
             none = np.zeros(0)
             loss = self.make_loss(none.astype(np.intp), none, self.n_classes)
             plan = loss.plan_balance(sums)
-            pulled, totals, cost = self.table.fold(_balance, self.make_loss, plan, *place)
+            pulled, totals, cost = self._fold(_balance, plan, *place)
             balanced = balanced + self._centre(pulled, totals)
         scatter = self.regression.moments.scatter
         square = max(float(np.vdot(point.coef, scatter @ point.coef)), 0.0)
@@ -194,6 +202,22 @@ class TableProblem:
         """The same with all computed from the coefficients."""
         point = self.point(at.coef, at.offset)
         return self.certify(point, self.gradient(point))
+
+
+def _by_parts(
+    block: Block, n_classes: int, statistic: Callable[..., Sums], make_loss: MakeLoss, *args: Any
+) -> Sums:
+    """The sum of a statistic over parts of a block."""
+    step = max(FEWEST_ROWS, SCORE_BYTES // (8 * n_classes))
+    parts = (
+        statistic(
+            Block(block.X[rows], block.y[rows], block.weights[rows]),
+            make_loss,
+            *args,
+        )
+        for rows in gen_batches(len(block.y), step)
+    )
+    return reduce(add, parts)
 
 
 def _loss_at(
@@ -212,18 +236,20 @@ def _active(at: Evaluation, y: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _evaluate(block: Block, make_loss: MakeLoss, coef: Array, shift: Array, centres: Array) -> Sums:
-    """Weighted squares of the residuals, these pulled back, and sums of t_k − 1 by class.
+    """Weighted squares of the residuals, these pulled back, and how far t_k − 1 are from centres.
 
-    Last, the slope of the equation of each centre.
+    That is d = t_k − 1 − μ, of which the sums and the squares of each class are added up; the best
+    targets for γ > 0 have γ d = Σ_j (r_j − t_j), which loses no digits. Last, the slope of the
+    equation of each centre.
     """
     loss, at = _loss_at(block, make_loss, coef, shift, centres)
+    groupwise = float(getattr(loss, "groupwise", 0.0))
     weighted = block.weights[:, None] * at.residuals
-    true = block.y[:, None]
-    translations = np.take_along_axis(at.targets, true, axis=1)[:, 0] - 1.0
-    sums = [
-        class_sums(block.y, block.weights * translations**power, len(shift)) for power in (1, 2)
-    ]
-    groupwise = getattr(loss, "groupwise", 0.0)
+    if groupwise > 0:
+        distances = at.residuals.sum(axis=1) / groupwise
+    else:
+        distances = np.take_along_axis(at.targets, block.y[:, None], axis=1)[:, 0] - 1.0
+    sums = [class_sums(block.y, block.weights * distances**power, len(shift)) for power in (1, 2)]
     size = _active(at, block.y).sum(axis=1)
     slope = class_sums(block.y, block.weights * size / (size + groupwise), len(shift))
     return Sums(
