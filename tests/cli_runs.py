@@ -33,10 +33,11 @@ def refused(capsys, *arguments):
     return printed.err
 
 
-def start(*arguments, program=PROGRAM):
-    """The command in a process of its own, as a user starts it."""
+def start(*arguments, program=PROGRAM, folder=None):
+    """The command in a process of its own, as a user starts it in a folder."""
     return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
+        [sys.executable, "-P", "-c", program, *map(str, arguments)],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -23,6 +23,7 @@ SCORES = {"accuracy", "balanced_accuracy", "g_mean", "macro_f1", "fit_seconds", 
 MODELS = ("LSR", "LRLR", "KNN")
 SEVERAL = ("--models", ",".join(MODELS), "--repeats", 10, "--folds", 5, "--n-jobs")
 N_FITS = 3 * 10 * 5
+FEW = ("--models", "LSR,KNN", "--repeats", 1, "--folds", 2, "--n-jobs", 1)
 PATIENCE = 60  # seconds to wait for what should come at once
 
 
@@ -247,17 +248,40 @@ def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
     assert "missing because" not in (output / "report.html").read_text()
 
 
-def test_an_interrupt_before_the_first_fit_has_ended_is_told_in_a_sentence(tmp_path):
+def test_a_request_to_end_before_the_first_fit_has_ended_is_told_in_a_sentence(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     process = start("compare", table, "--target", "kind", "--output", output, *SEVERAL, 1)
     wait_for(lambda: attempts(output))
-    interrupt(process)
+    process.terminate()  # as Ctrl-C, which other tests press
     out, err = process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in out + err
     assert "No model has finished a fold." in out
     assert f"{N_FITS} of {N_FITS} fits are missing because the run was interrupted" in out
     assert "(LRLR and KNN not begun)" in out
+
+
+def test_files_named_like_modules_are_none_of_its_business(tmp_path):
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    for name in ("random", "pandas", "select"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('mine')")
+    process = start("compare", table, "--target", "kind", "--output", output, *FEW, folder=tmp_path)
+    out, err = process.communicate()
+    assert process.returncode == 0, out + err
+    assert (output / "model.skops").exists()
+
+
+def test_without_a_process_for_it_the_model_alone_is_missing(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise StudyError("A process for the fits could not be started: no room.")
+
+    monkeypatch.setattr("discreg.studies.compare.Aside", refuse)
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    assert run("compare", table, "--target", "kind", "--output", output, *FEW) == 0
+    assert "could not be started: no room" in " ".join(capsys.readouterr().out.split())
+    assert (output / "report.html").exists()
+    assert (output / "results.parquet").exists()
+    assert not (output / "model.skops").exists()
 
 
 def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
