@@ -33,10 +33,11 @@ def refused(capsys, *arguments):
     return printed.err
 
 
-def start(*arguments, program=PROGRAM, folder=None):
-    """The command in a process of its own, as a user starts it in a folder."""
+def start(*arguments, program=PROGRAM, script=None, folder=None):
+    """The command in a process of its own, or a script that runs it, started in a folder."""
+    how = ["-c", program] if script is None else [str(script)]
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", program, *map(str, arguments)],
+        [sys.executable, *how, *map(str, arguments)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from .dask_recipes import Recipe, recipes
 from .table import ChunkError, Counts, Frame, Table, count_labels, is_dask, labels_of_block
 
 __all__ = ["DaskTable", "map_rows"]
@@ -71,10 +72,13 @@ class DaskTable(Table):
             if one
             else _aligned(sample_weight, X, self._X, lengths, "sample_weight")
         )
+        labels = list(zip(self._y, self._weights, strict=True))
+        self._chunks = list(zip(self._X, self._y, self._weights, strict=True))
+        self._recipes = recipes(self._chunks)
         counts = self._computed(
             [
-                dask.delayed(_counts_of_chunk, pure=False)(number, *chunk)
-                for number, chunk in enumerate(zip(self._y, self._weights, strict=True))
+                dask.delayed(_counts_of_chunk, pure=False)(number, chunk)
+                for number, chunk in enumerate(recipes(labels) or labels)
             ]
         )
         self._firsts = np.cumsum([0, *(each.n_rows for each in counts)]).tolist()
@@ -89,10 +93,10 @@ class DaskTable(Table):
         dask = _dask()
         frame = dask.delayed(self.frame, traverse=False)
         shared = dask.delayed((statistic, args), traverse=False)
-        chunks = zip(self._X, self._y, self._weights, self._firsts[:-1], strict=True)
+        chunks = zip(self._recipes or self._chunks, self._firsts[:-1], strict=True)
         parts = [
-            dask.delayed(_statistic_of_chunk, pure=False)(number, frame, shared, *chunk)
-            for number, chunk in enumerate(chunks)
+            dask.delayed(_statistic_of_chunk, pure=False)(number, frame, shared, chunk, first)
+            for number, (chunk, first) in enumerate(chunks)
         ]
         while len(parts) > 1:  # a tree
             parts = [
@@ -114,15 +118,29 @@ class DaskTable(Table):
         """Where a chunk itself cannot be computed, say which."""
         if isinstance(error, ChunkError) or type(error).__module__.startswith("distributed"):
             return
-        for number, chunk in enumerate(zip(self._X, self._y, self._weights, strict=True)):
+        for number, chunk in enumerate(self._chunks):
             try:
                 _dask().delayed(_nothing, pure=False)(*chunk).compute()
             except Exception as cause:
-                reason = f"it cannot be computed, {type(cause).__name__}: {cause}"
-                raise ChunkError.of(number, reason) from cause
+                raise _not_computed(number, cause) from cause
 
 
-def _counts_of_chunk(number: int, y: Any, sample_weight: Any) -> Counts:
+def _not_computed(number: int, cause: Exception) -> ChunkError:
+    return ChunkError.of(number, f"it cannot be computed, {type(cause).__name__}: {cause}")
+
+
+def _parts_of(number: int, chunk: Any) -> Any:
+    """The rows, labels and weights of a chunk, or some of them."""
+    if not isinstance(chunk, Recipe):
+        return chunk
+    try:
+        return chunk.computed()
+    except Exception as cause:
+        raise _not_computed(number, cause) from cause
+
+
+def _counts_of_chunk(number: int, chunk: Any) -> Counts:
+    y, sample_weight = _parts_of(number, chunk)
     try:
         return count_labels(y, sample_weight)
     except (TypeError, ValueError) as error:
@@ -133,12 +151,11 @@ def _statistic_of_chunk(
     number: int,
     frame: Frame,
     shared: tuple[Any, Any],
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    chunk: Any,
     first: int,
 ) -> Any:
     statistic, args = shared
+    X, y, sample_weight = _parts_of(number, chunk)
     try:
         block = frame.block(X, y, sample_weight, first)
         return statistic(block, *args) if len(block.y) else None

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, gen_batches
 
 from .labels import class_sums
-from .rows import class_totals, clear_constant, row_norms
+from .rows import ALL, class_totals, clear_constant, row_norms
 from .table import Block, Sums
 from .threads import run_in_threads
 
@@ -230,15 +230,17 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
     return Moments(weights, means, scatter)
 
 
-def _is_beyond_single(squares: NDArray[Any], X: NDArray[Any], origin: Any) -> bool:
+def _is_beyond_single(squares: NDArray[Any], X: NDArray[Any], origin: Any, rows: Any = ALL) -> bool:
     """Whether squares in single precision have overflowed or vanished, of rows about an origin."""
     if X.dtype != np.float32:
         return False
-    small = squares < SMALLEST_SQUARE
-    if not small.any() and np.isfinite(squares).all():
+    if not np.isfinite(squares).all():
+        return True
+    small = np.flatnonzero(squares < SMALLEST_SQUARE)
+    if not len(small):
         return False
-    moves = np.broadcast_to(origin, X.shape[1:])[small]
-    return not np.isfinite(squares).all() or bool(np.any(X[:, small] != moves))
+    values = np.broadcast_to(origin, X.shape[1:])[small]
+    return bool(np.any(X[rows][:, small] != values))
 
 
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
@@ -291,7 +293,7 @@ def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> N
         for k in np.flatnonzero(counts):
             own = buffer[ends[k] - counts[k] : ends[k]]
             product = own.T @ own
-            if _is_beyond_single(product.diagonal(), X[y == k], 0.0):
+            if _is_beyond_single(product.diagonal(), X, 0.0, y == k):
                 wide = X[y == k].astype(np.float64)
                 gains = block.weights[rows][y == k] / (alpha * row_norms(wide) + beta)
                 product = (wide.T * gains) @ wide
