@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_runs import PROGRAM, attempts, easy_frame, interrupt, odd_frame, refused, run, start
+from cli_runs import attempts, easy_frame, interrupt, odd_frame, refused, run, start
 
 from discreg.studies.errors import StudyError
 from discreg.studies.model_file import load_model
@@ -267,7 +267,7 @@ def test_files_named_like_modules_are_none_of_its_business(tmp_path):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('mine')")
     script = tmp_path / "bin" / "discreg"  # in a folder of its own, as pip puts it
     script.parent.mkdir()
-    script.write_text(PROGRAM)
+    script.write_text("from discreg.cli import main\nif __name__ == '__main__':\n    main()\n")
     arguments = ("compare", table, "--target", "kind", "--output", output, *FEW)
     process = start(*arguments, script=script, folder=tmp_path)
     out, err = process.communicate()
