@@ -41,7 +41,7 @@ from discreg import (
 )
 from discreg.core.moments import block_moments, class_scatters
 from discreg.core.rows import pull_back, times
-from discreg.core.table import LARGEST_BLOCK, ArrayTable, Block
+from discreg.core.table import LARGEST_BLOCK, ArrayTable, Block, count_block
 from discreg.margin._table_pass import Losses, Point, block_sums
 
 SCALE = float(os.environ.get("DISCREG_STREAM_SCALE", "1"))
@@ -296,17 +296,19 @@ def beside_the_fold():
 def counted_passes() -> Iterator[list[str]]:
     """Names of the statistics of all passes over the rows meanwhile."""
     passes: list[str] = []
-    fold = ArrayTable.fold
+    fold = ArrayTable.raw_fold
 
     def counting(self, statistic, *args):
-        passes.append(statistic.__name__)
+        if statistic is not count_block:  # which looks at labels only
+            inner = next((each for each in args if callable(each)), statistic)
+            passes.append(inner.__name__)
         return fold(self, statistic, *args)
 
-    ArrayTable.fold = counting
+    ArrayTable.raw_fold = counting
     try:
         yield passes
     finally:
-        ArrayTable.fold = fold
+        ArrayTable.raw_fold = fold
 
 
 def objectives(coef, intercept: float, X, y, odm: ODMClassifier) -> tuple[float, float]:
@@ -393,7 +395,12 @@ def passes_of_models():
 
 
 EVALUATION = "X W and Xᵀ R of 10 columns (DLSR, ReLSR, GReLSR)"
-SQUARES = ("block_moments", "_scatters", "block_sums")  # statistics that multiply p x p numbers
+SQUARES = (
+    "block_moments",
+    "_labelled_moments",
+    "_scatters",
+    "block_sums",
+)  # statistics that multiply p x p numbers
 
 
 def constants():

@@ -18,7 +18,7 @@ from .fitted_kernel import FittedKernel
 from .labels import class_sums, encode_labels, row_weights, sample_weights
 from .lazy import lazily
 from .memory import require_memory
-from .moments import Moments, block_moments, moments_by_group
+from .moments import Moments, block_moments, moments_by_group, table_moments
 from .partial import PartialFitMixin, Seen, forget_parts
 from .regression import (
     KernelRegression,
@@ -105,7 +105,7 @@ class RegressionClassifier(LargestScoreClassifier):
 
     def _prepare_table(self, table: Table) -> Prepared:
         """The same for rows in blocks, of which one pass finds the moments."""
-        moments = table.fold(block_moments, table.n_classes)
+        moments = table_moments(table)
         prepared = self._prepare_moments(
             moments, table.frame.classes, table.sizes, table.frame.dtype
         )

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .dask_recipes import Recipe, recipes
-from .table import ChunkError, Counts, Frame, Table, count_labels, is_dask, labels_of_block
+from .table import ChunkError, Counts, Table, count_labels, is_dask, labels_of_block
 
 __all__ = ["DaskTable", "map_rows"]
 
@@ -58,8 +58,8 @@ class DaskTable(Table):
         sample_weight: Any,
         class_weight: Mapping[Any, float] | str | None,
     ) -> None:
-        dask = _dask()
-        n_features, dtype = _set_features(estimator, X)
+        _dask()
+        super().__init__(*_set_features(estimator, X), class_weight)
         X = _rows_in_one_chunk(X)
         if y is None:
             raise ValueError(f"{type(estimator).__name__} needs labels, but y is None.")
@@ -72,30 +72,31 @@ class DaskTable(Table):
             if one
             else _aligned(sample_weight, X, self._X, lengths, "sample_weight")
         )
-        labels = list(zip(self._y, self._weights, strict=True))
         self._chunks = list(zip(self._X, self._y, self._weights, strict=True))
         self._recipes = recipes(self._chunks)
+        self._firsts: list[int] | None = None  # not known before the rows are counted
+
+    def _count(self) -> Counts:
+        dask = _dask()
+        labels = list(zip(self._y, self._weights, strict=True))
         counts = self._computed(
             [
                 dask.delayed(_counts_of_chunk, pure=False)(number, chunk)
                 for number, chunk in enumerate(recipes(labels) or labels)
             ]
         )
-        self._firsts = np.cumsum([0, *(each.n_rows for each in counts)]).tolist()
-        self._set_frame(
-            _required(_added([each for each in counts if each.n_rows])),
-            n_features,
-            dtype,
-            class_weight,
-        )
+        self._firsts = np.cumsum([0, *(each.n_rows for each in counts[:-1])]).tolist()
+        total: Counts = _required(_added([each for each in counts if each.n_rows]))
+        return total
 
-    def fold(self, statistic: Callable[..., Any], *args: Any) -> Any:
+    def raw_fold(self, statistic: Callable[..., Any], *args: Any) -> Any:
         dask = _dask()
-        frame = dask.delayed(self.frame, traverse=False)
         shared = dask.delayed((statistic, args), traverse=False)
-        chunks = zip(self._recipes or self._chunks, self._firsts[:-1], strict=True)
+        chunks = zip(
+            self._recipes or self._chunks, self._firsts or [0] * len(self._chunks), strict=True
+        )
         parts = [
-            dask.delayed(_statistic_of_chunk, pure=False)(number, frame, shared, chunk, first)
+            dask.delayed(_statistic_of_chunk, pure=False)(number, shared, chunk, first)
             for number, (chunk, first) in enumerate(chunks)
         ]
         while len(parts) > 1:  # a tree
@@ -147,18 +148,13 @@ def _counts_of_chunk(number: int, chunk: Any) -> Counts:
         raise ChunkError.of(number, error) from error
 
 
-def _statistic_of_chunk(
-    number: int,
-    frame: Frame,
-    shared: tuple[Any, Any],
-    chunk: Any,
-    first: int,
-) -> Any:
+def _statistic_of_chunk(number: int, shared: tuple[Any, Any], chunk: Any, first: int) -> Any:
     statistic, args = shared
     X, y, sample_weight = _parts_of(number, chunk)
     try:
-        block = frame.block(X, y, sample_weight, first)
-        return statistic(block, *args) if len(block.y) else None
+        if not X.shape[0] and not len(labels_of_block(y)):
+            return None
+        return statistic(X, y, sample_weight, first, *args)
     except (TypeError, ValueError) as error:
         raise ChunkError.of(number, error) from error
     except Exception as error:

@@ -19,10 +19,17 @@ from sklearn.utils import assert_all_finite, gen_batches
 
 from .labels import class_sums
 from .rows import ALL, class_totals, clear_constant, row_norms
-from .table import Block, Sums
+from .table import Block, Counts, Frame, Sums, Table, count_labels
 from .threads import run_in_threads
 
-__all__ = ["Moments", "block_moments", "class_scatters", "moments_by_group", "require_finite"]
+__all__ = [
+    "Moments",
+    "block_moments",
+    "class_scatters",
+    "moments_by_group",
+    "require_finite",
+    "table_moments",
+]
 
 Array = NDArray[np.float64]
 SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second cache
@@ -130,6 +137,51 @@ def moments_by_group(block: Block, groups: NDArray[np.intp], n_groups: int, n_cl
         block_moments(Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes)
         for rows in rows_of
     )
+
+
+@dataclass(frozen=True)
+class LabelledMoments:
+    """Moments of rows whose classes are those that were found among them."""
+
+    counts: Counts
+    moments: Moments
+
+    def __add__(self, other: LabelledMoments) -> LabelledMoments:
+        counts = self.counts + other.counts
+        parts = (each._among(counts.labels) for each in (self, other))
+        return LabelledMoments(counts, next(parts) + next(parts))
+
+    def _among(self, labels: NDArray[Any]) -> Moments:
+        """The moments for more classes."""
+        if len(labels) == len(self.counts.labels):
+            return self.moments
+        places = np.searchsorted(labels, self.counts.labels)
+        weights = np.zeros(len(labels))
+        means = np.zeros((len(labels), self.moments.means.shape[1]))
+        weights[places], means[places] = self.moments.weights, self.moments.means
+        return Moments(weights, means, self.moments.scatter, self.moments.extremes)
+
+
+def table_moments(table: Table) -> Moments:
+    """The moments of all rows of a table.
+
+    One pass that finds the classes, too, where they are not known and have no weights.
+    """
+    if table.is_settled or table.class_weight is not None:
+        moments: Moments = table.fold(block_moments, table.n_classes)
+        return moments
+    found: LabelledMoments = table.raw_fold(_labelled_moments, table.n_features, table.dtype)
+    table.settle(found.counts)
+    return found.moments
+
+
+def _labelled_moments(
+    X: Any, y: Any, sample_weight: Any, first: int, n_features: int, dtype: np.dtype[Any]
+) -> LabelledMoments:
+    counts = count_labels(y, sample_weight)
+    frame = Frame(n_features, dtype, counts.labels, np.ones(len(counts.labels)))
+    block = frame.block(X, y, sample_weight, first)
+    return LabelledMoments(counts, block_moments(block, len(counts.labels)))
 
 
 def block_moments(block: Block, n_classes: int) -> Moments:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ __all__ = [
     "Frame",
     "Sums",
     "Table",
+    "count_block",
     "count_labels",
     "is_dask",
     "is_streamed",
@@ -178,24 +179,69 @@ class ChunkError(ValueError):
 class Table(ABC):
     """Rows in blocks, with labels and weights.
 
-    Attributes
+    The labels are looked through when their classes are first asked for, unless a statistic of all
+    rows has told them before (`settle`).
+
+    Parameters
     ----------
-    frame : Frame
-    sizes : ndarray of shape (n_classes,)
-        Copies in each class: sums of the sample weights, without the weights of the classes.
-    n_rows : int
+    n_features : int
+    dtype : dtype
+        Of the rows as they come; they are used in single or double precision.
+    class_weight : dict, "balanced" or None
     """
 
-    frame: Frame
-    sizes: Array
-    n_rows: int
+    def __init__(
+        self, n_features: int, dtype: Any, class_weight: Mapping[Any, float] | str | None
+    ) -> None:
+        self.n_features, self.class_weight = n_features, class_weight
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+        self._known: tuple[Frame, Counts] | None = None
 
     @abstractmethod
+    def raw_fold(self, statistic: Statistic, *args: Any) -> Any:
+        """Sum of ``statistic(X, y, sample_weight, first, *args)`` over all blocks with rows."""
+
+    @abstractmethod
+    def _count(self) -> Counts:
+        """The labels of all rows."""
+
     def fold(self, statistic: Statistic, *args: Any) -> Any:
         """Sum of ``statistic(block, *args)`` over all blocks that have rows."""
+        return self.raw_fold(_on_block, self.frame, statistic, args)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the classes are known."""
+        return self._known is not None
+
+    def settle(self, counts: Counts) -> tuple[Frame, Counts]:
+        """Fix the classes and their weights from the labels of all rows."""
+        classes = counts.labels
+        require_two_classes(classes)
+        require_weight_in_each_class(counts.sizes, classes, "sample_weight")
+        factors = class_weights(self.class_weight, classes, counts.sizes)
+        require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")
+        self._known = Frame(self.n_features, self.dtype, classes, factors), counts
+        return self._known
+
+    @property
+    def frame(self) -> Frame:
+        """What all blocks have in common."""
+        return (self._known or self.settle(self._count()))[0]
+
+    @property
+    def sizes(self) -> Array:
+        """Copies in each class: sums of the sample weights, without the weights of the classes."""
+        return (self._known or self.settle(self._count()))[1].sizes
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return (self._known or self.settle(self._count()))[1].n_rows
 
     @property
     def n_classes(self) -> int:
+        """Number of classes."""
         return len(self.frame.classes)
 
     @property
@@ -203,22 +249,16 @@ class Table(ABC):
         """Sums of the weights in each class, those of the classes included."""
         return self.sizes * self.frame.factors
 
-    def _set_frame(
-        self,
-        counts: Counts,
-        n_features: int,
-        dtype: np.dtype[Any],
-        class_weight: Mapping[Any, float] | str | None,
-    ) -> None:
-        """Fix the classes and their weights from the labels of all rows."""
-        classes = counts.labels
-        require_two_classes(classes)
-        require_weight_in_each_class(counts.sizes, classes, "sample_weight")
-        factors = class_weights(class_weight, classes, counts.sizes)
-        require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")
-        kept = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        self.frame = Frame(n_features, kept, classes, factors)
-        self.sizes, self.n_rows = counts.sizes, counts.n_rows
+
+def _on_block(
+    X: Any, y: Any, sample_weight: Any, first: int, frame: Frame, statistic: Statistic, args: Any
+) -> Any:
+    return statistic(frame.block(X, y, sample_weight, first), *args)
+
+
+def count_block(X: Any, y: Any, sample_weight: Any, first: int) -> Counts:
+    """The labels of a block, whatever its rows."""
+    return count_labels(y, sample_weight)
 
 
 class ArrayTable(Table):
@@ -233,39 +273,30 @@ class ArrayTable(Table):
         *,
         block_bytes: int | None = None,
     ) -> None:
+        super().__init__(X.shape[1], X.dtype, class_weight)
         self._X, self._y = X, y
-        self.n_rows = X.shape[0]
         self._sample_weight = sample_weight
         if sample_weight is not None and not np.isscalar(sample_weight):
             self._sample_weight = np.asarray(sample_weight)
-            if self._sample_weight.shape != (self.n_rows,):
-                sample_weights(self._sample_weight, self.n_rows)  # says what is wrong
+            if self._sample_weight.shape != (X.shape[0],):
+                sample_weights(self._sample_weight, X.shape[0])  # says what is wrong
         self._step = _rows_in_a_block(X, block_bytes or _block_bytes())
-        counts = None
-        for number, rows in enumerate(self._slices()):
-            try:
-                part = count_labels(self._y[rows], self._weights(rows))
-            except (TypeError, ValueError) as error:
-                raise ChunkError.of(number, error) from error
-            counts = part if counts is None else counts + part
-        assert counts is not None
-        self._set_frame(counts, X.shape[1], X.dtype, class_weight)
 
-    def fold(self, statistic: Statistic, *args: Any) -> Any:
+    def _count(self) -> Counts:
+        counts: Counts = self.raw_fold(count_block)
+        return counts
+
+    def raw_fold(self, statistic: Statistic, *args: Any) -> Any:
         total = None
-        for number, rows in enumerate(self._slices()):
+        for number, rows in enumerate(gen_batches(self._X.shape[0], self._step)):
             try:
-                block = self.frame.block(
-                    self._X[rows], self._y[rows], self._weights(rows), rows.start
+                part = statistic(
+                    self._X[rows], self._y[rows], self._weights(rows), rows.start, *args
                 )
-                part = statistic(block, *args)
             except (TypeError, ValueError) as error:
                 raise ChunkError.of(number, error) from error
             total = part if total is None else total + part
         return total
-
-    def _slices(self) -> Iterator[slice]:
-        return gen_batches(self.n_rows, self._step)
 
     def _weights(self, rows: slice) -> Any:
         given = self._sample_weight

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from discreg.core.linalg import psd_solver
 from discreg.core.memory import require_memory
-from discreg.core.moments import Moments, block_moments
+from discreg.core.moments import Moments, table_moments
 from discreg.core.table import Table
 from discreg.core.threads import one_blas_thread
 
@@ -182,7 +182,7 @@ def newton_on_table(
         "Use fewer features, or rows in memory with solver='svrg'.",
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        moments = table.fold(block_moments, n_classes)
+        moments = table_moments(table)
     if not np.all(np.isfinite(moments.scatter)):
         raise ValueError(
             "The squares of the features overflow. Scale the features, for example with "

@@ -13,7 +13,7 @@ from sklearn.utils import gen_batches
 from discreg.core.fitted_kernel import FittedKernel
 from discreg.core.low_rank import FeatureMap, table_feature_map
 from discreg.core.memory import require_memory
-from discreg.core.moments import Moments, block_moments, class_scatters
+from discreg.core.moments import Moments, class_scatters, table_moments
 from discreg.core.table import Block, Table, is_dask
 
 from ._forms import ScatterSolver
@@ -109,7 +109,7 @@ def _table_kernel(estimator: Any, table: Table) -> FittedKernel:
     if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
         gamma = 1 / table.frame.n_features
         if estimator.gamma == "scale":
-            variance = _variance_of_entries(table.fold(block_moments, table.n_classes))
+            variance = _variance_of_entries(table_moments(table))
             scaled = table.frame.n_features * variance
             gamma = 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
         elif estimator.gamma not in (None, "auto"):
