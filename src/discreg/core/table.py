@@ -103,6 +103,10 @@ def count_labels(y: Any, sample_weight: Any) -> Counts:
 
 def _require_labels(labels: NDArray[Any]) -> None:
     """Refuse labels that are missing, continuous or of several types."""
+    if labels.ndim != 1:
+        raise ValueError(f"y must have one dimension; its shape is {labels.shape}.")
+    if labels.dtype.kind in "iubU":  # always labels, which need not be sorted to know it
+        return
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y contains NaN.")
     if labels.dtype.kind == "O":
