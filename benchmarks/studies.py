@@ -31,7 +31,9 @@ COMPARISON = """\
 With as many processes as cores. The engine's own time is that in which no process fits or predicts,
 from the start of the command to its end: "starting" before the first fit, when modules are imported
 and the table is read; "between" fits, where every process waits; and "ending", when statistics,
-plots and files are made, without the final fit to all rows. Its share is of the whole run. "Of the
+plots and files are made, without the final fit to all rows. Its share is of the whole run. Of a fit
+it is known when it was handed out, when its results came, and how many seconds of that it took; it
+is taken to be first in that time or last, all fits alike, whichever makes the share larger. "Of the
 processes" is stricter about the time between the first and the last fit: the share of all
 processes' time there that is not in fit or predict, which is splitting, judging, storing, and
 waiting for the last fits of the others. Starting and ending do not grow with the number of fits.
@@ -57,9 +59,11 @@ def comparisons():
             with sqlite3.connect(output / "results.sqlite") as store:
                 fits = pd.read_sql(FITS, store)
             final = float(FINAL.search((output / "report.html").read_text(encoding="utf-8"))[1])
+        run = started, started + whole - final
+        taken = fits["seconds"]
+        early, late = idle(run, fits["began"], taken), idle(run, fits["ended"] - taken, taken)
+        starting, between, ending = max(early, late, key=sum)
         first, last = fits["began"].min(), fits["ended"].max()
-        starting, ending = first - started, started + whole - last - final
-        between = (last - first) - covered(fits["began"], fits["began"] + fits["seconds"])
         yield (
             f"{whole:.1f}",
             len(fits),
@@ -69,17 +73,19 @@ def comparisons():
             f"{between:.2f}",
             f"{ending:.2f}",
             f"{100 * (starting + between + ending) / whole:.1f} %",
-            f"{100 * (1 - fits['seconds'].sum() / (n_jobs * (last - first))):.1f} %",
+            f"{100 * (1 - taken.sum() / (n_jobs * (last - first))):.1f} %",
         )
 
 
-def covered(begins, ends):
-    """Seconds that lie in at least one of the intervals."""
-    total, until = 0.0, -float("inf")
-    for begin, end in sorted(zip(begins, ends, strict=True)):
-        total += max(0.0, end - max(begin, until))
+def idle(run, begins, taken):
+    """Seconds of a run before the first of these intervals, in none of them, and after the last."""
+    before, total, until = 0.0, 0.0, None
+    for begin, end in sorted(zip(begins, begins + taken, strict=True)):
+        if until is None:
+            before, until = begin - run[0], begin
+        total += max(0.0, begin - until)
         until = max(until, end)
-    return total
+    return before, total, run[1] - until
 
 
 def helps():

@@ -161,6 +161,20 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     assert stopped_by == "interrupt"
 
 
+def test_a_fit_that_an_interrupt_finds_stored_is_counted(tmp_path, log, monkeypatch):
+    finish = Store.finish
+
+    def interrupted(*given):
+        finish(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "finish", interrupted)
+    with Store(tmp_path / "store", {}) as store:
+        progress = engine.run(Recorded(log), store)
+        assert len(store.ended()) == progress.n_ended == 1
+    assert progress.stopped_by == "interrupt"
+
+
 @pytest.mark.parametrize(
     ("experiment", "trouble"),
     [(Unreadable, "it ended without a word"), (Unwelcome, "ValueError: not here")],

@@ -1,7 +1,6 @@
 """What the process that workers are forked from imports before them; see `processes.prepare`."""
 
 import ctypes
-import gc
 import signal
 from contextlib import suppress
 
@@ -12,6 +11,8 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux, for a command that ends while 
 with suppress(Exception):
     ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
 with suppress(Exception), no_collection():  # a worker imports it again, and tells of the trouble
+    from discreg import selection as selection
+
     from . import comparison as comparison
+    from . import preprocessing as preprocessing
     from . import workers as workers
-gc.freeze()  # workers then share this memory, and do not search it for garbage

@@ -1,34 +1,22 @@
-"""The models that a comparison judges, each ready to tune itself on the rows it is given."""
+"""The models that a comparison judges, each ready to tune itself on the rows it is given.
+
+What a model needs is imported when it is made: a comparison begins before all of it is there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklearn.base import BaseEstimator
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
-from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC, LinearSVC
-
-from discreg.lowrank import LRLRClassifier
-from discreg.margin import LDMClassifier
-from discreg.selection import (
-    DLSRClassifierCV,
-    DRMClassifierCV,
-    GReLSRClassifierCV,
-    LRRRClassifierCV,
-    LSRClassifierCV,
-    ODMClassifierCV,
-    ReLSRClassifierCV,
-    SLRRClassifierCV,
-)
+import discreg
 
 from ._formats import nearest
 from .errors import StudyError
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.model_selection import GridSearchCV
 
 __all__ = ["CANDIDATES", "SLOWEST", "WITH_KERNEL", "Candidate", "Shape", "chosen"]
 
@@ -71,21 +59,26 @@ class Candidate:
 
 
 def _grid(model: BaseEstimator, grid: Mapping[str, Iterable[Any]], folds: Any) -> GridSearchCV:
+    from sklearn.model_selection import GridSearchCV
+
     return GridSearchCV(model, {name: list(values) for name, values in grid.items()}, cv=folds)
 
 
 def _lrlr(shape: Shape, folds: Any) -> BaseEstimator:
     ranks = sorted({1, (shape.n_classes + 1) // 2, shape.n_classes - 1} - {0})
-    return _grid(LRLRClassifier(), {"rank": ranks}, folds) if len(ranks) > 1 else LRLRClassifier()
+    model = discreg.LRLRClassifier()
+    return _grid(model, {"rank": ranks}, folds) if len(ranks) > 1 else model
 
 
 def _drm(shape: Shape, folds: Any) -> BaseEstimator:
     penalties = (0.01, 0.1, 1.0, 10.0)
-    return DRMClassifierCV(alphas=penalties, betas=penalties, kernel=shape.kernel, random_state=0)
+    return discreg.DRMClassifierCV(
+        alphas=penalties, betas=penalties, kernel=shape.kernel, random_state=0
+    )
 
 
 def _odm(shape: Shape, folds: Any) -> BaseEstimator:
-    return ODMClassifierCV(
+    return discreg.ODMClassifierCV(
         C1s=(10.0, 100.0, 1e3, 1e4),
         C2s=(1.0, 100.0, 1e4),
         Ds=(0.0, 0.3),
@@ -97,12 +90,59 @@ def _odm(shape: Shape, folds: Any) -> BaseEstimator:
 
 def _ldm(shape: Shape, folds: Any) -> BaseEstimator:
     grid = {"C": (10.0, 100.0, 1e3, 1e4), "lambda1": (0.0, 10.0, 1e3)}
-    return _grid(LDMClassifier(kernel=shape.kernel, random_state=0), grid, folds)
+    return _grid(discreg.LDMClassifier(kernel=shape.kernel, random_state=0), grid, folds)
+
+
+def _ridge(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.linear_model import RidgeClassifierCV
+
+    return RidgeClassifierCV(POWERS_OF_TEN)
+
+
+def _linear_svc(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.svm import LinearSVC
+
+    return _grid(LinearSVC(random_state=0), {"C": (0.001, 0.01, 0.1, 1.0, 10.0)}, folds)
 
 
 def _svc(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.svm import SVC
+
     grid = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1)}
     return _grid(SVC(), grid, folds)
+
+
+def _logistic(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.linear_model import LogisticRegression
+
+    return _grid(LogisticRegression(max_iter=1000), {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}, folds)
+
+
+def _neighbors(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return _grid(KNeighborsClassifier(), {"n_neighbors": (1, 3, 5, 9, 15)}, folds)
+
+
+def _forest(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.ensemble import RandomForestClassifier
+
+    model = RandomForestClassifier(100, random_state=0)
+    return _grid(model, {"max_features": ("sqrt", 0.3)}, folds)
+
+
+def _boosting(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(random_state=0, early_stopping=False, max_iter=50)
+    return _grid(model, {"learning_rate": (0.05, 0.2)}, folds)
+
+
+def _lda(shape: Shape, folds: Any) -> BaseEstimator:
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    model = LinearDiscriminantAnalysis(solver="lsqr")
+    return _grid(model, {"shrinkage": (None, 0.1, 0.5, 0.9)}, folds)
 
 
 def _dense_only(shape: Shape) -> str | None:
@@ -117,58 +157,24 @@ def _few_rows(shape: Shape) -> str | None:
 
 # discreg's own first, then those that people use today.
 CANDIDATES = (
-    Candidate("LSR", lambda shape, folds: LSRClassifierCV()),
-    Candidate("DLSR", lambda shape, folds: DLSRClassifierCV(cv=folds)),
-    Candidate("ReLSR", lambda shape, folds: ReLSRClassifierCV(cv=folds)),
-    Candidate("GReLSR", lambda shape, folds: GReLSRClassifierCV(cv=folds)),
+    Candidate("LSR", lambda shape, folds: discreg.LSRClassifierCV()),
+    Candidate("DLSR", lambda shape, folds: discreg.DLSRClassifierCV(cv=folds)),
+    Candidate("ReLSR", lambda shape, folds: discreg.ReLSRClassifierCV(cv=folds)),
+    Candidate("GReLSR", lambda shape, folds: discreg.GReLSRClassifierCV(cv=folds)),
     Candidate("LRLR", _lrlr),
-    Candidate("LRRR", lambda shape, folds: LRRRClassifierCV()),
-    Candidate("SLRR", lambda shape, folds: SLRRClassifierCV(cv=folds), _dense_only),
+    Candidate("LRRR", lambda shape, folds: discreg.LRRRClassifierCV()),
+    Candidate("SLRR", lambda shape, folds: discreg.SLRRClassifierCV(cv=folds), _dense_only),
     Candidate("DRM", _drm),
     Candidate("ODM", _odm),
     Candidate("LDM", _ldm),
-    Candidate("RidgeCV", lambda shape, folds: RidgeClassifierCV(POWERS_OF_TEN)),
-    Candidate(
-        "LinearSVC",
-        lambda shape, folds: _grid(
-            LinearSVC(random_state=0), {"C": (0.001, 0.01, 0.1, 1.0, 10.0)}, folds
-        ),
-    ),
+    Candidate("RidgeCV", _ridge),
+    Candidate("LinearSVC", _linear_svc),
     Candidate("SVC", _svc, _few_rows),
-    Candidate(
-        "Logistic",
-        lambda shape, folds: _grid(
-            LogisticRegression(max_iter=1000), {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}, folds
-        ),
-    ),
-    Candidate(
-        "KNN",
-        lambda shape, folds: _grid(
-            KNeighborsClassifier(), {"n_neighbors": (1, 3, 5, 9, 15)}, folds
-        ),
-    ),
-    Candidate(
-        "RandomForest",
-        lambda shape, folds: _grid(
-            RandomForestClassifier(100, random_state=0), {"max_features": ("sqrt", 0.3)}, folds
-        ),
-    ),
-    Candidate(
-        "HistGB",
-        lambda shape, folds: _grid(
-            HistGradientBoostingClassifier(random_state=0, early_stopping=False, max_iter=50),
-            {"learning_rate": (0.05, 0.2)},
-            folds,
-        ),
-        _dense_only,
-    ),
-    Candidate(
-        "LDA",
-        lambda shape, folds: _grid(
-            LinearDiscriminantAnalysis(solver="lsqr"), {"shrinkage": (None, 0.1, 0.5, 0.9)}, folds
-        ),
-        _dense_only,
-    ),
+    Candidate("Logistic", _logistic),
+    Candidate("KNN", _neighbors),
+    Candidate("RandomForest", _forest),
+    Candidate("HistGB", _boosting, _dense_only),
+    Candidate("LDA", _lda, _dense_only),
 )
 
 

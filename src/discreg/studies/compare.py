@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ __all__ = ["MODEL", "REPORT", "RESULTS", "Compared", "compare"]
 
 STORE, RESULTS, REPORT, MODEL = "results.sqlite", "results.parquet", "report.html", "model.skops"
 METRIC = "accuracy"
-# What only the ending needs: report, plots, ranks, tables on disk, model files.
+# What only the ending needs: models, report, plots, ranks, tables on disk, model files.
 ENDING = (
+    "discreg.selection",
     "discreg.studies.report",
     "matplotlib.backends.backend_svg",
     "scikit_posthocs",
@@ -83,10 +85,12 @@ def compare(
         raise StudyError(f"{output} is a file. Give a directory for the results with --output.")
     output.mkdir(parents=True, exist_ok=True)
     with Store(output / STORE, experiment.settings()) as store:
+        prepared = _Prepared(tell)
         progress = engine.run(
-            experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=_preparing(tell)
+            experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=prepared.tell
         )
-        from .report import page_contents, write_report  # now it is there: see `_preparing`
+        prepared.wait()
+        from .report import page_contents, write_report
 
         results = long_frame(store)
         verdict = (
@@ -111,18 +115,21 @@ def compare(
     return Compared(findings, verdict, progress, saved.types)
 
 
-def _preparing(tell: Callable[[Progress], None]) -> Callable[[Progress], None]:
-    """Import what the ending needs once fits are under way, when this process has time."""
-    begun = False
+class _Prepared:
+    """What the ending needs, imported once fits are under way, when this process has time."""
 
-    def told(progress: Progress) -> None:
-        nonlocal begun
-        if progress.latest is not None and not begun:
-            begun = True
-            import_aside(*ENDING)
-        tell(progress)
+    def __init__(self, tell: Callable[[Progress], None]) -> None:
+        self._tell = tell
+        self._imports: Thread | None = None
 
-    return told
+    def tell(self, progress: Progress) -> None:
+        if progress.latest is not None and self._imports is None:
+            self._imports = import_aside(*ENDING)
+        self._tell(progress)
+
+    def wait(self) -> None:
+        if self._imports is not None:
+            self._imports.join()
 
 
 @contextmanager

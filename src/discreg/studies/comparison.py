@@ -18,7 +18,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from discreg import __version__
 
-from ._columns import preprocessor
 from .candidates import SLOWEST, WITH_KERNEL, Candidate, Shape, chosen
 from .errors import StudyError
 from .experiment import Key, Outcome
@@ -181,6 +180,8 @@ class Comparison:
 
     def pipeline(self, name: str, y: NDArray[Any]) -> Pipeline:
         """The unfitted candidate with all that comes before it, for rows with these labels."""
+        from .preprocessing import preprocessor  # here: who only hands out fits does without
+
         (candidate,) = chosen([name])
         smallest = int(np.unique(y, return_counts=True)[1].min())
         n_folds = max(2, min(N_INNER_FOLDS, smallest))

@@ -78,10 +78,11 @@ class _Run:
         tell: Callable[[Progress], None],
     ) -> None:
         self._experiment, self._store, self._tell = experiment, store, tell
-        keys, ended = list(experiment.keys()), store.ended()
-        self._waiting = [key for key in keys if key not in ended]
-        n_before = len(keys) - len(self._waiting)
-        self._progress = Progress(len(keys), n_before, n_before)
+        self._keys = list(experiment.keys())
+        ended = store.ended()
+        self._waiting = [key for key in self._keys if key not in ended]
+        n_before = len(self._keys) - len(self._waiting)
+        self._progress = Progress(len(self._keys), n_before, n_before)
         self._n_jobs = min(n_jobs, len(self._waiting))
         self._attempts: dict[Key, int] = {}
         self._began = time.monotonic()
@@ -102,8 +103,10 @@ class _Run:
                         for fit in workers.ended(TICK):
                             self._keep(fit)
                         self._update()
-            except KeyboardInterrupt:
-                self._update(stopped_by="interrupt")
+            except KeyboardInterrupt:  # perhaps after a fit was stored and before it was counted
+                ended = self._store.ended()
+                n_ended = sum(key in ended for key in self._keys)
+                self._update(stopped_by="interrupt", n_ended=n_ended)
             else:
                 self._update(stopped_by="time budget" if self._progress.n_left else None)
         return self._progress

@@ -33,8 +33,11 @@ def prepare() -> None:
     """Let a process that workers can be forked from begin to import, where there is such a thing.
 
     Workers then have the environment variables of this moment, not of the one when they start.
+    This process has one thread, too: it makes no fits, and a second one, which BLAS lets spin for
+    a while after it is loaded, would take the core on which the other process imports.
     """
     global _method
+    os.environ.update(ONE_THREAD)
     if sys.platform != "linux":  # elsewhere a fork does not get on with the system's libraries
         return
     from multiprocessing import forkserver
