@@ -7,7 +7,7 @@ import pandas as pd
 
 from discreg.studies.papers import studies
 from discreg.studies.reported import Reported, reported
-from discreg.studies.views import show
+from discreg.studies.views import Evidence, show
 
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
 SWEEPS = {
@@ -83,19 +83,20 @@ def arrays_of(name, *, datasets=None, seed=0):
 
 def blocks_of(name, *, datasets=None, majority=None, missing=None, **changes):
     """Everything that is shown of a study."""
-    return show(
+    evidence = Evidence(
         studies()[name],
         results_of(name, datasets=datasets, **changes),
         arrays=arrays_of(name, datasets=datasets),
         majority=majority or {},
         missing=missing or {},
     )
+    return show(evidence)
 
 
 def shown(name, results, **changes):
     """What is shown of some results of a study."""
     given = {"arrays": {}, "majority": {}, "missing": {}} | changes
-    return show(studies()[name], results, **given)
+    return show(Evidence(studies()[name], results, **given))
 
 
 @cache

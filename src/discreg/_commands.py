@@ -88,7 +88,7 @@ def options(
 
 OUTPUT = typer.Option(help="Directory for the results; what it holds is continued.")
 N_JOBS = typer.Option(help="Processes; one for each core unless said otherwise.", min=1)
-BUDGET = typer.Option(help="Stop after this time: 90s, 10m, 1h. The same command continues.")
+BUDGET = typer.Option(help="Stop fits after this time: 90s, 10m, 1h. The same command continues.")
 DATA_DIR = typer.Option(help="Directory with data sets; or set DISCREG_DATA.")
 
 
@@ -108,8 +108,12 @@ def compare(
         str | None, typer.Option(help="Without a file: one of scikit-learn's data sets.")
     ] = None,
     models: Annotated[str | None, typer.Option(help="Some of them: ReLSR,DRM,SVC.")] = None,
-    folds: Annotated[int, typer.Option(help="Folds of cross-validation.", min=2)] = 5,
-    repeats: Annotated[int, typer.Option(help="How often they are drawn.", min=1)] = 2,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of cross-validation; 5 unless said otherwise.", min=2)
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="How often they are drawn; 2 unless said otherwise.", min=1)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the chance in folds.", min=0, max=2**31)] = 0,
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
@@ -120,6 +124,10 @@ def compare(
     with no_collection():
         from discreg.studies import console
         from discreg.studies.compare import compare as run
+        from discreg.studies.comparison import N_FOLDS, N_REPEATS
+        from discreg.studies.errors import StudyError
+    if fold is not None and (folds is not None or repeats is not None):
+        raise StudyError("--folds and --repeats draw folds; with --fold the table gives them.")
     table = _table(file, target, fold, dataset)
     console.show_table(table)
     with console.Bar() as tell:
@@ -127,8 +135,8 @@ def compare(
             table,
             output,
             models=None if models is None else [name.strip() for name in models.split(",")],
-            n_repeats=repeats,
-            n_folds=folds,
+            n_repeats=repeats or N_REPEATS,
+            n_folds=folds or N_FOLDS,
             seed=seed,
             n_jobs=n_jobs or os.cpu_count() or 1,
             time_budget=seconds,

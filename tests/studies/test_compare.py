@@ -137,8 +137,12 @@ def test_the_same_command_again_makes_no_fit(finished, capsys):
     ("arguments", "difference"),
     [
         (["--target", "smokes"], "classes was"),
-        (["--target", "kind", "--seed", "1"], "seed was 0, now it is 1"),
-        (["--target", "kind", "--folds", "2"], "folds was 1 x 5, now it is 1 x 2"),
+        (["--target", "kind", "--repeats", "1", "--seed", "1"], "seed was 0, now it is 1"),
+        (
+            ["--target", "kind", "--repeats", "1", "--folds", "2"],
+            "folds was 1 x 5, now it is 1 x 2",
+        ),
+        (["--target", "kind"], "folds was 1 x 5, now it is 2 x 5"),
         (["--target", "kind", "--fold", "smokes"], "folds was 1 x 5, now it is given"),
         (["--target", "kind", "--models", "LSR"], "now it is LSR"),
     ],
@@ -147,9 +151,7 @@ def test_another_comparison_is_refused_with_what_differs(finished, capsys, argum
     folder, _ = finished
     table = folder / "odd.csv"
     models = [] if "--models" in arguments else ["--models", "LSR,DLSR,Logistic"]
-    message = refused(
-        capsys, "compare", table, "--output", folder / "out", "--repeats", 1, *models, *arguments
-    )
+    message = refused(capsys, "compare", table, "--output", folder / "out", *models, *arguments)
     assert "holds results of another run" in message
     assert difference in message
     assert "Give another --output directory" in message
@@ -337,6 +339,13 @@ def test_a_clear_winner_is_named(tmp_path, capsys):
     sentence = sentence_on(tmp_path, frame, "LSR,KNN", capsys)
     assert sentence.startswith("KNN has the highest mean accuracy, and its lead over LSR is beyond")
     assert "Neighbors" in type(load_model(tmp_path / "out" / "model.skops").pipeline[-1]).__name__
+
+
+@pytest.mark.parametrize("option", ["--folds", "--repeats"])
+def test_folds_are_given_or_drawn_and_not_both(tmp_path, capsys, option):
+    table = write(easy_frame(), tmp_path / "table.csv")
+    told = refused(capsys, "compare", table, "--target", "kind", "--fold", "x1", option, 3)
+    assert told == "--folds and --repeats draw folds; with --fold the table gives them.\n"
 
 
 def test_given_folds_are_those_of_the_results(tmp_path, capsys):

@@ -21,7 +21,7 @@ from discreg.studies.papers import studies
 from discreg.studies.reported import Reported, reported
 from discreg.studies.view_blocks import Score
 from discreg.studies.view_tables import agreement
-from discreg.studies.views import VIEWS, Agreement, Grid, Picture, Text, show
+from discreg.studies.views import VIEWS, Agreement, Evidence, Grid, Picture, Text, show
 
 
 def test_every_view_of_every_study_is_known():
@@ -213,7 +213,7 @@ def test_curves_of_seconds_are_told_at_their_ends():
 def test_scalings_are_no_curve():
     study = replace(studies()["drm/table7"], views=("curve",))
     results = results_of("drm/table7")
-    (text,) = show(study, results, arrays={}, majority={}, missing={})
+    (text,) = show(Evidence(study, results, arrays={}, majority={}, missing={}))
     assert text == Text("There is no G-mean at several values of a parameter.")
 
 

@@ -149,6 +149,8 @@ class Study:
         The number that the paper reports.
     views : tuple of str
         How the results are shown: see ``discreg.studies.views``.
+    tested_against : str, optional
+        The method that the paper holds all others against, by paired t-tests.
     choices : tuple of str
         What the paper's text leaves open, and what is taken here.
     quick : Quick
@@ -164,6 +166,7 @@ class Study:
     scaler: BaseEstimator | Pipeline | None = None
     metric: str = "accuracy"
     views: tuple[str, ...] = ("table",)
+    tested_against: str | None = None
     choices: tuple[str, ...] = ()
     quick: Quick = field(default_factory=Quick)
 

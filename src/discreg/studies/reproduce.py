@@ -27,7 +27,7 @@ from .reproduction import (
 )
 from .reproduction_page import Section, console_text, markdown, write_page
 from .store import Store
-from .views import show
+from .views import Evidence, show
 
 __all__ = ["Reproduced", "reproduce"]
 
@@ -92,7 +92,7 @@ def _section(
     failures = {key: error for key, error in store.failures().items() if key in set(keys)}
     ended = store.ended() - set(failures)
     done = [key for key in keys if key in ended]
-    blocks = show(
+    evidence = Evidence(
         study,
         _of_study(results, keys),
         arrays=_first_arrays(store, done),
@@ -104,7 +104,7 @@ def _section(
     )
     return Section(
         study,
-        blocks,
+        show(evidence),
         n_fits=len(keys),
         n_missing_fits=len(keys) - len(done),
         note=" ".join(_notes(experiment.quick, done, failures, store.warnings())),

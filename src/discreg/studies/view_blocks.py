@@ -102,9 +102,12 @@ class Evidence:
         Arrays of the first fit by data set and method.
     majority : mapping
         Rate of the most frequent class among the judged samples, by data set.
+    missing : mapping
+        Data sets that could not be run, and why.
     """
 
     study: Study
     results: pd.DataFrame
     arrays: Mapping[Key, Mapping[str, NDArray[Any]]]
     majority: Mapping[str, float]
+    missing: Mapping[str, str]

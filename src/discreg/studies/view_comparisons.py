@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -19,9 +18,6 @@ __all__ = ["NOTHING", "ROUNDING", "majority_texts", "paired_grid"]
 NOTHING = "–"
 NEAR = 0.005  # what an accuracy may be above the majority-class rate and still count as no better
 ROUNDING = 1e-9  # what is printed with four digits may differ by this from what was meant
-
-# Studies whose paper compares by paired t-tests, and the method that all others are held against.
-PAIRED = MappingProxyType({"odm/table2": "SVM", "odm/table3": "SVM", "odm/table4": "SVM"})
 
 
 def majority_texts(
@@ -80,9 +76,9 @@ def paired_grid(
     theirs: Mapping[Key, Reported],
 ) -> Grid | None:
     """Averages over data sets and outcomes of paired t-tests, where the paper has them."""
-    if study.name not in PAIRED or not ours:
+    other = study.tested_against
+    if other is None or not ours:
         return None
-    other = PAIRED[study.name]
     shared = {
         method: [dataset for dataset in study.datasets if _both(dataset, method, ours, theirs)]
         for method in study.methods

@@ -42,47 +42,27 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 Rows = dict[str, dict[str, Any]]  # by data set, then by method
 
 
-def show(
-    study: Study,
-    results: pd.DataFrame,
-    arrays: Mapping[tuple[str, str], Mapping[str, NDArray[Any]]],
-    majority: Mapping[str, float],
-    missing: Mapping[str, str],
-) -> tuple[Block, ...]:
-    """The blocks of a study's views, and at the end what did not run.
-
-    Parameters
-    ----------
-    study : Study
-        What was asked.
-    results : DataFrame
-        Columns dataset (its name in the paper), model (the method), repeat, fold, metric, value.
-    arrays : mapping
-        Arrays of the first fit by data set and method.
-    majority : mapping
-        Rate of the most frequent class among the judged samples, by data set.
-    missing : mapping
-        Data sets that could not be run, and why.
-    """
+def show(evidence: Evidence) -> tuple[Block, ...]:
+    """The blocks of a study's views, and at the end what did not run."""
     blocks: list[Block] = []
-    if results.empty:
+    if evidence.results.empty:
         blocks.append(Text("There are no results yet."))
     else:
-        evidence = Evidence(study, results, arrays, majority)
-        for view in study.views:
+        for view in evidence.study.views:
             blocks += VIEWS[view](evidence)
-    if text := _not_run_text(study, results, missing):
+    if text := _not_run_text(evidence):
         blocks.append(Text(text))
     return tuple(blocks)
 
 
-def _not_run_text(study: Study, results: pd.DataFrame, missing: Mapping[str, str]) -> str:
+def _not_run_text(evidence: Evidence) -> str:
     """Data sets of the paper without results, under the reasons."""
-    there = set(results["dataset"])
+    there = set(evidence.results["dataset"])
     reasons: dict[str, list[str]] = {}
-    for dataset in study.datasets:
+    for dataset in evidence.study.datasets:
         if dataset not in there:
-            reasons.setdefault(missing.get(dataset, NO_REASON), []).append(dataset)
+            reason = evidence.missing.get(dataset, NO_REASON)
+            reasons.setdefault(reason, []).append(dataset)
     parts = [f"{listed(datasets)} ({reason})" for reason, datasets in reasons.items()]
     return f"Not run: {'; '.join(parts)}." if parts else ""
 
