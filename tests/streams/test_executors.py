@@ -169,7 +169,7 @@ def test_what_travels_does_not_grow_with_the_rows(monkeypatch):
         for copies in (1, 4):
             table = ArrayTable(np.tile(X, (copies, 1)), np.tile(y, copies), None, None)
             monkeypatch.setattr("discreg.core.classifier.open_table", lambda *_, t=table: t)
-            monkeypatch.setattr("discreg.core.classifier.is_streamed", lambda X: True)
+            monkeypatch.setattr("discreg.core.table.is_streamed", lambda X: True)
             clone(model).fit(X, y)
     small, large = sizes[N_ROWS], sizes[4 * N_ROWS]
     assert max(large) <= max(small) + 64

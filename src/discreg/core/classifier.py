@@ -30,7 +30,7 @@ from .regression import (
 )
 from .rows import varies
 from .scoring import LargestScoreClassifier
-from .table import Block, Sums, Table, is_dask, is_streamed, open_table
+from .table import Block, Sums, Table, in_blocks, open_table, why_kernel_in_memory
 
 __all__ = ["MomentFitMixin", "Prepared", "RegressionClassifier"]
 
@@ -64,8 +64,7 @@ class RegressionClassifier(LargestScoreClassifier):
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
         forget_parts(self)
-        if self._is_streamed(X):
-            self._require_streamable()
+        if in_blocks(self, X):
             return self._prepare_table(open_table(self, X, y, sample_weight, self.class_weight))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, indices = encode_labels(y)
@@ -133,14 +132,9 @@ class RegressionClassifier(LargestScoreClassifier):
                 "with sklearn.preprocessing.StandardScaler."
             )
 
-    def _is_streamed(self, X: Any) -> bool:
-        """Whether X is fitted block by block."""
-        if is_dask(X) and self.kernel != "linear":
-            raise ValueError(
-                f"kernel={self.kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
-                "DRMClassifier with n_components, which approximates the kernel."
-            )
-        return self.kernel == "linear" and is_streamed(X)
+    def _why_in_memory(self) -> str | None:
+        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        return why_kernel_in_memory(self.kernel)
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         """The regression of linear models."""
@@ -149,9 +143,6 @@ class RegressionClassifier(LargestScoreClassifier):
     def _moment_regression(self, moments: Moments) -> MomentRegression:
         """The same for rows of which the moments are known."""
         return MomentRegression(moments, centre=self.fit_intercept)
-
-    def _require_streamable(self) -> None:
-        """Refuse parameters that need the rows in memory."""
 
     def _set_coefficients(
         self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]

@@ -39,11 +39,13 @@ __all__ = [
     "Table",
     "count_block",
     "count_labels",
+    "in_blocks",
     "is_dask",
     "is_streamed",
     "labels_of_block",
     "open_table",
     "rows_of_block",
+    "why_kernel_in_memory",
 ]
 
 Array = NDArray[np.float64]
@@ -327,10 +329,33 @@ def is_dask(X: Any) -> bool:
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether X is fitted block by block: on Dask, or a memory map of more than one block."""
+    """Whether X comes block by block: on Dask, or a memory map of more than one block."""
     if is_dask(X):
         return True
     return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _block_bytes()
+
+
+def in_blocks(estimator: Any, X: Any) -> bool:
+    """Whether an estimator is fitted to X block by block.
+
+    A model that needs its rows in memory reads a memory map as a whole, and refuses Dask.
+    """
+    if not is_streamed(X):
+        return False
+    reason: str | None = estimator._why_in_memory()
+    if reason is not None and is_dask(X):
+        raise ValueError(reason)
+    return reason is None
+
+
+def why_kernel_in_memory(kernel: Any) -> str | None:
+    """Why a model with this kernel needs its rows in memory, and what to use; None: it does not."""
+    if kernel == "linear":
+        return None
+    return (
+        f"kernel={kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
+        "DRMClassifier with n_components, which approximates the kernel."
+    )
 
 
 def open_table(

@@ -23,7 +23,7 @@ from discreg.core.lazy import lazily
 from discreg.core.params import Boolean, Choice, Number, check_params
 from discreg.core.rows import row_norms
 from discreg.core.scoring import LargestScoreClassifier
-from discreg.core.table import Table, is_dask
+from discreg.core.table import Table, in_blocks
 
 from ._dual import Descent
 from ._table_newton import TableFit
@@ -105,13 +105,16 @@ class MarginClassifier(LargestScoreClassifier):
     def _default_solver(self, training: Training) -> str:
         """The solver that "auto" means."""
 
+    def _why_in_memory(self) -> str | None:
+        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        return (
+            f"{type(self).__name__} needs the rows in memory. On Dask use "
+            "ODMClassifier(kernel='linear')."
+        )
+
     def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
         """Fit to rows in blocks where they come so and the model can; returns whether it did."""
-        if is_dask(X):
-            raise ValueError(
-                f"{type(self).__name__} needs the rows in memory. On Dask use "
-                "ODMClassifier(kernel='linear')."
-            )
+        in_blocks(self, X)  # an error on Dask, as there is always a reason
         return False
 
     def _is_precise(self) -> bool:

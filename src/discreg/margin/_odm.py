@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.core.params import Choice, Number
-from discreg.core.table import Table, is_dask, is_streamed, open_table
+from discreg.core.table import Table, in_blocks, is_dask, open_table, why_kernel_in_memory
 
 from ._base import MarginClassifier
 from ._dual import Descent
@@ -207,29 +207,18 @@ class ODMClassifier(MarginClassifier):
         self.random_state = random_state
 
     def _why_in_memory(self) -> str | None:
-        """What keeps the model from rows in blocks, and what to use instead; None if nothing."""
-        if self.kernel != "linear":
-            return (
-                f"kernel={self.kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
-                "DRMClassifier with n_components, which approximates the kernel."
-            )
-        if self.solver not in ("auto", "newton"):
+        if self.kernel == "linear" and self.solver not in ("auto", "newton"):
             return (
                 f"solver={self.solver!r} needs the rows in memory. On Dask use solver='newton' or "
                 "'auto'."
             )
-        return None
+        return why_kernel_in_memory(self.kernel)
 
     def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
-        if not is_streamed(X):
+        if not in_blocks(self, X):
             return False
-        reason = self._why_in_memory()
-        if not is_dask(X):
-            is_wide = self.solver == "auto" and X.shape[1] > X.shape[0]
-            if is_wide or reason is not None:
-                return False
-        if reason is not None:
-            raise ValueError(reason)
+        if not is_dask(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
+            return False
         table = open_table(self, X, y, sample_weight, self.class_weight)
         if self.solver == "auto" and table.frame.n_features > table.n_rows:
             raise ValueError(

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.core.labels import encode_labels, row_weights, sample_weights
 from discreg.core.lazy import DaskScoreMixin, lazily
-from discreg.core.moments import class_scatters
 from discreg.core.params import check_params
-from discreg.core.partial import PartialFitMixin, Seen, forget_parts
-from discreg.core.table import Block, Frame, is_dask, is_streamed, open_table
+from discreg.core.partial import forget_parts
+from discreg.core.table import in_blocks
 from discreg.core.temperature import fit_inverse_temperature, probabilities
 
 from ._forms import BatchSolver, Settings, make_solver
@@ -29,13 +28,12 @@ from ._problem import Groups
 from ._scatter import LossOfPrecisionError
 from ._setup import (
     CONSTRAINTS,
-    LINEAR,
     choose_solver,
     make_training,
     require_squares,
     unknown_label,
 )
-from ._table_scatter import scatter_solver, solve_table, why_in_memory
+from ._table_fits import TableFitsMixin
 from ._training import Training
 
 __all__ = ["DRMClassifier"]
@@ -61,7 +59,7 @@ def _has_probability(estimator: Any) -> bool:
     return True
 
 
-class DRMClassifier(PartialFitMixin, DaskScoreMixin, ClassifierMixin, BaseEstimator):
+class DRMClassifier(TableFitsMixin, DaskScoreMixin, ClassifierMixin, BaseEstimator):
     r"""Discriminative regression machine: represent a point by the training samples.
 
     The representation of a point x solves equation (9),
@@ -246,8 +244,9 @@ class DRMClassifier(PartialFitMixin, DaskScoreMixin, ClassifierMixin, BaseEstima
         check_params(self, self._constraints)
         penalty = Penalty.of(self.penalty)
         self._forget()
-        if is_streamed(X) and self._streams(X):
-            return self._fit_table(X, y, sample_weight)
+        if in_blocks(self, X):
+            self._fit_table(X, y, sample_weight)
+            return self
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -282,48 +281,10 @@ class DRMClassifier(PartialFitMixin, DaskScoreMixin, ClassifierMixin, BaseEstima
             self._fit_probability(training, rows, units, penalty, random)
         return self
 
-    def _streams(self, X: Any) -> bool:
-        """Whether rows that come in blocks are fitted block by block."""
-        reason = why_in_memory(self)
-        if reason is not None and is_dask(X):
-            raise ValueError(reason)
-        return reason is None
-
-    def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> DRMClassifier:
-        """Fit the scatter form to rows in blocks."""
-        table = open_table(self, X, y, sample_weight, self.class_weight)
-        unknown_label(self, table.frame.classes)
-        self._solver = solve_table(self, table, check_random_state(self.random_state), X)
-        self._set_scatter(table.frame)
-        return self
-
-    def _set_scatter(self, frame: Frame) -> None:
-        """Set the attributes of a fit that keeps no rows."""
-        self.classes_ = frame.classes
-        self.solver_, self.n_iter_ = "scatter", 1
-        self._dtype = frame.dtype
-
-    def _why_not_by_parts(self) -> str | None:
-        if self.kernel != "linear" or self.n_components is not None:
-            return f"kernel is {self.kernel!r} and n_components {self.n_components!r}."
-        return why_in_memory(self)
-
-    def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
-        return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
-
-    def _fit_seen(self, seen: Seen) -> None:
-        self._forget(parts=False)
-        unknown_label(self, seen.frame.classes)
-        factors = seen.class_factors(self.class_weight)
-        scatters = factors[:, None, None] * seen.statistics
-        self._solver = scatter_solver(self, scatters, factors * seen.sizes, LINEAR)
-        self._set_scatter(seen.frame)
-
     def _settings(self, penalty: Penalty) -> Settings:
         return Settings(self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking)
 
     def _forget(self, *, parts: bool = True) -> None:
-        """Drop what an earlier fit left, so that one which fails leaves no mixture."""
         for name in FITTED:
             self.__dict__.pop(name, None)
         if parts:

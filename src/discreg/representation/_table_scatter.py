@@ -17,13 +17,12 @@ from discreg.core.moments import Moments, class_scatters, table_moments
 from discreg.core.table import Block, Table, is_dask
 
 from ._forms import ScatterSolver
-from ._penalties import Penalty
 from ._problem import Groups
 from ._scatter import ScatterForm
 from ._setup import LINEAR
 from ._training import Training
 
-__all__ = ["scatter_solver", "solve_table", "why_in_memory"]
+__all__ = ["scatter_solver", "solve_table"]
 
 Array = NDArray[np.float64]
 FEATURE_BYTES = 16 << 20  # of the features of some rows of a block
@@ -38,24 +37,6 @@ class ClassTotals(Groups):
     @property
     def totals(self) -> Array:  # instead of a sum over samples
         return self.known_totals
-
-
-def why_in_memory(estimator: Any) -> str | None:
-    """What makes a model need its rows in memory, if anything, and what to do about it."""
-    if not Penalty.of(estimator.penalty).is_ridge:
-        return f"penalty={estimator.penalty!r} needs the rows in memory. Use penalty='ridge'."
-    if estimator.solver not in ("auto", "scatter"):
-        return f"solver={estimator.solver!r} needs the rows in memory. Use solver='scatter'."
-    if estimator.probability:
-        return "probability=True needs the rows in memory. Use probability=False."
-    if estimator.kernel == "precomputed":
-        return "A precomputed kernel has to be in memory. Use kernel='linear' or n_components."
-    if estimator.kernel != "linear" and estimator.n_components is None:
-        return (
-            f"kernel={estimator.kernel!r} needs the rows in memory. Use kernel='linear', or set "
-            "n_components to approximate the kernel by features."
-        )
-    return None
 
 
 def solve_table(

@@ -25,7 +25,6 @@ from discreg.core.regression import (
 )
 from discreg.core.result import Solution
 from discreg.core.rows import has_distinct_rows
-from discreg.core.table import is_dask
 from discreg.core.threads import one_blas_thread
 
 from ._problem import Problem, Start
@@ -287,17 +286,14 @@ class IterativeClassifier(RetargetedClassifier):
     def _solver_name(self) -> str:
         return "newton" if self.solver == "auto" else self.solver
 
-    def _require_streamable(self) -> None:
+    def _why_in_memory(self) -> str | None:
         if self._is_structured:
             what = "rank" if self.rank is not None else "penalty='l21'"
-            raise ValueError(
+            return (
                 f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
                 "SLRRClassifier or LRRRClassifier."
             )
-
-    def _is_streamed(self, X: Any) -> bool:
-        streamed = super()._is_streamed(X)
-        return streamed and (is_dask(X) or not self._is_structured)
+        return super()._why_in_memory()
 
     def _warn(self, solution: Solution) -> None:
         """Say when the solver has stopped early."""
