@@ -10,7 +10,16 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import discreg
-from discreg import DLSRClassifierCV, GReLSRClassifierCV, LSRClassifierCV, ReLSRClassifierCV
+from discreg import (
+    DLSRClassifierCV,
+    DRMClassifierCV,
+    GReLSRClassifierCV,
+    LRRRClassifierCV,
+    LSRClassifierCV,
+    ODMClassifierCV,
+    ReLSRClassifierCV,
+    SLRRClassifierCV,
+)
 
 BETAS = [1.0, 0.1, 0.01]
 SEARCHES = [LSRClassifierCV, DLSRClassifierCV, ReLSRClassifierCV, GReLSRClassifierCV]
@@ -148,3 +157,47 @@ def test_scorer_without_weights_is_told_so(search):
         fitted = candidates(search, scoring=scorer).fit(X, y, sample_weight=np.ones(len(y)))
     plain = candidates(search).fit(X, y)
     assert fitted.best_score_ == pytest.approx(plain.best_score_)
+
+
+def small(search):
+    """A search of any family over few settings."""
+    few = {
+        GReLSRClassifierCV: {"betas": [1.0], "groupwises": [1.0]},
+        DRMClassifierCV: {"betas": [1.0], "alphas": [1.0]},
+        ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1]},
+    }
+    return search(**few.get(search, {"betas": [1.0]}))
+
+
+LEAVE_ONE_OUT = [LSRClassifierCV, LRRRClassifierCV, DRMClassifierCV]
+BY_FOLDS = [*SEARCHES, LRRRClassifierCV, SLRRClassifierCV, ODMClassifierCV, DRMClassifierCV]
+
+
+@pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not DRMClassifierCV])
+def test_scorer_of_probabilities_is_refused_with_what_to_use(search):
+    X, y = wine()
+    with pytest.raises(ValueError, match="needs probabilities, and there are none during this"):
+        small(search).set_params(scoring="neg_log_loss").fit(X, y)
+
+
+def test_drm_has_probabilities_to_score():
+    X, y = wine()
+    assert small(DRMClassifierCV).set_params(scoring="neg_log_loss").fit(X, y).best_score_ < 0
+
+
+@pytest.mark.parametrize("search", BY_FOLDS)
+def test_fold_without_weight_is_refused(search):
+    X, y = wine()
+    train, test = next(StratifiedKFold(3).split(X, y))
+    weights = np.ones(len(y))
+    weights[test] = 0
+    with pytest.raises(ValueError, match="has no sample of positive weight"):
+        small(search).set_params(cv=[(train, test)]).fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("search", LEAVE_ONE_OUT)
+def test_leave_one_out_says_that_it_knows_no_groups(search):
+    X, y = wine()
+    with pytest.warns(UserWarning, match="groups parameter is ignored by leave-one-out"):
+        fitted = small(search).fit(X, y, groups=np.arange(len(y)) % 7)
+    assert fitted.best_score_ == small(search).fit(X, y).best_score_

@@ -28,7 +28,7 @@ from ._drm_grid import (
 from ._g_mean import g_mean_score
 from ._grid import kernel_settings
 from ._progress import with_progress
-from ._search import cv_results
+from ._search import cv_results, warn_of_groups
 
 __all__ = ["DRMClassifierCV"]
 
@@ -200,6 +200,8 @@ class DRMClassifierCV(BestClassifier):
         weights = row_weights(given, self.class_weight, classes, indices)
         kernels = kernel_settings(self, rows, weights)
         scorer = self._scorer(classifier)
+        if self.cv is None:
+            warn_of_groups(groups)
         held_out: Any = (
             held_out_one_by_one(classifier, rows, indices, classes, given, weights)
             if self.cv is None

@@ -21,7 +21,7 @@ from discreg.lowrank._ridge import ranked_ridge
 
 from ._low_rank import LowRankSearchCV, score_fold, settings
 from ._low_rank_leave_one_out import leave_one_out_by_rank
-from ._search import HeldOut, HeldOutScores, cv_results, weighted_score
+from ._search import HeldOut, HeldOutScores, cv_results, warn_of_groups, weighted_score
 
 __all__ = ["LRRRClassifierCV"]
 
@@ -138,6 +138,7 @@ class LRRRClassifierCV(LowRankSearchCV):
         scorer: Callable[..., float],
     ) -> dict[str, Any]:
         if self.cv is None:
+            warn_of_groups(groups)
             together = np.array(_leave_one_out(classifier, X, y, weights, betas, ranks, scorer))
             failed = np.isnan(together)
             if failed.any():

@@ -13,7 +13,7 @@ from discreg.retargeted import LSRClassifier
 
 from ._leave_one_out import leave_one_out_scores
 from ._retargeted import RetargetedSearchCV
-from ._search import HeldOutScores, Setting, cv_results, weighted_score
+from ._search import HeldOutScores, Setting, cv_results, warn_of_groups, weighted_score
 
 __all__ = ["LSRClassifierCV"]
 
@@ -90,6 +90,7 @@ class LSRClassifierCV(RetargetedSearchCV):
     ) -> dict[str, Any]:
         if self.cv is not None:
             return super()._search(classifier, X, y, weights, groups, grid, scorer)
+        warn_of_groups(groups)
         betas = [setting["beta"] for setting in grid]
         if min(betas) == 0:
             raise ValueError(

@@ -24,6 +24,7 @@ __all__ = [
     "score_folds",
     "score_held_out",
     "split",
+    "warn_of_groups",
     "weighted_score",
 ]
 
@@ -83,8 +84,13 @@ def weighted_score(
 ) -> float:
     """Score with the sample weights, where there are some and the scorer takes them."""
     if sample_weight is not None:
+        if not np.any(sample_weight):
+            raise ValueError(
+                "The test part of a fold has no sample of positive weight. Leave samples of weight "
+                "zero out, or use fewer folds."
+            )
         try:
-            return float(scorer(estimator, X, y, sample_weight=sample_weight))
+            return _score(scorer, estimator, X, y, sample_weight=sample_weight)
         except TypeError as error:
             if "sample_weight" not in str(error):
                 raise
@@ -92,7 +98,30 @@ def weighted_score(
                 f"{scorer} takes no sample_weight: the held-out samples count alike in its score.",
                 stacklevel=2,
             )
-    return float(scorer(estimator, X, y))
+    return _score(scorer, estimator, X, y)
+
+
+def _score(scorer: Callable[..., float], estimator: Any, X: Any, y: Any, **weights: Any) -> float:
+    try:
+        return float(scorer(estimator, X, y, **weights))
+    except AttributeError as error:
+        if "predict_proba" not in str(error):
+            raise
+        raise ValueError(
+            f"{scorer} needs probabilities, and there are none during this search. Use a scorer of "
+            "labels or of decision values, such as scoring='balanced_accuracy'."
+        ) from error
+
+
+def warn_of_groups(groups: Any) -> None:
+    """Say that leave-one-out leaves the other samples of a group in the training part."""
+    if groups is not None:
+        warnings.warn(
+            "The groups parameter is ignored by leave-one-out (cv=None). Set cv to a splitter of "
+            "groups, such as sklearn.model_selection.GroupKFold().",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def score_folds(
