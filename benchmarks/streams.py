@@ -1,34 +1,38 @@
-"""Fits to memory maps and on Dask: speed, memory, two workers, passes, and constants of the costs.
+"""Fits to memory maps and on Dask: speed, memory, two workers, and passes over the rows.
 
-Run ``python benchmarks/streams.py``, or name some of its tables to look at them only. The rows are
-made once, some 4 GB in the folder ``discreg-streams`` of the temporary folder, and are left there.
-``DISCREG_STREAM_SCALE`` multiplies the numbers of rows, for a quick look; below 0.2 some maps are
-too small to be fitted block by block. The sampling of memory needs Linux.
+Run ``python benchmarks/streams.py``, or name some of its tables to look at them only; see
+`_stream_rows` for the rows. The sampling of memory needs Linux.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import get_context
-from operator import add
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
 
-import dask
-import dask.array as da
 import numpy as np
+from _stream_rows import (
+    MAP_FEATURES,
+    MAP_ROWS,
+    NOISE,
+    ONE_THREAD,
+    SCALE,
+    Rows,
+    bare,
+    batches,
+    noisy_rule,
+    under,
+    workers,
+)
 from _timing import Table, side_by_side, write_page
-from distributed import Client, LocalCluster
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils import gen_batches
-from threadpoolctl import threadpool_limits
 
 from discreg import (
     DLSRClassifier,
@@ -39,29 +43,16 @@ from discreg import (
     ODMClassifier,
     ReLSRClassifier,
 )
-from discreg.core.moments import block_moments, class_scatters
-from discreg.core.rows import pull_back, times
-from discreg.core.table import LARGEST_BLOCK, ArrayTable, Block, count_block
-from discreg.margin._table_pass import Losses, Point, block_sums
+from discreg.core.table import ArrayTable, count_block
 
-SCALE = float(os.environ.get("DISCREG_STREAM_SCALE", "1"))
 REPEATS = 3
-MAP_ROWS, MAP_FEATURES = int(10_000_000 * SCALE), 50
 DASK_ROWS, DASK_FEATURES = int(5_000_000 * SCALE), 100
 FOLD_ROWS = DASK_ROWS
 ODM_ROWS = MAP_ROWS // 2
 PASS_ROWS, PASS_CLASSES = max(MAP_ROWS // 10, 400_000), 5
 HELD_OUT = 100_000
-CHUNK_BYTES = 100_000_000
-FEWEST_CHUNKS = 10
-WIDTHS = (50, 100, 1000)
-GEMM_BYTES = 1 << 26
-STATISTICS = (1000, 2000)  # features, of statistics that are moved
-MOVES = 11
-TASKS = 1000
-NOISE = 1.0  # standard deviations of the rule's scores
-FOLDER = Path(tempfile.gettempdir()) / "discreg-streams"
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+# Statistics that multiply p x p numbers.
+SQUARES = ("block_moments", "_labelled_moments", "_scatters", "block_sums")
 
 MODELS = {
     "LSR": LSRClassifier,
@@ -70,80 +61,9 @@ MODELS = {
 }
 
 
-class Rows:
-    """Rows in a file, with the labels of a noisy linear rule of two classes."""
-
-    def __init__(self, n_rows: int, n_features: int) -> None:
-        self.shape = n_rows, n_features
-        self.path = FOLDER / f"{n_rows}x{n_features}.f32"
-        self.label_path = self.path.with_suffix(".u1")
-        if not self.label_path.exists():
-            self._write()
-
-    def _write(self) -> None:
-        """Make the rows, some at a time."""
-        FOLDER.mkdir(exist_ok=True)
-        n_rows, n_features = self.shape
-        labels = []
-        part = self.path.with_suffix(".part")
-        with part.open("wb") as file:
-            for number, rows in enumerate(gen_batches(n_rows, 250_000)):
-                X, y = noisy_rule(rows.stop - rows.start, n_features, number)
-                X.tofile(file)
-                labels.append(y)
-        part.rename(self.path)
-        np.concatenate(labels).tofile(self.label_path)
-
-    def map(self, n_rows: int | None = None):
-        """A memory map of the first rows, and their labels."""
-        n_rows = n_rows or self.shape[0]
-        X = np.memmap(self.path, np.float32, "r", shape=(n_rows, self.shape[1]))
-        return X, np.fromfile(self.label_path, np.uint8, n_rows)
-
-    def collections(self, n_rows: int | None = None):
-        """The first rows and their labels as Dask arrays, whose chunks are mapped where they go."""
-        n_rows, n_features = n_rows or self.shape[0], self.shape[1]
-        width = 4 * n_features
-        step = min(CHUNK_BYTES // width, -(-n_rows // FEWEST_CHUNKS))
-        X, y = [], []
-        for rows in gen_batches(n_rows, step):
-            shape = rows.stop - rows.start, n_features
-            of_rows = dask.delayed(np.memmap)(
-                str(self.path), np.float32, "r", rows.start * width, shape
-            )
-            of_labels = dask.delayed(np.fromfile)(
-                str(self.label_path), np.uint8, shape[0], "", rows.start
-            )
-            X.append(da.from_delayed(of_rows, shape, np.float32))
-            y.append(da.from_delayed(of_labels, shape[:1], np.uint8))
-        return da.concatenate(X), da.concatenate(y)
-
-
-def noisy_rule(n_rows: int, n_features: int, number: int):
-    """A batch of rows and labels, which is the same whenever it is made."""
-    direction = np.random.default_rng(n_features).normal(size=n_features)
-    rng = np.random.default_rng([n_features, number])
-    X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
-    noise = NOISE * float(np.linalg.norm(direction)) * rng.standard_normal(n_rows)
-    return X, (X @ direction + noise > 0).astype(np.uint8)
-
-
 def held_out():
     """Rows that no fit has seen."""
     return noisy_rule(HELD_OUT, MAP_FEATURES, 1_000_000)
-
-
-def batches(X) -> Iterator[slice]:
-    """The blocks in which a memory map is read."""
-    return gen_batches(len(X), max(1, LARGEST_BLOCK // (X.shape[1] * X.itemsize)))
-
-
-def bare(X):
-    """The least that any of the fits has to do."""
-    total = np.zeros((X.shape[1], X.shape[1]))
-    for rows in batches(X):
-        total += X[rows].T @ X[rows]
-    return total
 
 
 def fit(model, X, y):
@@ -205,33 +125,6 @@ def memory_map():
                 f"{seconds['bare products'] / spent:.2f}",
                 f"{apart(peak_of_fit, name, n_rows):.0f}" if name in MODELS else "",
             )
-
-
-@contextmanager
-def workers(number: int) -> Iterator[Client]:
-    """A client of so many worker processes of one thread each."""
-    with (
-        LocalCluster(
-            n_workers=number,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",
-            memory_limit=0,
-            env=ONE_THREAD,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-def under(scheduler, function: Callable) -> Callable:
-    """The function with Dask's work done by a scheduler."""
-
-    def run():
-        with dask.config.set(scheduler=scheduler):
-            return function()
-
-    return run
 
 
 def two_workers():
@@ -394,114 +287,6 @@ def passes_of_models():
         )
 
 
-EVALUATION = "X W and Xᵀ R of 10 columns (DLSR, ReLSR, GReLSR)"
-SQUARES = (
-    "block_moments",
-    "_labelled_moments",
-    "_scatters",
-    "block_sums",
-)  # statistics that multiply p x p numbers
-
-
-def constants():
-    """The numbers that a plan needs."""
-    with threadpool_limits(1):
-        yield from products()
-    X, _ = Rows(MAP_ROWS, MAP_FEATURES).map()
-    seconds = side_by_side({"": read_afresh}, REPEATS)[""]
-    yield "read a memory map, in the page cache", "", f"{X.nbytes / seconds / 1e9:.1f}", "GB/s"
-    with workers(2) as client:
-        for n_features in STATISTICS:
-            yield (
-                "move a statistic between workers",
-                f"{n_features:,} features, {8 * n_features**2 / 1e6:.0f} MB",
-                f"{moved_a_second(client, n_features) / 1e6:.0f}",
-                "MB/s",
-            )
-        for scheduler, label in ((client, "two workers"), ("synchronous", "synchronous")):
-            spent = side_by_side({"": under(scheduler, many_tasks)}, REPEATS)[""]
-            yield "overhead of a Dask task", label, f"{1e3 * spent / TASKS:.2f}", "ms"
-
-
-def products():
-    """Gigaflops of one thread for the statistics of rows."""
-    rng = np.random.default_rng(0)
-    for n_features in WIDTHS:
-        for dtype in (np.float32, np.float64):
-            n_rows = GEMM_BYTES // (n_features * np.dtype(dtype).itemsize)
-            X = rng.standard_normal((n_rows, n_features), dtype=dtype)
-            block = Block(X, rng.integers(0, 10, n_rows), np.ones(n_rows))
-            functions = {
-                "Σ x xᵀ, bare": partial(by_small_blocks, X),
-                "moments (LSR, LRLR, LRRR, SLRR)": partial(block_moments, block, 10),
-                "scatters of 10 classes (DRM)": partial(class_scatters, block, 10, 1.0, 1.0),
-                "Newton pass over rows that all curve (ODM)": partial(
-                    block_sums,
-                    block,
-                    np.zeros(n_features),
-                    Losses(0.8, 1.2, 1.0, 0.1),
-                    (Point(0, np.zeros(n_features), 0.0),),
-                    (),
-                ),
-                EVALUATION: partial(there_and_back, X, np.ones((n_features, 10))),
-            }
-            seconds = side_by_side(functions, REPEATS)
-            for label, spent in seconds.items():
-                flops = n_rows * n_features * (40 if label == EVALUATION else n_features)
-                yield (
-                    label,
-                    f"{n_features:,} features, {np.dtype(dtype).name}",
-                    f"{flops / spent / 1e9:.1f}",
-                    "GFLOP/s",
-                )
-
-
-def there_and_back(X, coef):
-    """The products of an evaluation."""
-    return pull_back(X, times(X, coef))
-
-
-def by_small_blocks(X):
-    """Σ x xᵀ by blocks that stay in the cache."""
-    total = np.zeros((X.shape[1], X.shape[1]))
-    for rows in gen_batches(len(X), max(2 * X.shape[1], (1 << 19) // (X.shape[1] * X.itemsize))):
-        total += X[rows].T @ X[rows]
-    return total
-
-
-def read_afresh() -> None:
-    """Read all rows of a new map into a buffer that stays in the cache."""
-    X, _ = Rows(MAP_ROWS, MAP_FEATURES).map()
-    numbers = X.reshape(-1)
-    buffer = np.empty(1 << 16, dtype=np.float32)
-    for some in gen_batches(len(numbers), len(buffer)):
-        np.copyto(buffer[: some.stop - some.start], numbers[some])
-
-
-def moved_a_second(client: Client, n_features: int) -> float:
-    """Bytes a second from one worker to another, without the time of a task that moves nothing."""
-    here, there = client.scheduler_info(n_workers=-1)["workers"]
-    spent = []
-    for _ in range(MOVES):
-        statistic = client.submit(np.ones, (n_features, n_features), workers=[here], pure=False)
-        nothing = client.submit(np.ones, (1, 1), workers=[here], pure=False)
-        client.gather(
-            [client.submit(np.shape, each, workers=[here]) for each in (statistic, nothing)]
-        )
-        times = []
-        for each in (nothing, statistic):
-            start = perf_counter()
-            client.submit(np.shape, each, workers=[there], pure=False).result()
-            times.append(perf_counter() - start)
-        spent.append(times[1] - times[0])
-    return 8 * n_features**2 / float(np.median(spent[1:]))
-
-
-def many_tasks():
-    """Tasks that do next to nothing."""
-    return dask.compute(*(dask.delayed(add, pure=False)(number, 1) for number in range(TASKS)))
-
-
 TABLES = {
     "map": lambda: Table(
         "Memory map",
@@ -554,14 +339,6 @@ TABLES = {
         "seconds of one run.",
         ["model", "passes", "squares", "seconds", "gap"],
         passes_of_models(),
-    ),
-    "constants": lambda: Table(
-        "Constants",
-        "What plans need. Products are those of one thread; a matrix Σ x xᵀ of p features counts "
-        "as p² flops a row, because it is symmetric; the two products with 10 columns are 40 p. "
-        "Statistics that are moved are in double precision.",
-        ["what", "setting", "value", "unit"],
-        constants(),
     ),
 }
 
