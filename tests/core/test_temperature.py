@@ -102,6 +102,17 @@ def test_scores_that_are_all_equal_have_some_temperature(value):
     assert tau > 0
 
 
+@pytest.mark.parametrize("strength", [1e-290, 1e-303, 1e-307, 5e-324])
+def test_scores_that_hardly_differ_have_a_finite_temperature(strength):
+    scores, y = noisy_scores(strength=strength)
+    weights = np.ones(len(y))
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        tau = fit_inverse_temperature(scores, y, weights)
+        loss = log_loss(scores, y, weights, tau)
+    assert 0 < tau < np.inf
+    assert 0 < loss < np.inf
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_weight_k_equals_k_copies(seed, n_classes):
     scores, y = noisy_scores(30, n_classes, seed=seed)

@@ -12,6 +12,7 @@ Array = NDArray[np.float64]
 LOWEST, HIGHEST = 1e-3, 1e3  # of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
 MOST_SPREAD = 10.0  # of a row's scores, in medians
+SMALLEST_SPREAD = 1e-300  # of scores that tell classes apart; for smaller ones τ would overflow
 
 
 def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) -> float:
@@ -42,7 +43,7 @@ def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) 
         shrink = np.minimum(1.0, limit / np.maximum(spreads, limit))
         scores, spreads = scores * shrink[:, None], spreads * shrink
     spread = float(weights @ spreads) / float(weights.sum())
-    if not spread > 0:
+    if not spread > SMALLEST_SPREAD:
         return 1.0
     targets = _smoothed_targets(y, weights, scores.shape[1])
     scaled = scores / spread
