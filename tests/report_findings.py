@@ -83,6 +83,7 @@ def findings_of(*, models=MODELS, labels=("malignant", "benign", "unsure"), **ch
             "Every model is tuned by 3-fold cross-validation on the training part only.",
         ),
         "results": results_of(models),
+        "n_folds": 5,
         "metric": "accuracy",
         "failures": {},
         "warnings": {

@@ -159,13 +159,16 @@ def predict(
 ) -> int:
     from discreg.studies import console
     from discreg.studies.predict import predict as run
+    from discreg.studies.predict import write_labels
 
     predicted = run(model, file)
+    for note in predicted.notes:
+        print(note, file=sys.stderr)
     if output is None:
-        console.show_predictions(predicted)
+        console.show_predictions(predicted.labels)
     else:
-        predicted.to_csv(output, index=False)
-        print(f"{len(predicted)} labels in {output}")
+        write_labels(predicted, output)
+        print(f"{len(predicted.labels)} labels in {output}")
     return 0
 
 

@@ -123,6 +123,20 @@ def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, m
     assert "fitted on all" not in page
 
 
+def test_an_interrupt_of_the_report_does_not_wait_for_the_model(finished, monkeypatch, capsys):
+    folder, _ = finished
+
+    def interrupted(findings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreg.studies.report.page_contents", interrupted)
+    monkeypatch.setattr(Aside, "answer", lambda self: fail("it was waited for"))
+    monkeypatch.setattr("discreg.studies.compare._saved", lambda *given: fail("and written"))
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 130
+    assert "Interrupted." in capsys.readouterr().err
+
+
 def test_the_same_command_again_makes_no_fit(finished, capsys):
     folder, printed = finished
     before = attempts(folder / "out")

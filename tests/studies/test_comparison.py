@@ -119,6 +119,17 @@ def test_a_rare_class_is_missing_in_some_test_parts_and_never_in_training_and_th
         assert len(test)
 
 
+def test_there_are_no_more_folds_than_the_largest_class_has_rows():
+    experiment = Comparison(noisy_table(counts=[3] * 8), ["LSR"], n_repeats=1, n_folds=5)
+    experiment.check()
+    assert experiment.folds == 3
+    assert len(experiment.keys()) == 3
+    said = experiment.judged_by()
+    assert "No class has more than 3 rows, so that there are no more folds." in said
+    assert said[0].startswith("1 x 3-fold")
+    assert experiment.run(experiment.keys()[0]).values["accuracy"] >= 0
+
+
 def test_folds_and_the_final_model_are_of_one_kind(monkeypatch):
     monkeypatch.setattr(candidates, "MANY_ROWS", 55)
     table = noisy_table(counts=[30, 30])  # all rows are many, those of a training part are few

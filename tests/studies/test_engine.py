@@ -92,6 +92,7 @@ def test_the_time_budget_stops_fits_under_way_and_the_next_run_makes_them(tmp_pa
         slow = Recorded(log, n_models=1, n_folds=2, seconds=600)
         progress = engine.run(slow, store, n_jobs=1, time_budget=3)
         assert (progress.n_left, progress.stopped_by) == (2, "time budget")
+        assert store.failures() == {}  # it is no fault of the fit that the time was over
         progress = engine.run(Recorded(log, n_models=1, n_folds=2), store)
         assert (progress.n_left, progress.stopped_by) == (0, None)
 
@@ -111,7 +112,11 @@ if __name__ == "__main__":
 """
     script = log.with_name("script.py")
     script.write_text(code)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+        "TMPDIR": str(store.parent),
+    }
     return subprocess.Popen(
         [sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -140,6 +145,7 @@ def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, lo
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_alive, workers))
+    assert not list(tmp_path.glob("discreg-*"))  # where workers found what to fit
     with Store(tmp_path / "store", {}) as store:
         done = {f"{key.model} {key.fold}" for key in store.ended()}
         engine.run(Recorded(log), store, n_jobs=2)

@@ -112,6 +112,38 @@ def test_semicolons_come_with_decimal_commas(write):
     assert frame["a"].tolist() == [1.5, 2.25]
 
 
+@pytest.mark.parametrize("cells", [["2.472", "939"], ["1.234,5", "12,5"], ["1.234.567", "?"]])
+def test_points_that_may_divide_thousands_are_refused(write, cells):
+    path = write("t.csv", "mass;temp;y\n" + "".join(f"{cell};-2,56;a\n" for cell in cells))
+    with pytest.raises(StudyError, match=f"column 'mass' has cells such as '{cells[0]}' in a file"):
+        read_contents(path)
+    assert read_contents(path, text_columns={"mass"}).X["mass"][0] == cells[0]
+
+
+def test_decimal_points_beside_decimal_commas_are_numbers(write):
+    frame = read_contents(write("t.csv", "a;b\n0.5;1,5\n12.125;2,5\n")).X
+    assert pd.to_numeric(frame["a"]).tolist() == [0.5, 12.125]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1,5", "-2,25"], [1.5, -2.25]),
+        (["0,125", "1,250"], [0.125, 1.25]),
+        (["1234,567", "2"], [1234.567, 2]),
+    ],
+)
+def test_tabs_may_come_with_decimal_commas(write, cells, numbers):
+    text = "x\tkind\n" + "".join(f"{cell}\ta\n" for cell in cells)
+    assert read_contents(write("t.tsv", text)).X["x"].tolist() == numbers
+
+
+@pytest.mark.parametrize("cells", [["1,234", "5,678"], ["1,5", "2.5"], ["a,1", "b,2"]])
+def test_commas_between_tabs_that_may_be_something_else_are_left_alone(write, cells):
+    text = "x\tkind\n" + "".join(f"{cell}\ta\n" for cell in cells)
+    assert read_contents(write("t.tsv", text)).X["x"].tolist() == cells
+
+
 def test_csv_columns_can_be_kept_as_text(write):
     path = write("t.csv", "code,n\n007,1\n,2\n")
     frame = read_contents(path, text_columns={"code", "absent"}).X

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreg.studies._kinds import as_texts, describe, parse
+from discreg.studies._kinds import as_categories, as_texts, describe, parse
 from discreg.studies.errors import StudyError
 
 NAN = np.nan
@@ -25,7 +25,10 @@ NAN = np.nan
         (["true", "maybe"], "categorical", ["true", "maybe"]),
         (pd.Categorical(["1", "2", None]), "categorical", ["1", "2", NAN]),
         (pd.Categorical([1.0, 2.5]), "categorical", ["1", "2.5"]),
-        (pd.to_datetime(["2001-02-03"]), "categorical", ["2001-02-03 00:00:00"]),
+        (pd.to_datetime(["2001-02-03"]), "categorical", ["2001-02-03"]),
+        (pd.to_datetime(["2001-02-03 04:05"]), "categorical", ["2001-02-03 04:05:00"]),
+        (["a", "3.0", "-12.00", "3", "1.50"], "categorical", ["a", "3", "-12", "3", "1.50"]),
+        (["2001-02-03T00:00:00", "none", "v1.0"], "categorical", ["2001-02-03", "none", "v1.0"]),
         ([None, "?"], "numeric", [NAN, NAN]),
     ],
 )
@@ -40,6 +43,21 @@ def test_cells_decide_the_kind(cells, kind, values):
 def test_whole_numbers_are_one_text_however_they_are_stored():
     for column in ([1, 2], [1.0, 2.0], ["1", "2"], pd.Categorical([1.0, 2.0])):
         assert as_texts(pd.Series(column)).tolist() == ["1", "2"]
+
+
+def test_categories_are_one_however_a_format_stores_them():
+    days = pd.to_datetime(["2001-02-03", "2001-02-04"])
+    for column in (days, pd.Series(days.astype(str)), ["2001-02-03 00:00:00", "2001-02-04"]):
+        assert as_categories(pd.Series(column)).tolist() == ["2001-02-03", "2001-02-04"]
+    for column in ([0, 1], [0.0, 1.0], ["0", "1.0"], pd.Categorical(["0.0", "1"])):
+        assert as_categories(pd.Series(column)).tolist() == ["0", "1"]
+
+
+def test_many_identifiers_are_told_in_one_sentence():
+    names = {f"gene{place}": [f"{place}-{row}" for row in range(9)] for place in range(500)}
+    with pytest.raises(StudyError, match="no column is left to learn from") as told:
+        describe(pd.DataFrame(names))
+    assert len(str(told.value)) < 500
 
 
 def table(n_rows=20):
@@ -77,7 +95,10 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
     assert "1 column is categorical and becomes up to 3 indicator columns" in text
     assert "column 'site' is constant and left out" in text
     assert "column 'blank' is empty and left out" in text
-    assert "column 'count' has a different value in nearly every row" in text
+    assert (
+        "columns 'patient', 'Id', 'count' have a different value in nearly every row that has one, "
+        "as a name or a number of the row has, and are left out"
+    ) in text
     assert "1 missing value in 1 column ('colour'), filled inside each training fold" in text
 
 

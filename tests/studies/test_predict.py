@@ -83,7 +83,40 @@ def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
     new.loc[0, "Größe (cm)"] = np.nan
     new.to_csv(table.with_name("new.csv"), index=False)
     assert run("predict", fitted_to(table, "LSR", target="kind"), table.with_name("new.csv")) == 0
-    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 60
+    printed = capsys.readouterr()
+    assert len(pd.read_csv(io.StringIO(printed.out))) == 60
+    assert printed.err == (
+        "column 'colour' has a category that the model was not fitted to in 1 of 60 rows: "
+        "'ultraviolet'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Categorical(["0", "1", "2"] * 20),
+        pd.to_datetime(["2024-01-03", "2024-01-04", "2024-01-05"] * 20),
+    ],
+    ids=["digits", "days"],
+)
+def test_categories_are_known_in_any_format(tmp_path, capsys, column):
+    frame = pd.DataFrame({"c": column, "kind": ["x", "y", "z"] * 20})
+    frame.to_parquet(tmp_path / "table.parquet")
+    model = fitted_to(tmp_path / "table.parquet", "LSR", target="kind")
+    frame["c"] = frame["c"].astype(str).replace({"0": "0.0", "1": "1.0"})
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", model, tmp_path / "new.csv") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.split() == ["label", *frame["kind"]]
+
+
+def test_labels_that_cannot_be_written_are_told_in_a_sentence(table, capsys):
+    model = fitted_to(table, "LSR", target="kind")
+    nowhere = table.with_name("no folder") / "labels.csv"
+    assert f"{nowhere} cannot be written" in refused(
+        capsys, "predict", model, table, "--output", nowhere
+    )
 
 
 def with_text(frame):

@@ -176,6 +176,35 @@ def test_a_lead_within_noise_is_called_so_and_the_quickest_is_named(noise):
     )
 
 
+def test_equal_means_are_called_equal_and_the_first_is_taken(noise):
+    equal = 0.9 + noise[0]
+    models = {"b": equal, "a": np.roll(equal, 3), "bad": 0.6 + noise[2]}
+    verdict = below_the_best(timed(models, {"b": 9, "a": 1, "bad": 0.1}), "accuracy")
+    assert (verdict.best, verdict.tied, verdict.below) == ("b", ["a"], ["bad"])
+    assert verdict.sentence == (
+        "b and a have the same mean accuracy, the highest, on these 10 folds; a was the quickest "
+        "of them to fit."
+    )
+    models["near"] = 0.8999 + noise[1] - noise[1].mean() + noise[0].mean()
+    sentence = below_the_best(scores_of(models), "accuracy").sentence
+    assert sentence == (
+        "b and a have the same mean accuracy, the highest, and near cannot be told apart from them "
+        "on these 10 folds."
+    )
+
+
+def test_intervals_of_an_early_end_are_those_of_the_folds_of_the_design(noise):
+    results = scores_of({"a": 0.9 + noise[0], "b": 0.8 + noise[1]})
+    some = results[(results["repeat"] == 0) & (results["fold"] < 2)]
+    row = summary(some, "accuracy", n_folds=5).loc["a"]
+    scores = some.loc[some["model"] == "a", "value"]
+    error = scores.std(ddof=1) * np.sqrt(1 / 2 + 1 / 4)
+    assert row["high"] - row["mean"] == pytest.approx(error * stats.t.isf(0.025, 1))
+    lead = 0.1 + noise[0, :2] - noise[1, :2]
+    verdict = below_the_best(some, "accuracy", n_folds=5)
+    assert verdict.p_values["b"] == pytest.approx(paired_p_value(lead, test_to_train=1 / 4))
+
+
 def test_clear_lead_is_called_one(noise):
     models = {"a": 0.9 + noise[0], "b": 0.6 + noise[1], "c": 0.5 + noise[2]}
     verdict = below_the_best(timed(models, {"a": 9, "b": 1, "c": 1}), "accuracy")

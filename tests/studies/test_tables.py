@@ -230,6 +230,16 @@ def test_the_fingerprint_is_that_of_the_contents(write, tmp_path):
     assert len(prints | {table.fingerprint}) == len(changes) + 1
 
 
+def test_the_fingerprint_tells_truths_from_numbers():
+    labels = ["a", "b"] * 3
+    truths, numbers = (
+        Table.from_arrays("t", pd.DataFrame({"x": column}), labels)
+        for column in ([True, False, False] * 2, [1, 0, 0] * 2)
+    )
+    np.testing.assert_array_equal(truths.X, numbers.X)
+    assert truths.fingerprint != numbers.fingerprint
+
+
 def test_other_folds_have_another_fingerprint(write):
     path = write(labelled([0, 1] * 3, one=[1, 2] * 3, two=[1, 1, 2] * 2))
     table = read_table(path, target="y", fold="one")

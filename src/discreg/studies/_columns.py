@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ._formats import nearest, quoted
-from ._kinds import USED, Kind, as_texts, first_text, parse, refuse_infinite
+from ._kinds import USED, Kind, as_categories, as_texts, first_text, parse, refuse_infinite
 from .errors import StudyError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def check_columns(frame: pd.DataFrame, expected: ExpectedColumns) -> pd.DataFram
 
 def _as_kind(name: str, column: pd.Series, kind: Kind) -> NDArray[Any]:
     if kind == "categorical":
-        return as_texts(column)
+        return as_categories(column)
     return _as_truths(name, column) if kind == "boolean" else _as_numbers(name, column)
 
 

@@ -141,6 +141,14 @@ def _no_header_hint(names: Iterable[str]) -> str:
     return ", or add a header line: the first line looks like data" if numbers else ""
 
 
+# Numbers between tabs: one whose comma can be no divider of thousands, and one with a point.
+WITH_COMMA, WITH_POINT = (
+    re.compile(rf"(?<![^\t\n])[-+]?(?:{number})(?=[\t\r\n]|$)")
+    for number in (r"\d+,(?!\d{3}(?:\D|$))\d+|(?:0|\d{4})\d*,\d+", r"\d*\.\d+")
+)
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?")
+
+
 def read_csv(source: Source) -> Contents:
     """Cells divided by commas, semicolons or tabs, whichever divides the header most."""
     text = source.text()
@@ -160,13 +168,14 @@ def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
         raise StudyError("the file is empty")
     names = [name.strip() or f"{UNTITLED}{place}" for place, name in enumerate(header)]
     refuse_duplicates(names)
+    decimal = _decimal_sign(text, delimiter)
     try:
         frame = _parse_delimited(
             text,
             sep=delimiter,
-            # Spreadsheets write semicolons where a comma is the decimal sign. Numbers with a point
-            # come as text then, and are recognised as numbers when the columns are parsed.
-            decimal="," if delimiter == ";" and "," in text else ".",
+            # Numbers with a point come as text where the comma is the decimal sign, and are
+            # recognised as numbers when the columns are parsed.
+            decimal=decimal,
             names=names,
             dtype={name: str for name in names if name in source.text_columns},
         )
@@ -178,7 +187,32 @@ def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
         raise StudyError(f"the file is malformed: {error}") from error
     if frame.iloc[:, -1].isna().any():  # with which pandas fills short lines
         _refuse_ragged_line(text, delimiter, len(names))
+    if decimal == ",":
+        _refuse_thousands(frame.drop(columns=[*source.text_columns], errors="ignore"))
     return Contents(frame)
+
+
+def _decimal_sign(text: str, delimiter: str) -> str:
+    """The comma where spreadsheets write it: with semicolons, or with tabs and not one point."""
+    if delimiter == ";" and "," in text:
+        return ","
+    if delimiter == "\t" and WITH_COMMA.search(text) and not WITH_POINT.search(text):
+        return ","
+    return "."
+
+
+def _refuse_thousands(frame: pd.DataFrame) -> None:
+    """Raise if the points of a column may be decimal signs or divide thousands."""
+    for name, column in frame.items():
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            continue
+        cells = [cell.strip() for cell in column.dropna().unique() if isinstance(cell, str)]
+        pointed = [cell for cell in cells if "." in cell]
+        if pointed and all(map(THOUSANDS.fullmatch, pointed)):
+            raise StudyError(
+                f"column '{name}' has cells such as '{pointed[0]}' in a file whose decimal sign is "
+                "the comma: does the point divide thousands? Write numbers without points"
+            )
 
 
 def _parse_delimited(text: str, **options: Any) -> pd.DataFrame:

@@ -6,6 +6,7 @@ ones. A missing cell is NaN in all of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,6 +23,7 @@ __all__ = [
     "USED",
     "Column",
     "Kind",
+    "as_categories",
     "as_texts",
     "describe",
     "first_text",
@@ -40,6 +42,9 @@ IDENTIFIER_SHARE = 0.9
 COUNTER_NAMES = ("id", "index")
 COUNTER_BEGINNINGS = (UNTITLED.lower(), "__index_level_")
 COUNTER_ROWS = 10
+# What is a whole number, or a day, but for how it is written.
+WHOLE = re.compile(r"([-+]?\d{1,15})\.0+")
+DAY = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?")
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,22 @@ def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
     # Categories were declared to be such, even if they are digits.
     if not is_category and (~np.isnan(numbers)).sum() == len(present):
         return "numeric", numbers[codes]
-    return "categorical", vocabulary[codes]
+    return "categorical", _categories(vocabulary)[codes]
+
+
+def as_categories(column: pd.Series) -> NDArray[Any]:
+    """The cells of a column as categories: 3 and 3.0 are one, and so are a day and its midnight."""
+    codes, vocabulary = _vocabulary(column)
+    return _categories(vocabulary)[codes]
+
+
+def _categories(vocabulary: NDArray[Any]) -> NDArray[Any]:
+    """Texts in the one way of writing them that all formats of files share."""
+    categories = vocabulary.copy()
+    for place, text in enumerate(vocabulary[:-1]):
+        if isinstance(text, str) and (written := WHOLE.fullmatch(text) or DAY.fullmatch(text)):
+            categories[place] = written[1]
+    return categories
 
 
 def as_texts(column: pd.Series) -> NDArray[Any]:
@@ -199,16 +219,18 @@ def _left_out(columns: Sequence[Column]) -> list[str]:
         notes.append(f"{_subject(empty)} empty and left out")
     if constant:
         notes.append(f"{_subject(constant)} constant and left out")
-    for name in identifiers:
+    if identifiers:
+        are = "is" if len(identifiers) == 1 else "are"
         notes.append(
-            f"column '{name}' has a different value in nearly every row, as a name or a number of "
-            "the row has, and is left out"
+            f"{_subject(identifiers, 'has', 'have')} a different value in nearly every row that "
+            f"has one, as a name or a number of the row has, and {are} left out"
         )
     return notes
 
 
-def _subject(names: Sequence[str]) -> str:
-    return f"column '{names[0]}' is" if len(names) == 1 else f"columns {quoted(names)} are"
+def _subject(names: Sequence[str], one: str = "is", many: str = "are") -> str:
+    """The columns of these names and their verb."""
+    return f"column '{names[0]}' {one}" if len(names) == 1 else f"columns {quoted(names)} {many}"
 
 
 def _gaps(columns: Sequence[Column]) -> list[str]:

@@ -23,6 +23,7 @@ from .comparison import Comparison, long_frame, write_parquet
 from .engine import Progress
 from .errors import StudyError
 from .experiment import Key
+from .files import make_folder
 from .findings import Findings
 from .importing import import_aside
 from .model_file import save_model
@@ -81,9 +82,7 @@ def compare(
     """
     experiment = Comparison(table, models, n_repeats, n_folds, seed)
     experiment.check()
-    if output.exists() and not output.is_dir():
-        raise StudyError(f"{output} is a file. Give a directory for the results with --output.")
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     with Store(output / STORE, experiment.settings()) as store:
         prepared = _Prepared(tell)
         progress = engine.run(
@@ -92,9 +91,11 @@ def compare(
         prepared.wait()
         from .report import page_contents, write_report
 
-        results = long_frame(store)
+        results = _in_order(long_frame(store), experiment)
         verdict = (
-            below_the_best(results, METRIC, failures=store.failures()) if len(results) else None
+            below_the_best(results, METRIC, failures=store.failures(), n_folds=experiment.folds)
+            if len(results)
+            else None
         )
         # The model is fitted in another process while this one makes the rest.
         with _final(experiment, verdict) as final:
@@ -102,8 +103,10 @@ def compare(
             findings = _findings(experiment, store, results, progress)
             try:
                 contents = page_contents(findings) if verdict is not None else None
-            finally:
-                saved = _saved(experiment, final, output / MODEL)
+            except Exception:  # the model is there without its page, too
+                _saved(experiment, final, output / MODEL)
+                raise
+            saved = _saved(experiment, final, output / MODEL)
     findings = replace(
         findings,
         model_file=MODEL if saved.types else None,
@@ -113,6 +116,13 @@ def compare(
     if contents is not None:
         write_report(output / REPORT, findings, contents)
     return Compared(findings, verdict, progress, saved.types)
+
+
+def _in_order(results: pd.DataFrame, experiment: Comparison) -> pd.DataFrame:
+    """Results fold by fold in the order of the candidates, whichever fit ended first."""
+    place = {candidate.name: place for place, candidate in enumerate(experiment.candidates)}
+    order = results.assign(place=results["model"].map(place))
+    return results.loc[order.sort_values(["repeat", "fold", "place"], kind="stable").index]
 
 
 class _Prepared:
@@ -194,6 +204,7 @@ def _findings(
         notes=table.notes,
         judged_by=experiment.judged_by(),
         results=results,
+        n_folds=experiment.folds,
         metric=METRIC,
         usage=USAGE.format(new="new.csv" if isinstance(table.X, pd.DataFrame) else "new.svm"),
         versions=_versions(),

@@ -128,7 +128,7 @@ class Comparison:
         """Number of folds."""
         if self.table.folds is not None:
             return len(np.unique(self.table.folds))
-        return self.n_folds
+        return min(self.n_folds, max(self.table.class_counts.values()))
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -161,6 +161,8 @@ class Comparison:
             if not self.has_folds and rarest < self.folds
             else []
         )
+        if not self.has_folds and self.folds < self.n_folds:
+            fewer = [f"No class has more than {self.folds} rows, so that there are no more folds."]
         with_kernel = [each.name for each in self.candidates if each.name in WITH_KERNEL]
         linear = (
             [f"The kernel of {listed(with_kernel)} is linear because there are so many rows."]

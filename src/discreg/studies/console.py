@@ -127,7 +127,8 @@ def _ranking(findings: Findings) -> Grid:
     for title in ("accuracy", *SHOWN.values(), "fit"):
         grid.add_column(title, justify="right")
     means = judged.pivot_table(index="model", columns="metric", values="value", sort=False)
-    for model, row in summary(judged, findings.metric).iterrows():
+    table = summary(judged, findings.metric, n_folds=findings.n_folds)
+    for model, row in table.iterrows():
         others = means.loc[model]
         spread = "" if isnan(row["std"]) else f" ± {row['std']:.4f}"
         grid.add_row(

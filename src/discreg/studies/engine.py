@@ -137,10 +137,11 @@ class _Run:
             self._store.finish(attempt, fit.key, fit.outcome)
         elif not fit.lost:
             self._store.fail(attempt, fit.error or "")
+        elif self._late():  # the time is over: no fault of the fit's, as with an interrupt
+            return
         else:
             self._store.lose(attempt, fit.error or "")
-            if not self._late():
-                self._drop(fit.key)
+            self._drop(fit.key)
             return
         self._update(n_ended=self._progress.n_ended + 1, latest=fit.key)
 

@@ -28,6 +28,7 @@ class Findings:
     notes: Sequence[str]  # what was found in the file and what was done about it
     judged_by: Sequence[str]  # sentences on the cross-validation
     results: pd.DataFrame  # long: dataset, model, repeat, fold, metric, value
+    n_folds: int  # that the rows are divided into, whether or not all are done
     metric: str  # the one that ranks
     usage: str  # the lines of Python that load and use the model
     versions: Mapping[str, str]

@@ -87,6 +87,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """The columns that it expects."""
         return ExpectedColumns(**self.columns)
 
+    @property
+    def categories(self) -> dict[str, NDArray[Any]]:
+        """The categories that it was fitted to, by column."""
+        if "categorical" not in self.expected.kinds.values():
+            return {}
+        parts = self.pipeline[0]
+        (names,) = (each for kind, _, each in parts.transformers_ if kind == "categorical")
+        encoder = parts.named_transformers_["categorical"][-1]
+        return dict(zip(names, encoder.categories_, strict=True))
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of the rows of a data frame (of a sparse array, if it was fitted to one)."""
         return self.pipeline.predict(self._checked(X))

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from ._formats import quoted
 from .errors import StudyError
-from .model_file import load_model
+from .model_file import TableClassifier, load_model
 from .tables import read_features
 
-__all__ = ["predict"]
+__all__ = ["Predicted", "predict", "write_labels"]
 
 
-def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Predicted:
+    """Labels of new rows, and what a person should know of these rows."""
+
+    labels: pd.DataFrame  # a column of labels and, where there are some, the probabilities
+    notes: tuple[str, ...]
+
+
+def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predicted:
     """Label of each row of a file and, where the model has them, the classes' probabilities."""
     model = load_model(model_file)
     X = read_features(data, model.expected)
@@ -24,4 +38,25 @@ def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> pd.Da
         names = [f"probability of {label}" for label in model.classes_]
         probabilities = pd.DataFrame(model.predict_proba(X), columns=names)
         predicted = pd.concat([predicted, probabilities], axis=1)
-    return predicted
+    return Predicted(predicted, tuple(_unseen_categories(model, X)))
+
+
+def write_labels(predicted: Predicted, path: Path) -> None:
+    """Write the labels as CSV."""
+    try:
+        predicted.labels.to_csv(path, index=False)
+    except OSError as error:
+        raise StudyError(f"{path} cannot be written ({error}).") from error
+
+
+def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:
+    """A sentence on each column with categories that the model was not fitted to."""
+    known = model.categories
+    for name, categories in known.items():
+        cells = X[name].dropna()
+        strange = cells[~cells.isin(categories)]
+        if len(strange):
+            yield (
+                f"column '{name}' has a category that the model was not fitted to in "
+                f"{len(strange)} of {len(X)} rows: {quoted(np.unique(strange))}"
+            )

@@ -16,9 +16,10 @@ import pandas as pd
 
 from .experiment import Key
 from .figures import MAX_NAMED_CLASSES
+from .files import write_whole
 from .findings import Findings
 from .metrics import SHARES
-from .pages import rendered, write_whole
+from .pages import rendered
 from .report_plots import plots
 from .statistics import (
     LEVEL,
@@ -89,7 +90,9 @@ def write_report(path: Path, findings: Findings, contents: Mapping[str, Any] | N
 
 def page_contents(findings: Findings) -> dict[str, Any]:
     """Everything on the page that takes time to make; none of it depends on the model file."""
-    verdict = below_the_best(findings.results, findings.metric, failures=findings.failures)
+    verdict = below_the_best(
+        findings.results, findings.metric, failures=findings.failures, n_folds=findings.n_folds
+    )
     judged = judged_results(findings.results, findings.metric, failures=findings.failures)
     return {
         "verdict": verdict,
@@ -101,7 +104,7 @@ def page_contents(findings: Findings) -> dict[str, Any]:
         "titles": [title(name) for name in _columns(findings)],
         "rows": _rows(findings, verdict, judged),
         "p_values": {model: p_value(p) for model, p in verdict.p_values.items()},
-        "duels": _duels(verdict, judged),
+        "duels": _duels(verdict, judged, findings.n_folds),
         "plots": list(plots(findings, verdict, judged)),
         "classes": _classes(findings),
         "failures": _grouped({key: [text] for key, text in findings.failures.items()}),
@@ -113,14 +116,14 @@ def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> It
     """Sentences on how good the recommended model is, and how sure that is."""
     if verdict.best is None:
         return
-    row = _intervals(judged, findings.metric).loc[verdict.best]
+    row = _intervals(judged, findings.metric, findings.n_folds).loc[verdict.best]
     interval = (
         f", with a {percent(1 - LEVEL)} interval from {number(row['low'])} to {number(row['high'])}"
         if np.isfinite(row["low"])
         else "; one fold gives no interval"
     )
     yield f"Its mean {title(findings.metric)} is {number(row['mean'])}{interval}."
-    accuracy = _intervals(judged, "accuracy").loc[verdict.best]
+    accuracy = _intervals(judged, "accuracy", findings.n_folds).loc[verdict.best]
     floor = (
         f"Always answering the most frequent class has accuracy {number(findings.majority_rate)}"
     )
@@ -133,9 +136,9 @@ def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> It
         )
 
 
-def _intervals(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _intervals(results: pd.DataFrame, metric: str, n_folds: int) -> pd.DataFrame:
     """Summary whose intervals keep to the values that the metric can have."""
-    table = summary(results, metric)
+    table = summary(results, metric, n_folds=n_folds)
     lowest, highest = 0.0, 1.0 if metric in SHARES else np.inf
     table[["low", "high"]] = table[["low", "high"]].clip(lowest, highest)
     return table
@@ -155,7 +158,7 @@ def _rows(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> list[Ro
     columns = _columns(findings)
     rows = []
     if verdict.best is not None:
-        table = _intervals(judged, findings.metric)
+        table = _intervals(judged, findings.metric, findings.n_folds)
         for model in table.index:
             cells = _cells(judged[judged["model"] == model], columns, verdict.n_folds, findings)
             rows.append(
@@ -219,11 +222,12 @@ def _bar(row: pd.Series, table: pd.DataFrame) -> Bar | None:
 # Which differences are noise
 
 
-def _duels(verdict: Verdict, judged: pd.DataFrame) -> list[tuple[str, int, int, int]]:
+def _duels(verdict: Verdict, judged: pd.DataFrame, n_folds: int) -> list[tuple[str, int, int, int]]:
     """How many others each model is better than, not told apart from, and worse than."""
     if not verdict.tied and not verdict.below:
         return []
-    counts = win_tie_loss(judged, verdict.metric).groupby(level="model", sort=False).sum()
+    pairs = win_tie_loss(judged, verdict.metric, n_folds=n_folds)
+    counts = pairs.groupby(level="model", sort=False).sum()
     order = summary(judged, verdict.metric).index
     return [(model, *map(int, counts.loc[model])) for model in order]
 

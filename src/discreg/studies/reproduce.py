@@ -16,6 +16,7 @@ from . import engine
 from .comparison import long_frame, write_parquet
 from .engine import Progress
 from .experiment import Key
+from .files import make_folder
 from .protocol import Study
 from .reproduction import (
     Reproduction,
@@ -65,7 +66,7 @@ def reproduce(
     """
     chosen = chosen_studies(name)
     experiment = Reproduction([study.name for study in chosen], data_dir, quick)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     with Store(output / STORE, experiment.settings()) as store:
         progress = engine.run(experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=tell)
         results = long_frame(store)
@@ -89,9 +90,10 @@ def _section(
 ) -> Section:
     """What one study shows, of the fits that are in the store."""
     keys = experiment.keys_of(study)
-    failures = {key: error for key, error in store.failures().items() if key in set(keys)}
-    ended = store.ended() - set(failures)
-    done = [key for key in keys if key in ended]
+    ended, errors = store.ended(), store.failures()
+    failures = {key: errors[key] for key in keys if key in errors and key in ended}
+    lost = {key: errors[key] for key in keys if key in errors and key not in ended}
+    done = [key for key in keys if key in ended and key not in failures]
     evidence = Evidence(
         study,
         _of_study(results, keys),
@@ -107,7 +109,7 @@ def _section(
         show(evidence),
         n_fits=len(keys),
         n_missing_fits=len(keys) - len(done),
-        note=" ".join(_notes(experiment.quick, done, failures, store.warnings())),
+        note=" ".join(_notes(experiment.quick, done, failures, lost, store.warnings())),
         shares=None if origin(study) is study else origin(study).name,
     )
 
@@ -153,17 +155,24 @@ def _notes(
     quick: bool,
     done: Sequence[Key],
     failures: Mapping[Key, str],
+    lost: Mapping[Key, str],
     warnings: Mapping[Key, Sequence[str]],
 ) -> Iterator[str]:
-    """How much of a study ran, which fits could not be made, and what the others warned of."""
+    """How much of a study ran, which fits did not, and what the others warned of."""
     if quick:
         n_splits = len({(key.repeat, key.fold) for key in done})
         yield f"This is the quick form: {n_splits} of the splits, some of the data sets."
     for model, (n_fits, first) in _by_method(failures).items():
-        yield f"{model}: {n_fits} fits could not be made ({first})."
+        yield f"{model}: {_fits(n_fits)} could not be made ({first})."
+    for model, (n_fits, first) in _by_method(lost).items():
+        yield f"{model}: {_fits(n_fits)} did not end ({first}); the same command tries again."
     said = {key: warnings[key][0] for key in done if key in warnings}
     for model, (n_fits, first) in _by_method(said).items():
         yield f"{model}: {n_fits} of the fits warned ({first})."
+
+
+def _fits(number: int) -> str:
+    return f"{number} fit{'' if number == 1 else 's'}"
 
 
 def _by_method(texts: Mapping[Key, str]) -> dict[str, tuple[int, str]]:

@@ -11,7 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from .pages import rendered, write_whole
+from .files import write_whole
+from .pages import rendered
 from .papers import PAPERS
 from .protocol import Study
 from .view_blocks import Agreement, Block, Grid, Picture, Text

@@ -73,8 +73,17 @@ class Ranking:
     caution: str  # why it is no test; empty where it is one
 
 
-def summary(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+def summary(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -> pd.DataFrame:
     """Scores of each model on one data set, the best first.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Scores.
+    metric : str
+        Which of them.
+    n_folds : int, optional
+        Folds that the data are divided into; None: those that there are scores of.
 
     Returns
     -------
@@ -84,12 +93,12 @@ def summary(results: pd.DataFrame, metric: str) -> pd.DataFrame:
         overlap of the training sets (Nadeau and Bengio, 2003).
     """
     scores = _scores(_of_one_dataset(results), metric)
-    n_folds = scores.notna().sum()
+    n_scores = scores.notna().sum()
     table = pd.DataFrame({"mean": scores.mean(), "std": scores.std(ddof=1)})
-    error = table["std"] * np.sqrt(1 / n_folds + _test_to_train(results))
-    reach = error * stats.t.isf(LEVEL / 2, np.maximum(n_folds - 1, 1))
+    error = table["std"] * np.sqrt(1 / n_scores + _test_to_train(results, n_folds))
+    reach = error * stats.t.isf(LEVEL / 2, np.maximum(n_scores - 1, 1))
     table["low"], table["high"] = table["mean"] - reach, table["mean"] + reach
-    table["n_folds"] = n_folds
+    table["n_folds"] = n_scores
     return table.sort_values("mean", ascending=metric in LOWER_IS_BETTER, kind="stable")
 
 
@@ -121,13 +130,13 @@ def paired_p_value(differences: ArrayLike, *, test_to_train: float = 0.0) -> flo
     return float(2 * stats.t.sf(abs(values.mean()) / error, n - 1))
 
 
-def win_tie_loss(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+def win_tie_loss(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -> pd.DataFrame:
     """How often each model is better than, not distinguishable from and worse than each other.
 
     On several data sets a paired t-test over the folds of each decides at the 5 % level, as in
     the tables of the ODM paper, and the data sets are counted. On one data set the test is
     corrected for the overlap of the training sets and there is one outcome for each pair. Pairs
-    count where they have at least two folds in common.
+    count where they have at least two folds in common. `n_folds` is as in `summary`.
 
     Returns
     -------
@@ -136,7 +145,7 @@ def win_tie_loss(results: pd.DataFrame, metric: str) -> pd.DataFrame:
     """
     scores = _oriented(_scores(results, metric), metric)
     one_dataset = scores.index.get_level_values("dataset").nunique() == 1
-    ratio = _test_to_train(results) if one_dataset else 0.0
+    ratio = _test_to_train(results, n_folds) if one_dataset else 0.0
     counts = {
         (model, other): np.zeros(3, dtype=int)
         for model in scores.columns
@@ -157,7 +166,11 @@ def win_tie_loss(results: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def below_the_best(
-    results: pd.DataFrame, metric: str, *, failures: Mapping[Key, str] | None = None
+    results: pd.DataFrame,
+    metric: str,
+    *,
+    failures: Mapping[Key, str] | None = None,
+    n_folds: int | None = None,
 ) -> Verdict:
     """Judge the models of one data set, never calling a winner what is within noise.
 
@@ -173,6 +186,8 @@ def below_the_best(
         What to judge by.
     failures : mapping of Key to str, optional
         Fits that were not made, and why.
+    n_folds : int, optional
+        Folds that the data are divided into; None: those that there are scores of.
 
     Notes
     -----
@@ -186,13 +201,15 @@ def below_the_best(
         sentence = "No model has finished every fold, so none can be recommended."
         return Verdict(metric, None, [], [], {}, incomplete, 0, sentence)
     scores = _oriented(scores, metric)
-    best, *others = scores.mean().sort_values(ascending=False, kind="stable").index
+    # Means that differ by rounding are equal, and the first of the models is taken.
+    best, *others = scores.mean().round(12).sort_values(ascending=False, kind="stable").index
     leads = {other: scores[best] - scores[other] for other in others}
-    ratio = _test_to_train(results)
+    ratio = _test_to_train(results, n_folds)
     p_values = _corrected({o: paired_p_value(leads[o], test_to_train=ratio) for o in others})
     below = [other for other in others if p_values[other] < LEVEL]
     tied = [other for other in others if other not in below]
     quickest = _quickest([best, *tied], results)
+    equal = [other for other in tied if np.isclose(leads[other].mean(), 0, atol=1e-12)]
     return Verdict(
         metric=metric,
         best=best,
@@ -201,7 +218,7 @@ def below_the_best(
         p_values=p_values,
         incomplete=incomplete,
         n_folds=len(scores),
-        sentence=_sentence(best, tied, below, quickest, metric, len(scores)),
+        sentence=_sentence([best, *equal], tied, below, quickest, metric, len(scores)),
     )
 
 
@@ -281,9 +298,9 @@ def _of_one_dataset(results: pd.DataFrame) -> pd.DataFrame:
     return results
 
 
-def _test_to_train(results: pd.DataFrame) -> float:
+def _test_to_train(results: pd.DataFrame, n_folds: int | None) -> float:
     """Size of a test part over its training part: 1 to k - 1 for k folds, 1 for halves."""
-    return 1 / max(results["fold"].nunique() - 1, 1)
+    return 1 / max((n_folds or results["fold"].nunique()) - 1, 1)
 
 
 def _comparable(
@@ -351,11 +368,12 @@ def _quickest(models: Sequence[str], results: pd.DataFrame) -> str | None:
 
 
 def _sentence(
-    best: str, tied: list[str], below: list[str], quickest: str | None, metric: str, n_folds: int
+    first: list[str], tied: list[str], below: list[str], quickest: str | None, metric: str, n: int
 ) -> str:
-    word = title(metric)
+    """What can be said of the models of best mean, of those within noise of it and of the rest."""
+    best, word = first[0], title(metric)
     extreme = "lowest" if metric in LOWER_IS_BETTER else "highest"
-    folds = f"these {n_folds} folds" if n_folds > 1 else "one fold"
+    folds = f"these {n} folds" if n > 1 else "one fold"
     if not tied and not below:
         return f"{best} is the only model that finished every fold, so it is compared with none."
     if not tied:
@@ -364,14 +382,15 @@ def _sentence(
             f"{best} has the {extreme} mean {word}, and its lead over "
             f"{each}{listed(below, N_LISTED)} is beyond the noise of {folds}."
         )
-    # The quickest is spelt out, however many there are.
-    named = sorted(tied, key=lambda model: model != quickest)
-    quick = "it" if quickest == best else quickest
+    quick = "it" if [quickest] == first else quickest
     aside = f"; {quick} was the quickest of them to fit" if quickest else ""
-    return (
-        f"{best} has the {extreme} mean {word}, but {listed(named, N_LISTED)} cannot be told apart "
-        f"from it on {folds}{aside}."
-    )
+    # The quickest is spelt out, however many there are.
+    named = sorted((each for each in tied if each not in first), key=lambda each: each != quickest)
+    near = f"{listed(named, N_LISTED)} cannot be told apart from" if named else ""
+    if len(first) == 1:
+        return f"{best} has the {extreme} mean {word}, but {near} it on {folds}{aside}."
+    same = f"{listed(first, N_LISTED)} have the same mean {word}, the {extreme}"
+    return f"{same}, and {near} them on {folds}{aside}." if near else f"{same}, on {folds}{aside}."
 
 
 def _friedman(scores: pd.DataFrame) -> tuple[float, float]:

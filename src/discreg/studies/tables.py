@@ -71,7 +71,8 @@ class Table:
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits of the contents: the same data have the same, anywhere."""
         digest = hashlib.sha256()
-        for part in (*_contents(self.X), self.y, self.folds):
+        kinds = [column.kind for column in self.columns]
+        for part in (*_contents(self.X), *kinds, self.y, self.folds):
             digest.update(_as_bytes(part) + b"\0")
         return digest.hexdigest()[:16]
 

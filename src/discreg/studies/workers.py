@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import tempfile
 import threading
@@ -175,7 +176,7 @@ class Aside:
 
 def _serve(pipe: Connection, path: str) -> None:
     """What a worker does: make the fits whose keys it is sent, until the parent is gone."""
-    _depend_on_parent()
+    _depend_on_parent(os.path.dirname(path))
     try:
         with open(path, "rb") as file:
             experiment = pickle.load(file)
@@ -206,15 +207,18 @@ def _answer(pipe: Connection, function: Callable[..., Any], arguments: Sequence[
         pipe.send((None, str(error) or type(error).__name__))
 
 
-def _depend_on_parent() -> None:
+def _depend_on_parent(folder: str | None = None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(folder: str | None) -> None:
+    """End when the parent ends; where it was killed, remove the folder that it leaves behind."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
 
