@@ -71,6 +71,15 @@ def test_no_digits_are_lost_far_from_the_origin(mean):
     assert_exact(one + other, whole, rtol=max(rounding, 1e-12))
 
 
+def test_class_means_lose_no_digits_far_from_the_origin():
+    chance = np.random.default_rng(0)
+    n_rows, y = 30_000, np.arange(30_000) % 3
+    X = chance.normal(size=(n_rows, 4)) + 1e7
+    found = block_moments(Block(X, y, np.ones(n_rows)), 3).means
+    exact = [X[y == k].astype(np.longdouble).mean(axis=0) for k in range(3)]
+    assert np.abs(found - np.array(exact, dtype=np.float64)).max() <= 2 * np.spacing(1e7)
+
+
 def test_blocks_with_means_far_apart():
     """Sorted rows: every block is centred at its own mean."""
     parts = [block(seed=k, mean=1e6 * k) for k in range(3)]

@@ -108,6 +108,14 @@ def test_bad_input(model, options, message):
         penalty_path(model, X, y, **({"betas": BETAS} | options))
 
 
+def test_a_fold_without_weight_is_refused():
+    X, y = load_iris(return_X_y=True)
+    weights = (np.arange(150) % 7 != 3).astype(float)
+    for options in ({"cv": 151}, {"cv": 7, "sample_weight": weights}):
+        with pytest.raises(ValueError, match=r"Fold \d+ of \d+ has no row of positive weight"):
+            penalty_path(LSRClassifier(), X, y, [1.0], **options)
+
+
 def test_a_class_in_one_fold_is_refused():
     X, y = shuffled(load_iris)
     y = np.where(np.arange(len(y)) % 5 == 0, 1, 0)

@@ -26,7 +26,13 @@ from stream_problems import (
     weights,
 )
 
-from discreg import GReLSRClassifier, LRRRClassifier, LSRClassifier, ReLSRClassifier
+from discreg import (
+    DLSRClassifier,
+    GReLSRClassifier,
+    LRRRClassifier,
+    LSRClassifier,
+    ReLSRClassifier,
+)
 from discreg.core.dask_table import DaskTable
 from discreg.core.table import ArrayTable
 
@@ -380,3 +386,29 @@ def test_a_projection_as_a_frame():
     model = LRRRClassifier().fit(X, y).set_output(transform="pandas")
     found = model.transform(chunked(X, CHUNKS["even"]))
     assert_allclose(np.asarray(found), model.transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["LSR", "LRRR", "DRM", "ODM"])
+def test_scores_of_single_precision_frames_are_what_they_say(name):
+    X, y = rows(dtype=np.float32)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=3)
+    scores = clone(MODELS[name]).fit(frame, y).decision_function(frame)
+    assert scores.dtype == scores.compute().dtype
+
+
+@pytest.mark.parametrize("name", ["LSR", "ReLSR", "LRRR"])
+@pytest.mark.parametrize("value", [0.1, 1e6 / 3])
+def test_constant_features_are_fitted_as_in_memory(name, value):
+    _, y = rows()
+    X = np.full((len(y), 4), value)
+    model = clone(MODELS[name]).fit(chunked(X, CHUNKS["uneven"]), y)
+    expected = clone(MODELS[name]).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
+
+
+def test_wide_rows_without_a_penalty_come_to_an_end():
+    chance = np.random.default_rng(0)
+    y = chance.integers(3, size=30)
+    X = chance.normal(size=(30, 60)) + y[:, None]
+    model = DLSRClassifier(beta=0.0).fit(chunked(X, (23, 7)), y)
+    assert (model.predict(X) == y).all()

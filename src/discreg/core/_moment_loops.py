@@ -8,16 +8,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["add_about_mean", "centre_rows", "group_rows"]
+__all__ = ["add_about_mean", "add_class_means", "centre_rows", "group_rows"]
 
 REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
-def centre_rows(X, y, weights, totals, sums, shift, out):
-    """Add the weights and the weighted rows of each class to `totals` and `sums`; centre the rows.
+def centre_rows(X, y, weights, origin, totals, sums, shift, out):
+    """Add the weights and the rows of each class, about an origin near them, up; centre the rows.
 
-    `out` has √s (x − shift), with the mean of the rows, in their precision, for a shift.
+    To `totals` and `sums` the weights and s (x − origin) are added. `shift` becomes the mean of the
+    rows in their precision, and `out` √s (x − shift).
     """
     n_rows, n_features = X.shape
     for i in range(n_rows):
@@ -27,13 +28,13 @@ def centre_rows(X, y, weights, totals, sums, shift, out):
         row = X[i]
         into = sums[k]
         for j in range(n_features):
-            into[j] += weight * row[j]
+            into[j] += weight * (row[j] - origin[j])
     total = max(totals.sum(), 1e-300)
     for j in range(n_features):
         summed = 0.0
         for k in range(len(totals)):
             summed += sums[k, j]
-        shift[j] = summed / total
+        shift[j] = origin[j] + summed / total
     for i in range(n_rows):
         row = X[i]
         into = out[i]
@@ -44,6 +45,21 @@ def centre_rows(X, y, weights, totals, sums, shift, out):
             root = out.dtype.type(np.sqrt(weights[i]))
             for j in range(n_features):
                 into[j] = root * (row[j] - shift[j])
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def add_class_means(means, totals, part_totals, part_sums, origin):
+    """Add the classes of a part, whose sums are about `origin`, to those before it.
+
+    Updates `means` and `totals`.
+    """
+    for k in range(len(totals)):
+        if part_totals[k] > 0.0:
+            totals[k] += part_totals[k]
+            share = part_totals[k] / totals[k]
+            for j in range(len(origin)):
+                part_mean = origin[j] + part_sums[k, j] / part_totals[k]
+                means[k, j] += share * (part_mean - means[k, j])
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)

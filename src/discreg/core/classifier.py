@@ -121,8 +121,8 @@ class RegressionClassifier(LargestScoreClassifier):
         """The same for rows of which the moments are known."""
         with np.errstate(over="ignore", invalid="ignore"):
             regression = self._moment_regression(moments)
-        lost = regression.trace < SMALLEST_TRACE and np.any(moments.means != moments.means[0])
-        self._require_squares(regression, lost=bool(lost))
+        lost = regression.trace < SMALLEST_TRACE and moments.differ
+        self._require_squares(regression, lost=lost)
         return Prepared(classes, sizes, moments.weights, dtype, None, regression)
 
     def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:

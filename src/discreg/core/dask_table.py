@@ -180,11 +180,16 @@ def _set_features(estimator: Any, X: Any) -> tuple[int, np.dtype[Any]]:
     """Tell the estimator the number and the names of the features; their number and type."""
     example = _example(X)
     validate_data(estimator, example, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    return example.shape[1], _dtype(X)
+
+
+def _dtype(X: Any) -> np.dtype[Any]:
+    """The type that the columns of a collection have in common, if they are numbers of numpy's."""
     if not hasattr(X, "columns"):
-        return example.shape[1], X.dtype
+        return np.dtype(X.dtype)
     dtypes = list(X.dtypes)
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
-    return example.shape[1], np.result_type(*dtypes) if plain else np.dtype(np.float64)
+    return np.result_type(*dtypes) if plain else np.dtype(np.float64)
 
 
 def _rows_in_one_chunk(X: Any) -> Any:
@@ -293,7 +298,7 @@ def _example(X: Any) -> Any:
     if hasattr(X, "columns"):
         import pandas as pd
 
-        return pd.DataFrame(np.zeros((1, len(X.columns))), columns=X.columns)
+        return pd.DataFrame(np.zeros((1, len(X.columns)), dtype=_dtype(X)), columns=X.columns)
     if not isinstance(X.shape[1], int | np.integer):
         raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes().")
     return np.zeros((1, X.shape[1]), dtype=X.dtype)

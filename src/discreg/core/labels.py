@@ -19,6 +19,7 @@ __all__ = [
     "encode_labels",
     "find_labels",
     "one_hot",
+    "require_sum_of_weights",
     "require_two_classes",
     "require_weight_in_each_class",
     "row_weights",
@@ -70,7 +71,9 @@ def find_labels(
     if labels.dtype.kind in "iub" and known.dtype.kind in "iub" and len(labels) and len(known):
         low, high = int(known.min()), int(known.max())
         if high - low < SMALL_RANGE and max(-low, high) < LARGEST:
-            offsets = np.clip(labels, low, high).astype(np.intp) - low
+            wide = labels if labels.dtype.itemsize == 8 else labels.astype(np.int64)
+            offsets = np.clip(wide, max(low, 0) if wide.dtype.kind == "u" else low, high)
+            offsets = offsets.astype(np.intp) - low
             if classes is None:
                 classes = np.flatnonzero(np.bincount(offsets)).astype(labels.dtype) + low
                 classes = classes.astype(labels.dtype)
@@ -97,8 +100,13 @@ def one_hot(indices: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
     return targets
 
 
-def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """A fresh array with one weight a sample: the number of copies that it stands for."""
+def sample_weights(
+    sample_weight: ArrayLike | None, n_samples: int, *, in_part: bool = False
+) -> NDArray[np.float64]:
+    """A fresh array with one weight a sample: the number of copies that it stands for.
+
+    The sum of the weights of a part of the samples is left to who knows them all.
+    """
     if sample_weight is None:
         weights = np.ones(n_samples)
     elif np.isscalar(sample_weight):
@@ -122,12 +130,17 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[n
             "sample_weight must be finite and non-negative: the weight is the number of copies "
             f"that a sample stands for. The smallest is {weights.min():g}."
         )
-    if weights.any() and not 1e-100 < weights.sum() < 1e100:
-        raise ValueError(
-            f"sample_weight sums to {weights.sum():g}, beyond what can be squared. Divide it by "
-            "its mean."
-        )
+    if not in_part:
+        require_sum_of_weights(float(weights.sum()))
     return weights
+
+
+def require_sum_of_weights(total: float) -> None:
+    """Refuse weights, unless they are all zero, whose sum is beyond what can be squared."""
+    if total != 0 and not 1e-100 < total < 1e100:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, beyond what can be squared. Divide it by its mean."
+        )
 
 
 def row_weights(

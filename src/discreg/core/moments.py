@@ -36,6 +36,7 @@ SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second 
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
 PART_BYTES = 64 << 20  # of the sums of all parts, if there are more than two
+ROUNDING = 1e-12  # of a mean
 SMALLEST_SQUARE = 1e-30  # that single precision holds with room to spare
 
 
@@ -75,6 +76,12 @@ class Moments:
     def mean(self) -> Array:
         """Mean of all rows."""
         return self.weights @ self.means / max(self.total, np.finfo(float).tiny)
+
+    @property
+    def differ(self) -> bool:
+        """Whether the means of the classes differ by more than rounding."""
+        means = self.means[self.weights > 0]
+        return bool(np.any(np.ptp(means, axis=0) > ROUNDING * np.abs(means).max(axis=0)))
 
     @_quietly
     def __add__(self, other: Moments) -> Moments:
@@ -190,14 +197,9 @@ def block_moments(block: Block, n_classes: int) -> Moments:
         n_features = block.X.shape[1]
         none = np.zeros((n_features, n_features))
         return Moments(np.zeros(n_classes), np.zeros((n_classes, n_features)), none)
-    moments = (
-        _sparse_moments(block, n_classes)
-        if sparse.issparse(block.X)
-        else _dense_moments(block, n_classes)
-    )
-    if not np.all(np.isfinite(moments.means)):
-        require_finite(block.X)
-    return moments
+    if sparse.issparse(block.X):
+        return _sparse_moments(block, n_classes)
+    return _dense_moments(block, n_classes)
 
 
 def require_finite(X: Any) -> None:
@@ -210,6 +212,8 @@ def _sparse_moments(block: Block, n_classes: int) -> Moments:
     X, y, weights = block[:3]
     totals = class_sums(y, weights, n_classes)
     sums = class_totals(X, y, weights, n_classes).T
+    if not np.isfinite(sums).all():
+        require_finite(X)
     means = np.divide(sums, totals[:, None], out=np.zeros_like(sums), where=totals[:, None] > 0)
     weighted = X.astype(np.float64).multiply(weights[:, None]).tocsr()
     scatter = np.asarray((weighted.T @ X).toarray())
@@ -250,19 +254,25 @@ def _small_step(X: NDArray[Any]) -> int:
 
 @_quietly
 def _part_moments(block: Block, n_classes: int) -> Moments:
-    from ._moment_loops import add_about_mean, centre_rows
+    from ._moment_loops import add_about_mean, add_class_means, centre_rows
 
     n_features = block.X.shape[1]
     step = _small_step(block.X)
     buffer = np.empty((min(step, len(block.y)), n_features), dtype=block.X.dtype)
     shift = np.empty(n_features, dtype=block.X.dtype)
-    weights, sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
+    weights, means = np.zeros(n_classes), np.zeros((n_classes, n_features))
     scatter, mean, total = np.zeros((n_features, n_features)), np.zeros(n_features), 0.0
     for rows in gen_batches(len(block.y), step):
         X = np.ascontiguousarray(block.X[rows])
         centred = buffer[: len(X)]
         some_weights, some_sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
-        centre_rows(X, block.y[rows], block.weights[rows], some_weights, some_sums, shift, centred)
+        # About the mean of the rows before, or the first one, so that sums lose no digits.
+        origin = X[0].astype(np.float64) if rows.start == 0 else mean.copy()
+        centre_rows(
+            X, block.y[rows], block.weights[rows], origin, some_weights, some_sums, shift, centred
+        )
+        if not np.isfinite(shift).all():  # whatever the weights: 0 times a missing number is one
+            require_finite(X)
         weight = float(some_weights.sum())
         product = centred.T @ centred
         if _is_beyond_single(product.diagonal(), X, shift):
@@ -273,12 +283,10 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
             mean,
             product,
             weight,
-            some_sums.sum(axis=0) / max(weight, np.finfo(float).tiny),
+            origin + some_sums.sum(axis=0) / max(weight, np.finfo(float).tiny),
             shift,
         )
-        weights += some_weights
-        sums += some_sums
-    means = np.divide(sums, weights[:, None], out=np.zeros_like(sums), where=weights[:, None] > 0)
+        add_class_means(means, weights, some_weights, some_sums, origin)
     return Moments(weights, means, scatter)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,12 +17,13 @@ from sklearn.utils.validation import validate_data
 from .labels import (
     class_sums,
     class_weights,
+    require_sum_of_weights,
     require_two_classes,
     require_weight_in_each_class,
     sample_weights,
 )
 from .params import check_params
-from .table import Block, Frame
+from .table import Block, Frame, require_labels
 
 __all__ = ["PartialFitMixin", "Seen", "forget_parts"]
 
@@ -121,23 +124,26 @@ class PartialFitMixin:
             )
         if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        rows, labels = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            reset=before is None,
-        )
-        frame = self._frame(rows, classes, before)
-        block = frame.block(rows, labels, sample_weight)
-        seen = Seen(
-            frame,
-            class_sums(block.y, sample_weights(sample_weight, len(block.y)), len(frame.classes)),
-            self._statistics(block, len(frame.classes)),
-            self._params_of_statistics(),
-        )
-        self._see(seen if before is None else _together(before, seen))
+        with _features_restored(self):
+            rows, labels = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                reset=before is None,
+            )
+            require_labels(labels)
+            frame = self._frame(rows, classes, before)
+            block = frame.block(rows, labels, sample_weight)
+            copies = sample_weights(sample_weight, len(block.y), in_part=True)
+            seen = Seen(
+                frame,
+                class_sums(block.y, copies, len(frame.classes)),
+                self._statistics(block, len(frame.classes)),
+                self._params_of_statistics(),
+            )
+            self._see(seen if before is None else _together(before, seen))
         return self
 
     @available_if(_can_be_fitted_by_parts)
@@ -165,16 +171,25 @@ class PartialFitMixin:
         mine, its = (list(getattr(model, "feature_names_in_", [])) for model in (self, other))
         if mine != its:
             raise ValueError("The two models were fitted to features of different names.")
+        for model in (self, other):
+            _require_same_params(model._seen.params, model._params_of_statistics())
         self._see(_together(self._seen, other._seen))
         return self
 
     def _see(self, seen: Seen) -> None:
         """Fit once every class has rows, and keep what is known of them if that went well."""
+        require_sum_of_weights(float(seen.sizes.sum()))
         if np.all(seen.sizes > 0):
             self._fit_seen(seen)
         else:
-            _forget_fit(self)
+            self._forget_fit()
         self._seen = seen
+
+    def _forget_fit(self) -> None:
+        """Drop what an earlier fit has found; what is known of the features stays."""
+        for name in list(vars(self)):
+            if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
+                delattr(self, name)
 
     def _params_of_statistics(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._statistics_depend_on}
@@ -185,9 +200,10 @@ class PartialFitMixin:
             assert before is not None
             found = before.frame.classes
         else:
-            found = np.unique(np.asarray(classes))
             if np.ndim(classes) != 1:
                 raise ValueError(f"classes must be a list of labels, got {classes!r}.")
+            require_labels(np.asarray(classes), "classes")
+            found = np.unique(np.asarray(classes))
             require_two_classes(found)
             if before is not None and not np.array_equal(found, before.frame.classes):
                 raise ValueError(
@@ -198,11 +214,18 @@ class PartialFitMixin:
         return Frame(rows.shape[1], dtype, found, np.ones(len(found)))
 
 
-def _forget_fit(estimator: Any) -> None:
-    """Drop what an earlier fit has found; what is known of the features stays."""
-    for name in list(vars(estimator)):
-        if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
-            delattr(estimator, name)
+@contextmanager
+def _features_restored(estimator: Any) -> Iterator[None]:
+    """Leave what is known of the features as it was if something goes wrong."""
+    names = ("n_features_in_", "feature_names_in_")
+    before = {name: value for name, value in vars(estimator).items() if name in names}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            estimator.__dict__.pop(name, None)
+        vars(estimator).update(before)
+        raise
 
 
 def _together(one: Seen, other: Seen) -> Seen:
@@ -216,12 +239,16 @@ def _together(one: Seen, other: Seen) -> Seen:
         raise ValueError(
             f"The classes differ: {one.frame.classes.tolist()} and {other.frame.classes.tolist()}."
         )
-    for name, value in one.params.items():
-        if other.params[name] != value:
-            raise ValueError(
-                f"{name} was {value!r} for some rows and is {other.params[name]!r} for others, but "
-                "their sums depend on it. Begin anew with fit or a new estimator."
-            )
+    _require_same_params(one.params, other.params)
     dtype = np.promote_types(one.frame.dtype, other.frame.dtype)
     frame = Frame(one.frame.n_features, dtype, one.frame.classes, one.frame.factors)
     return Seen(frame, one.sizes + other.sizes, one.statistics + other.statistics, one.params)
+
+
+def _require_same_params(before: dict[str, Any], after: dict[str, Any]) -> None:
+    for name, value in before.items():
+        if after[name] != value:
+            raise ValueError(
+                f"{name} was {value!r} for some rows and is {after[name]!r} for others, but their "
+                "sums depend on it. Begin anew with fit or a new estimator."
+            )

@@ -24,6 +24,7 @@ from .labels import (
     class_sums,
     class_weights,
     find_labels,
+    require_sum_of_weights,
     require_two_classes,
     require_weight_in_each_class,
     sample_weights,
@@ -44,6 +45,7 @@ __all__ = [
     "is_streamed",
     "labels_of_block",
     "open_table",
+    "require_labels",
     "rows_of_block",
     "why_kernel_in_memory",
 ]
@@ -96,25 +98,27 @@ class Counts:
 def count_labels(y: Any, sample_weight: Any) -> Counts:
     """The labels of one block."""
     labels = labels_of_block(y)
-    weights = sample_weights(sample_weight, len(labels))
+    weights = sample_weights(sample_weight, len(labels), in_part=True)
     if len(labels):
-        _require_labels(labels)
+        require_labels(labels)
     found, places = find_labels(labels)
     return Counts(found, class_sums(places, weights, len(found)), len(labels))
 
 
-def _require_labels(labels: NDArray[Any]) -> None:
+def require_labels(labels: NDArray[Any], name: str = "y") -> None:
     """Refuse labels that are missing, continuous or of several types."""
     if labels.ndim != 1:
-        raise ValueError(f"y must have one dimension; its shape is {labels.shape}.")
+        raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
     if labels.dtype.kind in "iubU":  # always labels, which need not be sorted to know it
         return
     if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError("y contains NaN.")
+        raise ValueError(f"{name} contains NaN.")
     if labels.dtype.kind == "O":
-        kinds = {str if isinstance(label, str) else type(label) for label in labels.tolist()}
-        if type(None) in kinds or any(kind.__name__ == "NAType" for kind in kinds):
-            raise ValueError("y contains missing labels. Remove these rows or label them.")
+        found = labels.tolist()
+        kinds = {str if isinstance(label, str) else type(label) for label in found}
+        without = type(None) in kinds or any(kind.__name__ == "NAType" for kind in kinds)
+        if without or (float in kinds and any(label != label for label in found)):
+            raise ValueError(f"{name} contains missing labels. Remove these rows or label them.")
         if str in kinds and len(kinds) > 1:
             raise ValueError(DIFFERENT_TYPES)
     with warnings.catch_warnings():  # few rows of many classes are none of its business
@@ -148,7 +152,7 @@ class Frame:
                 f"y holds the label {label!r}, which is not one of the classes "
                 f"{self.classes.tolist()}."
             )
-        weights = sample_weights(sample_weight, len(labels)) * self.factors[indices]
+        weights = sample_weights(sample_weight, len(labels), in_part=True) * self.factors[indices]
         return Block(rows, indices, weights, first)
 
 
@@ -224,6 +228,7 @@ class Table(ABC):
         """Fix the classes and their weights from the labels of all rows."""
         classes = counts.labels
         require_two_classes(classes)
+        require_sum_of_weights(float(counts.sizes.sum()))
         require_weight_in_each_class(counts.sizes, classes, "sample_weight")
         factors = class_weights(self.class_weight, classes, counts.sizes)
         require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")

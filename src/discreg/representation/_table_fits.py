@@ -71,12 +71,17 @@ class TableFitsMixin(PartialFitMixin):
         return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
 
     def _fit_seen(self, seen: Seen) -> None:
-        self._forget(parts=False)
         unknown_label(self, seen.frame.classes)
         factors = seen.class_factors(self.class_weight)
         scatters = factors[:, None, None] * seen.statistics
-        self._solver = scatter_solver(self, scatters, factors * seen.sizes, LINEAR)
+        solver = scatter_solver(self, scatters, factors * seen.sizes, LINEAR)
+        self._forget(parts=False)  # what comes before may fail, and the model then stays
+        self._solver = solver
         self._set_scatter(seen.frame)
+
+    def _forget_fit(self) -> None:
+        super()._forget_fit()
+        self._forget(parts=False)
 
     def _set_scatter(self, frame: Frame) -> None:
         """Set the attributes of a fit that keeps no rows."""

@@ -208,6 +208,8 @@ def _line_search(
             abs(trial_slope) <= 0.5 * abs(slope)
         ):
             return trial  # the decrease drowns in rounding, the gradient still shows it
+        if not trial_slope > slope:  # straight to rounding: there is nothing to gain
+            return None
         length *= min(max(-slope / (trial_slope - slope), 0.1), 0.9)
     return None
 

@@ -107,6 +107,12 @@ def penalty_path(
     model = clone(estimator)
     table = _table(model, X, y, sample_weight)
     folds = table.fold(_fold_moments, int(cv), table.n_classes)
+    empty = [number for number, fold in enumerate(folds) if fold.total == 0]
+    if empty:
+        raise ValueError(
+            f"Fold {empty[0]} of {cv} has no row of positive weight. Row i belongs to fold i mod "
+            "cv: use another cv, or leave rows of weight zero out."
+        )
     if any(np.any(_without(folds, number).weights == 0) for number in range(len(folds))):
         raise ValueError(
             f"All rows of a class are in one of the {cv} folds, so that no model knows it without "
