@@ -118,10 +118,11 @@ def compare(
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
 ) -> int:
-    from discreg.studies.importing import no_collection
+    from discreg.studies.importing import import_largest, no_collection
 
     seconds = _seconds(time_budget)
     with no_collection():
+        import_largest()
         from discreg.studies import console
         from discreg.studies.compare import compare as run
         from discreg.studies.comparison import N_FOLDS, N_REPEATS

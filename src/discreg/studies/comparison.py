@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,11 @@ from .candidates import SLOWEST, WITH_KERNEL, Candidate, Shape, chosen
 from .errors import StudyError
 from .experiment import Key, Outcome
 from .metrics import counts, label_scores, probability_scores
-from .store import Store
 from .tables import Table
 from .words import listed
+
+if TYPE_CHECKING:
+    from .store import Store
 
 __all__ = ["Comparison", "long_frame", "write_parquet"]
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-__all__ = ["rendered"]
+__all__ = ["rendered", "template"]
 
 
-def rendered(template: str, **values: Any) -> str:
+def rendered(name: str, **values: Any) -> str:
     """A page of the package's templates; everything that is put into it is escaped."""
+    return template(name).render(**values)
+
+
+@cache
+def template(name: str) -> Template:
+    """A template, made ready when it is first asked for."""
     environment = Environment(
         loader=PackageLoader("discreg.studies"),
         autoescape=True,
@@ -18,4 +25,4 @@ def rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(**values)
+    return environment.get_template(name)

@@ -19,7 +19,7 @@ from .figures import MAX_NAMED_CLASSES
 from .files import write_whole
 from .findings import Findings
 from .metrics import SHARES
-from .pages import rendered
+from .pages import rendered, template
 from .report_plots import plots
 from .statistics import (
     LEVEL,
@@ -90,6 +90,7 @@ def write_report(path: Path, findings: Findings, contents: Mapping[str, Any] | N
 
 def page_contents(findings: Findings) -> dict[str, Any]:
     """Everything on the page that takes time to make; none of it depends on the model file."""
+    template("report.html")  # to be ready, too
     verdict = below_the_best(
         findings.results, findings.metric, failures=findings.failures, n_folds=findings.n_folds
     )

@@ -127,6 +127,8 @@ class Workers:
 
     def __exit__(self, *exception: object) -> None:
         for worker in self._workers:
+            worker.process.kill()  # all of them before the first is waited for
+        for worker in self._workers:
             _end(worker)
         self._folder.cleanup()
 
