@@ -62,3 +62,8 @@ def test_estimator_is_ours_and_scikit_learns(name):
     assert issubclass(estimator, BaseEstimator)
     assert estimator.__name__ == name
     assert estimator.__module__.split(".")[0] == "discreg"
+
+
+def test_imports_for_workers_leave_other_processes_alone():
+    code = "import discreg.studies._imports; raise SystemExit(3)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 3

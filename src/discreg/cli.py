@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import gc
+import atexit
+import os
 import signal
 import sys
 import threading
@@ -25,8 +26,22 @@ def _end_as_by_ctrl_c() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
+def _end_at_once(codes: Sequence[int]) -> None:
+    """End the process with the first code, if there is one, without taking apart all it holds."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # nobody reads any more: the interpreter knows what to do
+        return
+    if codes:
+        os._exit(codes[0])
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command with the given arguments, or with those of the process, and exit."""
+    codes: list[int] = []
+    if argv is None:
+        atexit.register(_end_at_once, codes)  # what is registered first is done last
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a sign that it cannot write is no reason to stop
             stream.reconfigure(errors="backslashreplace")
@@ -45,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit(INTERRUPTED) from None
     try:
         app(args=None if argv is None else arguments, prog_name="discreg")
-    finally:
-        if argv is None:  # the process ends: it need not search all that it holds for garbage
-            gc.freeze()
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            codes.append(end.code)
+        raise

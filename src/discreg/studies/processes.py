@@ -26,6 +26,7 @@ ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 IMPORTS = "discreg.studies._imports"
+IS_SERVER = "DISCREG_FORK_SERVER"  # environment variable that tells a process that it is the one
 _method = "spawn"
 
 
@@ -43,7 +44,8 @@ def prepare() -> None:
     from multiprocessing import forkserver
 
     forkserver.set_forkserver_preload([IMPORTS])
-    with suppress(OSError), _environment(_own_environment()), _no_interrupt():
+    own = {**_own_environment(), IS_SERVER: "1"}
+    with suppress(OSError), _environment(own), _no_interrupt():
         forkserver.ensure_running()
         _method = "forkserver"
 
