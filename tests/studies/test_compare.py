@@ -313,7 +313,7 @@ def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
     frame["kind"] = np.where(frame["x0"] + chance.normal(size=n_rows) > 0, "up", "down")
     table, output = write(frame, tmp_path / "large.csv"), tmp_path / "out"
     models = ("--models", "LSR,RidgeCV,KNN,SVC", "--repeats", 1, "--folds", 3, "--n-jobs", 1)
-    budget = ("--time-budget", "30s")  # 10 for each of those that can be had
+    budget = ("--time-budget", "18s")  # 6 for each of those that can be had
     assert run("compare", table, "--target", "kind", "--output", output, *models, *budget) == 0
     printed = capsys.readouterr().out
     results = pd.read_parquet(output / "results.parquet")
