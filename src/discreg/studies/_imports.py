@@ -18,7 +18,8 @@ if os.environ.pop(IS_SERVER, None):
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
 with suppress(Exception), no_collection():  # a worker imports it again, and tells of the trouble
     import_largest()
-    from discreg import selection as selection
+    from discreg.selection import DRMClassifierCV as DRMClassifierCV  # those that are fitted first
+    from discreg.selection import GReLSRClassifierCV as GReLSRClassifierCV
 
     from . import comparison as comparison
     from . import preprocessing as preprocessing

@@ -39,7 +39,10 @@ STORE, RESULTS, REPORT, MODEL = "results.sqlite", "results.parquet", "report.htm
 METRIC = "accuracy"
 # What only the ending needs: models, report, plots, ranks, tables on disk, model files.
 ENDING = (
-    "discreg.selection",
+    "discreg.lowrank",
+    "discreg.margin",
+    "discreg.representation",
+    "discreg.retargeted",
     "discreg.studies.report",
     "matplotlib.backends.backend_svg",
     "scikit_posthocs",
