@@ -19,7 +19,7 @@ import pandas as pd
 from _timing import Table, write_page
 
 COMMAND = [sys.executable, "-c", "from discreg.cli import main; main()"]
-RUNS = 3
+RUNS = 5
 HELP_RUNS = 9
 FITS = """
 SELECT began, ended, SUM(value) AS seconds FROM attempts JOIN results
@@ -51,6 +51,8 @@ def seconds(arguments: list[str], folder: Path) -> float:
 def comparisons():
     """Seconds of the parts of a comparison, a row a run."""
     n_jobs = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as folder:  # compiles what a fresh checkout has not yet
+        seconds(["compare", "--models", "LSR", "--output", "out"], Path(folder))
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "out"
