@@ -58,7 +58,7 @@ class NystroemMap:
                 f"The kernel {kernel.kernel!r} is zero on all {len(values)} basis samples. Choose "
                 "another kernel or scale the features."
             )
-        return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]))
+        return cls(kernel, basis, _with_fixed_signs(vectors[:, kept]) / np.sqrt(values[kept]))
 
     def __call__(self, X: Any) -> Array:
         """Features of the rows of X."""
@@ -144,6 +144,12 @@ def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:
 
 def _seed(random: np.random.RandomState) -> int:
     return int(random.randint(np.iinfo(np.int32).max))
+
+
+def _with_fixed_signs(vectors: Array) -> Array:
+    """Columns whose entry of largest size is positive, so that rounding does not decide a sign."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
 
 
 FeatureMap = NystroemMap | FourierMap

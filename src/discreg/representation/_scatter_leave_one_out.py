@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from discreg.core.rows import row_norms
+from discreg.core.rows import centred_gram, row_norms
 
 from ._problem import Groups
 from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent
@@ -50,17 +50,18 @@ def scatter_leave_one_out_residuals(
     residuals : ndarray of shape (n, n_classes)
     """
     norms = row_norms(X)
+    shrinkage = alpha * norms + beta  # α h + β
     scatters = class_scatters(X, norms, groups, alpha, beta)
     maps = class_maps(scatters, groups.totals, alpha)
     resolvent(maps)  # or say that digits would be lost
-    lost = (alpha * norms + beta) / units  # (α h + β) / u
+    lost = shrinkage / units
     remaining = groups.remaining(units)
     delta = np.empty((X.shape[0], groups.n_classes))
     for own, members in enumerate(groups.slices):
         for unit in np.unique(units[members]):
             rows = members.start + np.flatnonzero(units[members] == unit)
             nu = alpha / remaining[rows[0]]
-            natural = float((alpha * norms[members] + beta).max()) / beta  # bound of ‖J‖ for n_i
+            natural = float(shrinkage[members].max()) / beta  # bound of ‖J‖ for n_i
             shared = _shared_inverses(scatters[own], maps, own, nu, natural)
             size = max(64, BATCH_BYTES // (8 * X.shape[1]))
             for batch in gen_batches(len(rows), size):
@@ -70,7 +71,10 @@ def scatter_leave_one_out_residuals(
                 )
                 if shared is None:
                     for x, row in zip(block, rows[batch], strict=True):
-                        delta[row] = _refitted(x, lost[row], scatters[own], maps, own, nu)
+                        left = groups.weights[members].copy()
+                        left[row - members.start] = max(0.0, groups.weights[row] - unit)
+                        scatter = centred_gram(X[members], left / shrinkage[members], None)
+                        delta[row] = _refitted(x, scatter, maps, own, nu)
                 else:
                     delta[rows[batch]] = _updated(block, lost[rows[batch]], maps, own, nu, *shared)
     return delta
@@ -122,14 +126,10 @@ def _updated(
     return _residuals(X, remaining, projections)
 
 
-def _refitted(
-    x: Array, lost: float, scatter: Array, maps: list[Array], own: int, nu: float
-) -> Array:
-    """Residuals of one sample with the map of its class computed afresh."""
-    # The sample's entry of D⁻¹ falls by u / (α h + β).
-    remaining_scatter = scatter - np.outer(x, x) / lost
+def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) -> Array:
+    """Residuals of one sample, from the scatter of what is left of its class."""
     changed = list(maps)
-    changed[own] = class_maps([remaining_scatter], np.ones(1), nu)[0]
+    changed[own] = class_maps([scatter], np.ones(1), nu)[0]
     remaining = (x @ resolvent(changed))[None]
     return _residuals(x[None], remaining, (remaining @ P for P in changed))[0]
 
