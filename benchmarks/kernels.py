@@ -7,7 +7,7 @@ from _timing import side_by_side, write_table
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from discreg.core.kernels import kernel_matrix
+from discreg.linalg.kernels import kernel_matrix
 
 KERNELS = ("rbf", "poly", "sigmoid")
 SHAPES = ((1000, None), (5000, None), (5000, 1000))  # rows of X and of Y; None: X with itself

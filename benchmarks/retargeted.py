@@ -114,8 +114,8 @@ def target_rules():
     scores, y = rng.normal(size=(1_000_000, 10)), rng.integers(10, size=1_000_000)
     rules = {
         "ReLSR": {},
-        "GReLSR, centres given": {"groupwise": 1.0, "centres": np.zeros(10)},
-        "GReLSR, centres eliminated": {"groupwise": 1.0},
+        "GReLSR, centres given": {"group_penalty": 1.0, "centres": np.zeros(10)},
+        "GReLSR, centres eliminated": {"group_penalty": 1.0},
         "DLSR": {"rule": "dlsr"},
     }
     seconds = side_by_side({n: lambda o=o: retarget(scores, y, **o) for n, o in rules.items()}, 5)

@@ -17,10 +17,10 @@ from distributed import Client
 from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
-from discreg.core.moments import block_moments, class_scatters
-from discreg.core.rows import pull_back, times
-from discreg.core.table import Block
-from discreg.margin._table_pass import Losses, Point, block_sums
+from discreg.blocks.moments import block_moments, class_scatters
+from discreg.blocks.source import Block
+from discreg.linalg.rows import rmatmul, times
+from discreg.margin._block_pass import Losses, Point, block_sums
 
 REPEATS = 3
 WIDTHS = (50, 100, 1000)
@@ -86,7 +86,7 @@ def products():
 
 def there_and_back(X, coef):
     """The products of an evaluation."""
-    return pull_back(X, times(X, coef))
+    return rmatmul(X, times(X, coef))
 
 
 def by_small_blocks(X):

@@ -43,7 +43,7 @@ from discreg import (
     ODMClassifier,
     ReLSRClassifier,
 )
-from discreg.core.table import ArrayTable, count_block
+from discreg.blocks.source import ArrayBlocks, count_block
 
 REPEATS = 3
 DASK_ROWS, DASK_FEATURES = int(5_000_000 * SCALE), 100
@@ -189,7 +189,7 @@ def beside_the_fold():
 def counted_passes() -> Iterator[list[str]]:
     """Names of the statistics of all passes over the rows meanwhile."""
     passes: list[str] = []
-    fold = ArrayTable.raw_fold
+    fold = ArrayBlocks.reduce_raw
 
     def counting(self, statistic, *args):
         if statistic is not count_block:  # which looks at labels only
@@ -197,11 +197,11 @@ def counted_passes() -> Iterator[list[str]]:
             passes.append(inner.__name__)
         return fold(self, statistic, *args)
 
-    ArrayTable.raw_fold = counting
+    ArrayBlocks.reduce_raw = counting
     try:
         yield passes
     finally:
-        ArrayTable.raw_fold = fold
+        ArrayBlocks.reduce_raw = fold
 
 
 def objectives(coef, intercept: float, X, y, odm: ODMClassifier) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
-from discreg.plots import CoefficientDisplay, RankDisplay
+from discreg.inspection import CoefficientDisplay, RankDisplay
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "low_rank.png"
 RANK = 6

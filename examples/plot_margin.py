@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier
-from discreg.plots import MarginDistributionDisplay
+from discreg.inspection import MarginDistributionDisplay
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "margin.png"
 COLOURS = {"SVC": "#8C8C8C", "LDM": "#0072B2", "ODM": "#D55E00"}

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from discreg.cli import main
-from discreg.studies.comparison import Comparison
+from discreg.comparison.nested_cv import Comparison
 
 PROGRAM = "from discreg.cli import main; main()"
 

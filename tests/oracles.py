@@ -22,7 +22,7 @@ class Optimum:
 
 
 def convex_optimum(
-    model, X, y, beta, *, weights=None, groupwise=0.0, fit_intercept=True
+    model, X, y, beta, *, weights=None, group_penalty=0.0, fit_intercept=True
 ) -> Optimum:
     """Solve equation (4), (6), (10) of ReLSR or (18) of GReLSR as it is written, with Clarabel."""
     n_samples, n_features = X.shape
@@ -47,13 +47,13 @@ def convex_optimum(
     residuals = cp.multiply(root[:, None], X @ W + np.ones((n_samples, 1)) @ b - T)
     objective = cp.sum_squares(residuals) + beta * cp.sum_squares(W)
     if model == "grelsr":
-        objective += groupwise * cp.sum_squares(cp.multiply(root, own - 1 - true @ centres))
+        objective += group_penalty * cp.sum_squares(cp.multiply(root, own - 1 - true @ centres))
     problem = cp.Problem(cp.Minimize(objective), constraints)
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return Optimum(problem.value, W.value, b.value.ravel(), T.value)
 
 
-def best_row_targets(scores, true, groupwise=0.0, centre=0.0):
+def best_row_targets(scores, true, group_penalty=0.0, centre=0.0):
     """Minimiser of one row's retargeting problem by trying every set of active constraints.
 
     With the classes of a set held at t_k - 1 the problem is one of least squares in t_k; the best
@@ -65,12 +65,12 @@ def best_row_targets(scores, true, groupwise=0.0, centre=0.0):
     for size in range(n_classes):
         for active in combinations(others, size):
             values = [scores[true], *(scores[j] + 1 for j in active)]
-            top = (sum(values) + groupwise * (1 + centre)) / (len(values) + groupwise)
+            top = (sum(values) + group_penalty * (1 + centre)) / (len(values) + group_penalty)
             targets = np.array(scores, dtype=float)
             targets[true] = top
             targets[list(active)] = top - 1
             if all(top - targets[j] >= 1 - 1e-12 for j in others):
-                value = np.sum((scores - targets) ** 2) + groupwise * (top - 1 - centre) ** 2
+                value = np.sum((scores - targets) ** 2) + group_penalty * (top - 1 - centre) ** 2
                 if value < best_value:
                     best, best_value = targets, value
     return best

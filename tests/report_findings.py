@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from discreg.studies.experiment import Key
-from discreg.studies.report import Findings
+from discreg.comparison.experiment import Key
+from discreg.comparison.report import Findings
 
 MODELS = (
     "LSRClassifierCV",
@@ -29,7 +29,7 @@ MODELS = (
 N_FOLDS = 10
 USAGE = """\
 import pandas as pd, skops.io
-model = skops.io.load("model.skops", trusted=["discreg.selection._lsr.LSRClassifierCV"])
+model = skops.io.load("model.skops", trusted=["discreg.retargeted._lsr_cv.LSRClassifierCV"])
 table = pd.read_csv("new.csv")
 print(model.predict(table))
 print(model.predict_proba(table))

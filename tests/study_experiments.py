@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreg.studies.experiment import Key, Outcome
+from discreg.comparison.experiment import Key, Outcome
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,16 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-
-from discreg.studies.papers import studies
-from discreg.studies.reported import Reported, reported
-from discreg.studies.views import Evidence, show
+from discreg_reproduction.papers import studies
+from discreg_reproduction.reported import Reported, reported
+from discreg_reproduction.views import Evidence, show
 
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
 SWEEPS = {
     "drm/fig2": ("n", [2_000, 10_000, 40_000]),
     "drm/fig4": ("beta", [1e3, 1e5]),
     "grelsr/fig2": ("dimension", [30, 60, 90, 120, 150]),
-    "grelsr/fig3": ("groupwise", [10.0**power for power in range(-4, 5)]),
+    "grelsr/fig3": ("group_penalty", [10.0**power for power in range(-4, 5)]),
     "lowrank/fig2": ("rank", list(range(10, 20))),
 }
 

@@ -12,8 +12,8 @@ from cli_runs import easy_frame, refused, run, start
 
 import discreg
 from discreg.cli import main
-from discreg.studies._columns import ExpectedColumns
-from discreg.studies.datasets import BUNDLED
+from discreg.comparison.bundled import BUNDLED
+from discreg.tables.columns import ExpectedColumns
 
 HEAVY = {"jinja2", "joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
 
@@ -60,7 +60,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
 
 
 def test_without_a_package_of_the_job_it_says_what_to_install(monkeypatch, capsys, table):
-    monkeypatch.setitem(sys.modules, "discreg.studies.tables", None)
+    monkeypatch.setitem(sys.modules, "discreg.tables.table", None)
     assert "pip install 'discreg[cli]'" in refused(capsys, "compare", table, "--target", "kind")
 
 
@@ -68,7 +68,7 @@ def test_an_error_inside_discreg_is_told_in_two_lines(monkeypatch, capsys, table
     def broken(*arguments, **options):
         raise RuntimeError("wheel came off")
 
-    monkeypatch.setattr("discreg.studies.tables.read_table", broken)
+    monkeypatch.setattr("discreg.tables.table.read_table", broken)
     monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
     assert run("compare", table, "--target", "kind") == 1
     printed = capsys.readouterr()
@@ -149,7 +149,7 @@ def test_a_malformed_file_is_refused_in_a_sentence(tmp_path, capsys, monkeypatch
     write, expected = MALFORMED[name]
     write(tmp_path / name)
     if job == "predict":
-        monkeypatch.setattr("discreg.studies.predict.load_model", lambda path: AnyModel())
+        monkeypatch.setattr("discreg.comparison.predict.load_model", lambda path: AnyModel())
         message = refused(capsys, "predict", "model.skops", tmp_path / name)
     else:
         named = [] if name.endswith(("npz", "svm", "txt")) else ["--target", "y"]

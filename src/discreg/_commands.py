@@ -16,7 +16,7 @@ from discreg import __version__
 from discreg.cli import INSTALL, INTERRUPTED
 
 if TYPE_CHECKING:
-    from discreg.studies.tables import Table
+    from discreg.tables.table import Table
 
 __all__ = ["app"]
 
@@ -30,7 +30,7 @@ def _told(job: Callable[..., int]) -> Callable[..., None]:
 
     @functools.wraps(job)
     def run(*arguments: Any, **options: Any) -> None:
-        from discreg.studies.errors import StudyError
+        from discreg.base.errors import StudyError
 
         try:
             code = job(*arguments, **options)
@@ -118,15 +118,15 @@ def compare(
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
 ) -> int:
-    from discreg.studies.importing import import_largest, no_collection
+    from discreg.comparison.importing import import_largest, no_collection
 
     seconds = _seconds(time_budget)
     with no_collection():
         import_largest()
-        from discreg.studies import console
-        from discreg.studies.compare import compare as run
-        from discreg.studies.comparison import N_FOLDS, N_REPEATS
-        from discreg.studies.errors import StudyError
+        from discreg.base.errors import StudyError
+        from discreg.comparison import console
+        from discreg.comparison.compare import compare as run
+        from discreg.comparison.nested_cv import N_FOLDS, N_REPEATS
     if fold is not None and (folds is not None or repeats is not None):
         raise StudyError("--folds and --repeats draw folds; with --fold the table gives them.")
     table = _table(file, target, fold, dataset)
@@ -158,9 +158,9 @@ def predict(
         Path | None, typer.Option(help="CSV file to write; without it the labels are printed.")
     ] = None,
 ) -> int:
-    from discreg.studies import console
-    from discreg.studies.predict import predict as run
-    from discreg.studies.predict import write_labels
+    from discreg.comparison import console
+    from discreg.comparison.predict import predict as run
+    from discreg.comparison.predict import write_labels
 
     predicted = run(model, file)
     for note in predicted.notes:
@@ -185,8 +185,9 @@ def reproduce(
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
 ) -> int:
-    from discreg.studies import console
-    from discreg.studies.reproduce import reproduce as run
+    from discreg_reproduction.reproduce import reproduce as run
+
+    from discreg.comparison import console
 
     seconds = _seconds(time_budget)
     with console.Bar() as tell:
@@ -206,7 +207,7 @@ def reproduce(
 @app.command(help="List the data sets that the papers name, and where they are to be had.")
 @_told
 def datasets(data_dir: Annotated[Path | None, DATA_DIR] = None) -> int:
-    from discreg.studies import console
+    from discreg.comparison import console
 
     console.show_datasets(data_dir)
     return 0
@@ -214,8 +215,8 @@ def datasets(data_dir: Annotated[Path | None, DATA_DIR] = None) -> int:
 
 def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:
     """The table of a file, or one that comes with scikit-learn."""
-    from discreg.studies.errors import StudyError
-    from discreg.studies.tables import read_table
+    from discreg.base.errors import StudyError
+    from discreg.tables.table import read_table
 
     if file is not None:
         if dataset is not None:
@@ -225,7 +226,7 @@ def _table(file: Path | None, target: str | None, fold: str | None, dataset: str
         raise StudyError(
             "--target and --fold name columns of a FILE: discreg compare FILE --target COLUMN"
         )
-    from discreg.studies.datasets import DEFAULT, bundled_table
+    from discreg.comparison.bundled import DEFAULT, bundled_table
 
     return bundled_table(dataset or DEFAULT)
 
@@ -234,7 +235,7 @@ def _seconds(text: str | None) -> float | None:
     """Seconds of "90", "90s", "10m" or "1h"."""
     if text is None:
         return None
-    from discreg.studies.errors import StudyError
+    from discreg.base.errors import StudyError
 
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:

@@ -48,11 +48,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         if arguments[:1] in WITH_FITS and "--help" not in arguments:
-            from .studies.processes import prepare
+            from discreg.comparison.processes import prepare
 
             _end_as_by_ctrl_c()
             prepare()  # a process that imports what fits need while this one gets ready
-        from ._commands import app
+        from discreg._commands import app
     except ImportError as error:
         print(f"{INSTALL} ({error.name} is missing).", file=sys.stderr)
         raise SystemExit(2) from None

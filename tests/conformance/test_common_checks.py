@@ -45,7 +45,7 @@ SPECIAL_VARIATIONS = {
 # Every fit of a ...CV classifier is many fits of its twin: a small grid is enough of them.
 SMALL_GRID = {
     "betas": (1.0, 0.1),
-    "groupwises": (1.0, 0.0),
+    "group_penalties": (1.0, 0.0),
     "alphas": (0.1,),
     "gammas": ("scale",),
     "C1s": (10.0, 100.0),

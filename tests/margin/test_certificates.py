@@ -29,7 +29,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier
-from discreg.margin import _intercept, _parts
+from discreg.margin import _coordinate_descent as _intercept
+from discreg.margin import _parts
 from discreg.margin._training import Training
 
 # The certificate ----------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier, ODMClassifierCV
+from discreg.margin._coordinate_descent import solve_dual
 from discreg.margin._dual import Descent, RowDual
-from discreg.margin._intercept import solve_dual
 from discreg.margin._terms import Terms
 
 

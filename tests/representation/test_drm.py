@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from discreg import DRMClassifier
-from discreg.core import fitted_kernel, memory
+from discreg.linalg import fitted_kernel, memory
 
 # Decisions ----------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
-from discreg.core import memory
+from discreg.linalg import memory
 
 MODELS = [LSRClassifier, DLSRClassifier, ReLSRClassifier, GReLSRClassifier]
 
@@ -44,11 +44,11 @@ def test_parameters_are_checked(params, message):
 
 
 def test_groupwise_is_checked():
-    with pytest.raises(ValueError, match="'groupwise'"):
-        GReLSRClassifier(groupwise=-0.1).fit(*wine())
-    with pytest.raises(ValueError, match=r"'groupwise'.*\[0, 1e\+06\]"):
-        GReLSRClassifier(groupwise=1e300).fit(*wine())
-    large = GReLSRClassifier(groupwise=1e6, tol=1e-4).fit(*wine())
+    with pytest.raises(ValueError, match="'group_penalty'"):
+        GReLSRClassifier(group_penalty=-0.1).fit(*wine())
+    with pytest.raises(ValueError, match=r"'group_penalty'.*\[0, 1e\+06\]"):
+        GReLSRClassifier(group_penalty=1e300).fit(*wine())
+    large = GReLSRClassifier(group_penalty=1e6, tol=1e-4).fit(*wine())
     assert large.gap_ <= 1e-4
 
 

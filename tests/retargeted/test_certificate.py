@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
-from discreg.core.regression import KernelRegression, centre_kernel, linear_regression
+from discreg.linalg.ridge import KernelRegression, centre_kernel, linear_regression
 from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets, balance
 from discreg.retargeted._problem import Problem, Start, Step
 
@@ -104,7 +104,7 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     own = balanced[true]
     conjugate = loss.weights @ (np.sum(balanced**2, axis=1) + 2 * own)
     if model == "grelsr":
-        conjugate += loss.weights @ balanced.sum(axis=1) ** 2 / loss.groupwise
+        conjugate += loss.weights @ balanced.sum(axis=1) ** 2 / loss.group_penalty
     weighted = loss.weights[:, None] * balanced
     pulled = problem.regression.gradient(weighted, weighted.sum(axis=0))
     dual = -conjugate - np.sum(pulled**2) / problem.regression.beta

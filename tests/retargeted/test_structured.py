@@ -32,11 +32,11 @@ def least_squares(model, X, y, W, b, beta, weights):
         targets = retarget(scores, y, rule="dlsr")
         extra = 0.0
     else:
-        groupwise = getattr(model, "groupwise", 0.0)
-        targets = retarget(scores, y, groupwise=groupwise, sample_weight=weights)
+        group_penalty = getattr(model, "group_penalty", 0.0)
+        targets = retarget(scores, y, group_penalty=group_penalty, sample_weight=weights)
         moved = targets[np.arange(len(y)), y] - 1
         means = np.bincount(y, weights * moved) / np.bincount(y, weights)
-        extra = groupwise * weights @ (moved - means[y]) ** 2
+        extra = group_penalty * weights @ (moved - means[y]) ** 2
     return weights @ np.sum((scores - targets) ** 2, axis=1) + extra
 
 
@@ -59,7 +59,7 @@ def sparse_optimum(model, X, y, beta, weights, fit_intercept):
     value = cp.sum_squares(residuals) + beta * cp.sum(cp.norm(W, 2, axis=1))
     if isinstance(model, GReLSRClassifier):
         spread = cp.multiply(root, own - 1 - true @ centres)
-        value += model.groupwise * cp.sum_squares(spread)
+        value += model.group_penalty * cp.sum_squares(spread)
     program = cp.Problem(cp.Minimize(value), constraints)
     program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return program.value

@@ -39,14 +39,14 @@ def random_rows(n_rows, n_classes, seed=0, scale=1.0):
     return scale * rng.normal(size=(n_rows, n_classes)), rng.integers(n_classes, size=n_rows)
 
 
-@pytest.mark.parametrize("groupwise", [0.0, 0.3, 5.0])
+@pytest.mark.parametrize("group_penalty", [0.0, 0.3, 5.0])
 @pytest.mark.parametrize("n_classes", [2, 3, 5, 7])
-def test_rows_equal_brute_force_over_active_sets(n_classes, groupwise):
+def test_rows_equal_brute_force_over_active_sets(n_classes, group_penalty):
     scores, y = random_rows(40, n_classes, seed=n_classes)
     centres = np.linspace(-0.5, 0.5, n_classes)
-    targets = retarget(scores, y, groupwise=groupwise, centres=centres)
+    targets = retarget(scores, y, group_penalty=group_penalty, centres=centres)
     for row, true, target in zip(scores, y, targets, strict=True):
-        expected = best_row_targets(row, true, groupwise, centres[true])
+        expected = best_row_targets(row, true, group_penalty, centres[true])
         np.testing.assert_allclose(target, expected, atol=1e-12)
 
 
@@ -68,10 +68,10 @@ def test_closed_form_23_of_relsr():
     st.floats(0, 10),
     st.floats(-3, 3),
 )
-def test_margins_hold_and_stationarity(scores, groupwise, centre):
+def test_margins_hold_and_stationarity(scores, group_penalty, centre):
     """KKT conditions of a row: margins of 1, multipliers of one sign, a balanced pull."""
     targets = retarget(
-        scores[None], [0], groupwise=groupwise, centres=np.full(len(scores), centre)
+        scores[None], [0], group_penalty=group_penalty, centres=np.full(len(scores), centre)
     )[0]
     rounding = 1e-12 * (1 + np.abs(scores).max())
     assert np.all(targets[0] - targets[1:] >= 1 - rounding)
@@ -80,7 +80,7 @@ def test_margins_hold_and_stationarity(scores, groupwise, centre):
     held = targets[0] - targets[1:] > 1 + rounding
     assert np.all(np.abs(pull[1:][held]) <= rounding)
     assert pull.sum() == pytest.approx(
-        groupwise * (targets[0] - 1 - centre), abs=len(scores) * (1 + groupwise) * rounding
+        group_penalty * (targets[0] - 1 - centre), abs=len(scores) * (1 + group_penalty) * rounding
     )
 
 
@@ -105,22 +105,22 @@ def test_rows_made_to_drop_one_class_at_a_time():
     np.testing.assert_allclose(target, best_row_targets(scores, 0), atol=1e-12)
 
 
-@pytest.mark.parametrize("groupwise", [0.01, 1.0, 100.0])
-def test_eliminated_centres_are_class_means_and_optimal(groupwise):
+@pytest.mark.parametrize("group_penalty", [0.01, 1.0, 100.0])
+def test_eliminated_centres_are_class_means_and_optimal(group_penalty):
     scores, y = random_rows(300, 5, seed=3)
     weights = np.random.default_rng(4).uniform(0.1, 3, size=300)
 
     def value(centres):
-        targets = retarget(scores, y, groupwise=groupwise, centres=centres)
+        targets = retarget(scores, y, group_penalty=group_penalty, centres=centres)
         own = targets[np.arange(300), y]
-        loss = np.sum((scores - targets) ** 2, axis=1) + groupwise * (own - 1 - centres[y]) ** 2
+        loss = np.sum((scores - targets) ** 2, axis=1) + group_penalty * (own - 1 - centres[y]) ** 2
         return weights @ loss
 
-    targets = retarget(scores, y, groupwise=groupwise, sample_weight=weights)
+    targets = retarget(scores, y, group_penalty=group_penalty, sample_weight=weights)
     translations = targets[np.arange(300), y] - 1
     centres = np.bincount(y, weights * translations) / np.bincount(y, weights)
-    fixed = retarget(scores, y, groupwise=groupwise, centres=centres)
-    np.testing.assert_allclose(targets, fixed, atol=1e-11 * (1 + groupwise))
+    fixed = retarget(scores, y, group_penalty=group_penalty, centres=centres)
+    np.testing.assert_allclose(targets, fixed, atol=1e-11 * (1 + group_penalty))
     best = value(centres)
     for k in range(5):
         for step in (-1e-3, 1e-3):
@@ -149,7 +149,7 @@ def test_theorem_1_of_grelsr():
 def test_lemma_1_of_grelsr():
     """The drag of a false class for a fixed translation a is max(a - r_j, 0)."""
     scores, y = random_rows(50, 4)
-    targets = retarget(scores, y, groupwise=0.5, centres=np.zeros(4))
+    targets = retarget(scores, y, group_penalty=0.5, centres=np.zeros(4))
     a = targets[np.arange(50), y] - 1
     drag = a[:, None] - targets
     false = np.eye(4)[y] == 0
@@ -159,7 +159,7 @@ def test_lemma_1_of_grelsr():
 def test_zero_translations_give_dlsr_but_for_the_true_class():
     """GReLSR as γ → ∞ with centre 0: false targets are DLSR's, the true one is 1, not above."""
     scores, y = random_rows(50, 4)
-    tight = retarget(scores, y, groupwise=1e12, centres=np.zeros(4))
+    tight = retarget(scores, y, group_penalty=1e12, centres=np.zeros(4))
     dragged = retarget(scores, y, rule="dlsr")
     false = np.eye(4)[y] == 0
     np.testing.assert_allclose(tight[false], dragged[false], atol=1e-9)
@@ -168,10 +168,10 @@ def test_zero_translations_give_dlsr_but_for_the_true_class():
 
 def test_common_shift_moves_targets_along():
     scores, y = random_rows(30, 4)
-    for groupwise in (0.0, 0.7):
+    for group_penalty in (0.0, 0.7):
         np.testing.assert_allclose(
-            retarget(scores + 2.5, y, groupwise=groupwise),
-            retarget(scores, y, groupwise=groupwise) + 2.5,
+            retarget(scores + 2.5, y, group_penalty=group_penalty),
+            retarget(scores, y, group_penalty=group_penalty) + 2.5,
             atol=1e-12,
         )
 
@@ -179,16 +179,18 @@ def test_common_shift_moves_targets_along():
 def test_permuting_classes_permutes_targets():
     scores, y = random_rows(30, 5)
     order = np.array([3, 1, 4, 0, 2])
-    permuted = retarget(scores[:, order], np.argsort(order)[y], groupwise=0.3)
-    np.testing.assert_allclose(permuted, retarget(scores, y, groupwise=0.3)[:, order], atol=1e-13)
+    permuted = retarget(scores[:, order], np.argsort(order)[y], group_penalty=0.3)
+    np.testing.assert_allclose(
+        permuted, retarget(scores, y, group_penalty=0.3)[:, order], atol=1e-13
+    )
 
 
 def test_weights_are_copies_in_the_centres():
     scores, y = random_rows(20, 3)
     copies = np.random.default_rng(1).integers(0, 4, size=20)
     kept = copies > 0
-    weighted = retarget(scores, y, groupwise=0.5, sample_weight=copies)[kept]
-    copied = retarget(np.repeat(scores, copies, axis=0), np.repeat(y, copies), groupwise=0.5)
+    weighted = retarget(scores, y, group_penalty=0.5, sample_weight=copies)[kept]
+    copied = retarget(np.repeat(scores, copies, axis=0), np.repeat(y, copies), group_penalty=0.5)
     np.testing.assert_allclose(np.repeat(weighted, copies[kept], axis=0), copied, atol=1e-13)
 
 
@@ -197,7 +199,7 @@ def test_input_is_left_alone_and_dtype_kept():
     scores = scores.astype(np.float32)
     scores.flags.writeable = False
     before = scores.copy()
-    for options in ({}, {"groupwise": 1.0}, {"rule": "dlsr"}):
+    for options in ({}, {"group_penalty": 1.0}, {"rule": "dlsr"}):
         assert retarget(scores, y, **options).dtype == np.float32
     np.testing.assert_array_equal(scores, before)
     assert retarget(np.asfortranarray(scores), y).shape == (10, 3)
@@ -211,19 +213,19 @@ def test_input_is_left_alone_and_dtype_kept():
         ({"y": [0.0, 1.0]}, "class indices"),
         ({"y": [0]}, "inconsistent numbers"),
         ({"rule": "relsr2"}, "'relsr' or 'dlsr'"),
-        ({"rule": "dlsr", "groupwise": 1.0}, "rule='relsr'"),
-        ({"groupwise": -1.0}, "groupwise"),
-        ({"groupwise": np.nan}, "groupwise"),
+        ({"rule": "dlsr", "group_penalty": 1.0}, "rule='relsr'"),
+        ({"group_penalty": -1.0}, "group_penalty"),
+        ({"group_penalty": np.nan}, "group_penalty"),
         ({"centres": [0.0]}, "one number for each of the 3 classes"),
         ({"sample_weight": [-1.0, 1.0]}, "negative"),
         ({"sample_weight": [[1.0], [1.0]]}, "one number for each"),
-        ({"groupwise": "a"}, "groupwise"),
+        ({"group_penalty": "a"}, "group_penalty"),
         ({"scores": [[np.nan, 0, 0], [0, 0, 0]]}, "NaN"),
     ],
 )
 def test_mistakes_are_named(change, message):
-    arguments = {"scores": np.zeros((2, 3)), "y": [0, 1], "groupwise": 0.5} | change
-    if change.get("rule") == "dlsr" and "groupwise" not in change:
-        del arguments["groupwise"]
+    arguments = {"scores": np.zeros((2, 3)), "y": [0, 1], "group_penalty": 0.5} | change
+    if change.get("rule") == "dlsr" and "group_penalty" not in change:
+        del arguments["group_penalty"]
     with pytest.raises(ValueError, match=message):
         retarget(arguments.pop("scores"), arguments.pop("y"), **arguments)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from discreg import DRMClassifierCV
-from discreg.selection import g_mean_score
+from discreg import DRMClassifierCV, g_mean_score
 
 DECADES = np.logspace(-3, 3, 7)
 

@@ -19,7 +19,7 @@ CLASSES = {
     "lsr": LSRClassifier,
     "dlsr": DLSRClassifier,
     "relsr": ReLSRClassifier,
-    "grelsr": lambda **params: GReLSRClassifier(groupwise=1.0, **params),
+    "grelsr": lambda **params: GReLSRClassifier(group_penalty=1.0, **params),
 }
 
 
@@ -30,7 +30,7 @@ def test_optimum_on_glass_equals_convex_programming(load_data, model, weighted):
     X, y = StandardScaler().fit_transform(X), np.unique(y, return_inverse=True)[1]
     weights = np.random.default_rng(0).uniform(0.2, 3, size=len(y)) if weighted else None
     fitted = CLASSES[model](beta=5.0, scale_beta=False).fit(X, y, sample_weight=weights)
-    optimum = convex_optimum(model, X, y, 5.0, weights=weights, groupwise=1.0)
+    optimum = convex_optimum(model, X, y, 5.0, weights=weights, group_penalty=1.0)
     assert fitted.objective_history_[-1] == pytest.approx(optimum.objective, rel=1e-7)
     np.testing.assert_allclose(fitted.coef_, optimum.coef.T, atol=1e-5)
 

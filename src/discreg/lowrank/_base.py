@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discreg.core.classifier import Prepared, RegressionClassifier
-from discreg.core.labels import CLASS_WEIGHT
-from discreg.core.lazy import lazily
-from discreg.core.params import Boolean, Choice, Number
+from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.params import CLASS_WEIGHT, Boolean, Choice, Number
+from discreg.blocks.lazy import lazily
 
 __all__ = ["RANK", "LowRankClassifier"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.classifier import Prepared
+from discreg.base.classifier import Prepared
 
 __all__ = ["Indicators"]
 
@@ -25,7 +25,7 @@ class Indicators:
     sizes : ndarray of shape (n_classes,)
         n_j: sums of the sample weights.
     weights : ndarray of shape (n_classes,)
-        Sums of the sample weights times the class weights.
+        AddableTuple of the sample weights times the class weights.
     centred : bool
         Whether the features are centred.
     """

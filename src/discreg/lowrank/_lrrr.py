@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from discreg.core.params import Number
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.base.params import Number
 
 from ._ridge import RidgeLowRankClassifier
 
@@ -131,3 +134,7 @@ class LRRRClassifier(RidgeLowRankClassifier):
     @property
     def _penalty(self) -> float:
         return self.beta
+
+    def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The centred indicators of each class, for classes of so many copies."""
+        return np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum()

@@ -8,11 +8,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from discreg.core.classifier import MomentFitMixin, Prepared
-from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS
-from discreg.core.params import check_params
-from discreg.core.reduced_rank import RankedCoefficients, rank_coefficients
-from discreg.core.threads import one_blas_thread
+from discreg.base.classifier import MomentFitMixin, Prepared
+from discreg.base.params import KERNEL_CONSTRAINTS, check_params
+from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
+from discreg.linalg.threads import one_blas_thread
 
 from ._base import LowRankClassifier
 from ._indicators import Indicators

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from discreg.core.classifier import Prepared
-from discreg.core.group_lasso import FeatureMoments, FeatureRegression
-from discreg.core.moments import Moments
-from discreg.core.params import Boolean, Choice, Number, check_params
-from discreg.core.regression import Regression
-from discreg.core.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+from discreg.base.classifier import Prepared
+from discreg.base.params import Boolean, Choice, Number, check_params
+from discreg.blocks.moment_ridge import FeatureMoments
+from discreg.blocks.moments import Moments
+from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.ridge import Regression
+from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 
 from ._base import LowRankClassifier
 from ._indicators import Indicators

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.core.classifier import Prepared
-from discreg.core.group_lasso import FeatureRegression, Features
-from discreg.core.linalg import psd_solver
-from discreg.core.reduced_rank import rank_coefficients
-from discreg.core.regression import linear_regression
-from discreg.core.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
+from discreg.base.classifier import Prepared
+from discreg.linalg.factorisation import psd_solver
+from discreg.linalg.group_lasso import FeatureRegression, Features
+from discreg.linalg.reduced_rank import rank_coefficients
+from discreg.linalg.ridge import linear_regression
+from discreg.linalg.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
 
 from ._indicators import Indicators
 

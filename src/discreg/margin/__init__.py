@@ -3,5 +3,6 @@
 from ._base import MarginStatistics
 from ._ldm import LDMClassifier
 from ._odm import ODMClassifier
+from ._odm_cv import ODMClassifierCV
 
-__all__ = ["LDMClassifier", "MarginStatistics", "ODMClassifier"]
+__all__ = ["LDMClassifier", "MarginStatistics", "ODMClassifier", "ODMClassifierCV"]

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from discreg.core.linalg import EPS
-from discreg.core.threads import one_blas_thread
+from discreg.linalg.factorisation import EPS
+from discreg.linalg.threads import one_blas_thread
 
+from ._coordinate_descent import DualSolution
 from ._dual import Dual, State
-from ._intercept import DualSolution
 
 __all__ = ["polish"]
 

@@ -17,16 +17,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
-from discreg.core.labels import CLASS_WEIGHT, encode_labels, row_weights
-from discreg.core.lazy import lazily
-from discreg.core.params import Boolean, Choice, Number, check_params
-from discreg.core.rows import row_norms
-from discreg.core.scoring import LargestScoreClassifier
-from discreg.core.table import Table, in_blocks
+from discreg.base.params import (
+    CLASS_WEIGHT,
+    KERNEL_CONSTRAINTS,
+    Boolean,
+    Choice,
+    Number,
+    check_params,
+)
+from discreg.base.scoring import LargestScoreClassifier
+from discreg.blocks.labels import encode_labels, row_weights
+from discreg.blocks.lazy import lazily
+from discreg.blocks.source import BlockSource, in_blocks
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.rows import row_norms
 
+from ._block_newton import TableFit
 from ._dual import Descent
-from ._table_newton import TableFit
 from ._training import MEGABYTE, BinaryFit, Training
 from ._variance import mean_and_variance
 
@@ -280,12 +287,12 @@ class MarginClassifier(LargestScoreClassifier):
         if self.warm_start:
             self._previous = (self._warm_key(prepared), [fit.warm for fit in fits])
 
-    def _store_table(self, table: Table, fits: list[TableFit]) -> None:
+    def _store_table(self, table: BlockSource, fits: list[TableFit]) -> None:
         """Set the attributes of a fit to rows in blocks; there are none of single samples."""
         for name in (*FITTED, *OF_SAMPLES):
             self.__dict__.pop(name, None)
-        dtype = table.frame.dtype
-        self.classes_ = table.frame.classes
+        dtype = table.layout.dtype
+        self.classes_ = table.layout.classes
         self._kernel = None
         self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
         self.intercept_ = np.array([fit.intercept for fit in fits]).astype(dtype)

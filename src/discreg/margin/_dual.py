@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from discreg.core.rows import pull_back, row_norms, times
+from discreg.linalg.rows import rmatmul, row_norms, times
 
 from ._terms import Terms
 
@@ -243,7 +243,7 @@ class RowDual(Dual):
 
     def state(self, multipliers: Array) -> State:
         signed = self._signed(multipliers)
-        coef = pull_back(self.X, signed[:, None])[:, 0]
+        coef = rmatmul(self.X, signed[:, None])[:, 0]
         if self._mean is not None:
             coef -= signed.sum() * self._mean
         return State(multipliers, self._scores(coef), coef)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.core.linalg import psd_solver
-from discreg.core.rows import centred_gram, pull_back, weighted_mean
-from discreg.core.threads import one_blas_thread, run_in_threads
+from discreg.linalg.factorisation import psd_solver
+from discreg.linalg.rows import centred_gram, rmatmul, weighted_mean
+from discreg.linalg.threads import one_blas_thread, run_in_threads
 
 __all__ = ["ConjugateGradients", "FactoredHessian"]
 
@@ -55,7 +55,7 @@ class FactoredHessian:
         change = curvature[changed] - self._curvature[changed]
         self._gram += self._weighted_gram(rows, change)
         if self._centred:
-            self._moment += pull_back(rows, change[:, None])[:, 0]
+            self._moment += rmatmul(rows, change[:, None])[:, 0]
             if self._origin is not None:
                 self._moment -= change.sum() * self._origin
         self._curvature = curvature

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.params import Choice, Number
+from discreg.base.params import Choice, Number
 
 from ._base import MarginClassifier
 from ._dual import Descent

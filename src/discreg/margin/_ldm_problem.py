@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.core.kernels import require_kernel_memory
-from discreg.core.memory import require_memory
-from discreg.core.rows import pull_back, row_norms, row_signatures, times
+from discreg.linalg.kernels import require_kernel_memory
+from discreg.linalg.memory import require_memory
+from discreg.linalg.rows import rmatmul, row_norms, row_signatures, times
 
 from ._active_set import polish
 from ._bounds import ldm_bound
+from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Descent, Dual, GramDual, RowDual
-from ._intercept import DualSolution, solve_dual
 from ._svrg_ldm import ldm_svrg
 from ._terms import Terms
 from ._training import BinaryFit, Training
@@ -286,7 +286,7 @@ def _fit_of(
         square, scores = float(theta @ bare), bare + shift
         shift = training.intercept(shift, theta)
         if training.kernel is None:
-            coef = pull_back(training.X, theta[:, None])[:, 0]
+            coef = rmatmul(training.X, theta[:, None])[:, 0]
     convex, mean = _objective_parts(training, y, settings, square, scores)
     objective = convex - settings.lambda2 * mean
     missing = objective - dual.lower_bound(solution.state, solution.shift)

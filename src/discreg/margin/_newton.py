@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.rows import pull_back, times
+from discreg.linalg.rows import rmatmul, times
 
 from ._hessian import ConjugateGradients, FactoredHessian
 from ._terms import Terms
@@ -83,7 +83,7 @@ def newton(
             margins += step_of_shift * y
         multipliers, curvature = np.empty_like(margins), np.empty_like(margins)
         loss = _primal_loops.evaluate(margins, terms.arrays(), multipliers, curvature)
-        gradient = coef - pull_back(X, (y * multipliers)[:, None])[:, 0]
+        gradient = coef - rmatmul(X, (y * multipliers)[:, None])[:, 0]
         objective = 0.5 * float(coef @ coef) + loss
         gap = 0.5 * float(gradient @ gradient) / max(objective, 1e-300)
         if best is None or gap < best.gap:

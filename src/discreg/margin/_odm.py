@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.params import Choice, Number
-from discreg.core.table import Table, in_blocks, is_dask, open_table, why_kernel_in_memory
+from discreg.base.params import Choice, Number
+from discreg.blocks.source import BlockSource, in_blocks, is_dask, open_blocks, why_kernel_in_memory
 
 from ._base import MarginClassifier
+from ._block_newton import TableFit, newton_on_table
+from ._block_pass import Losses
 from ._dual import Descent
 from ._odm_problem import ODMSettings, choose_solver, solve_odm
-from ._table_newton import TableFit, newton_on_table
-from ._table_pass import Losses
 from ._training import BinaryFit, Training
 
 __all__ = ["ODMClassifier"]
@@ -219,17 +219,17 @@ class ODMClassifier(MarginClassifier):
             return False
         if not is_dask(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
             return False
-        table = open_table(self, X, y, sample_weight, self.class_weight)
-        if self.solver == "auto" and table.frame.n_features > table.n_rows:
+        table = open_blocks(self, X, y, sample_weight, self.class_weight)
+        if self.solver == "auto" and table.layout.n_features > table.n_rows:
             raise ValueError(
-                f"X has more features ({table.frame.n_features}) than rows ({table.n_rows}), for "
+                f"X has more features ({table.layout.n_features}) than rows ({table.n_rows}), for "
                 "which solver='auto' needs them in memory. Use solver='newton', or pass an array."
             )
         self.solver_ = "newton"
-        self._store_table(table, self._solve_table(table))
+        self._store_table(table, self._solve_blocks(table))
         return True
 
-    def _solve_table(self, table: Table) -> list[TableFit]:
+    def _solve_blocks(self, table: BlockSource) -> list[TableFit]:
         """One fit for each two-class problem, to rows in blocks."""
         total = float(table.weights.sum())
         return newton_on_table(
@@ -241,9 +241,9 @@ class ODMClassifier(MarginClassifier):
             start=self._start_of_table(table) if self.warm_start else None,
         )
 
-    def _start_of_table(self, table: Table) -> tuple[Array, Array] | None:
+    def _start_of_table(self, table: BlockSource) -> tuple[Array, Array] | None:
         """Coefficients and intercepts of a previous fit of the same shape and classes."""
-        classes, n_features = table.frame.classes, table.frame.n_features
+        classes, n_features = table.layout.classes, table.layout.n_features
         coef = getattr(self, "coef_", None)
         if coef is None or not np.array_equal(self.classes_, classes):
             return None

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.rows import times
+from discreg.linalg.rows import times
 
 from ._active_set import polish
 from ._bounds import odm_bound
+from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Descent, Dual, GramDual
-from ._intercept import DualSolution, solve_dual
 from ._newton import FEW_FEATURES, PrimalSolution, newton
 from ._parts import solve_in_parts
 from ._svrg import odm_svrg

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.threads import one_blas_thread
+from discreg.linalg.threads import one_blas_thread
 
+from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Descent, Dual, GramDual, State
-from ._intercept import DualSolution, solve_dual
 from ._terms import Terms
 from ._training import Training
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.rows import pull_back, row_norms, times, weighted_mean
+from discreg.linalg.rows import rmatmul, row_norms, times, weighted_mean
 
 from ._dual import compiled_rows
 from ._terms import Terms
@@ -123,7 +123,7 @@ class Samples:
 
     def combine(self, multipliers: Array) -> Array:
         """Σ a_i y_i x_i."""
-        return pull_back(self.X, (multipliers * self.y)[:, None])[:, 0]
+        return rmatmul(self.X, (multipliers * self.y)[:, None])[:, 0]
 
     def draw(self, random: np.random.RandomState, size: int) -> NDArray[np.intp]:
         """Samples drawn independently with their shares as probabilities."""

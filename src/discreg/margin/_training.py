@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.core.fitted_kernel import FittedKernel
-from discreg.core.kernels import kernel_matrix, require_kernel_memory
-from discreg.core.linalg import EPS
-from discreg.core.regression import centre_kernel
-from discreg.core.rows import row_norms, weighted_mean
+from discreg.linalg.factorisation import EPS
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
+from discreg.linalg.ridge import centre_kernel
+from discreg.linalg.rows import row_norms, weighted_mean
 
 from ._dual import CachedDual, Dual, GramDual, RowDual
 from ._terms import Terms

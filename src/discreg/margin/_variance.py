@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from discreg.core.rows import centred_gram, weighted_mean
+from discreg.linalg.rows import centred_gram, weighted_mean
 
 __all__ = [
     "VarianceGram",

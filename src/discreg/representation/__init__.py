@@ -1,7 +1,8 @@
 """Represent a point by the training samples: the discriminative regression machine."""
 
 from ._drm import DRMClassifier
+from ._drm_cv import DRMClassifierCV
 from ._penalties import Penalty
 from ._prox import prox
 
-__all__ = ["DRMClassifier", "Penalty", "prox"]
+__all__ = ["DRMClassifier", "DRMClassifierCV", "Penalty", "prox"]

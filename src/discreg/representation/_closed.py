@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from discreg.core.linalg import EPS
+from discreg.linalg.factorisation import EPS
 
 from ._problem import Groups
 

@@ -13,27 +13,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.core.labels import encode_labels, row_weights, sample_weights
-from discreg.core.lazy import DaskScoreMixin, lazily
-from discreg.core.params import check_params
-from discreg.core.partial import forget_parts
-from discreg.core.table import in_blocks
-from discreg.core.temperature import fit_inverse_temperature, probabilities
+from discreg.base.calibration import fit_inverse_temperature, probabilities
+from discreg.base.params import check_params
+from discreg.base.partial_fit import reset_partial_fit
+from discreg.blocks.labels import encode_labels, row_weights, sample_weights
+from discreg.blocks.lazy import DaskScoreMixin, lazily
+from discreg.blocks.source import in_blocks
 
+from ._block_fits import TableFitsMixin
 from ._forms import BatchSolver, Settings, make_solver
 from ._held_out import held_out_residuals
 from ._iterative import Iterations
 from ._penalties import Penalty
 from ._problem import Groups
 from ._scatter import LossOfPrecisionError
-from ._setup import (
-    CONSTRAINTS,
-    choose_solver,
-    make_training,
-    require_squares,
-    unknown_label,
-)
-from ._table_fits import TableFitsMixin
+from ._setup import CONSTRAINTS, choose_solver, make_training, require_squares, unknown_label
 from ._training import Training
 
 __all__ = ["DRMClassifier"]
@@ -288,7 +282,7 @@ class DRMClassifier(TableFitsMixin, DaskScoreMixin, ClassifierMixin, BaseEstimat
         for name in FITTED:
             self.__dict__.pop(name, None)
         if parts:
-            forget_parts(self)
+            reset_partial_fit(self)
 
     def _fit_probability(
         self,

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from discreg.core.rows import row_norms
-from discreg.core.threads import one_blas_thread
+from discreg.linalg.rows import row_norms
+from discreg.linalg.threads import one_blas_thread
 
 from ._closed import ClosedForm
 from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator as ScipyOperator
 from scipy.sparse.linalg import eigsh
 
-from discreg.core.rows import row_dots
+from discreg.linalg.rows import row_dots
 
 from ._problem import Operator
 

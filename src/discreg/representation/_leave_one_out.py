@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from discreg.core.linalg import EPS
+from discreg.linalg.factorisation import EPS
 
 from ._closed import system_matrix, to_unit_diagonal
 from ._problem import Groups

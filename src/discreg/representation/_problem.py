@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.rows import pull_back, row_dots, times
+from discreg.linalg.rows import rmatmul, row_dots, times
 
 __all__ = ["Groups", "KernelOperator", "LinearOperator", "Operator"]
 
@@ -138,7 +138,7 @@ class LinearOperator:
 
     def projections(self, V: Array) -> list[Array]:
         """ψ_i = X_iᵀ v_i for each class, one row a test point."""
-        return [pull_back(self.X[rows], V[:, rows].T).T for rows in self.groups.slices]
+        return [rmatmul(self.X[rows], V[:, rows].T).T for rows in self.groups.slices]
 
     def residuals(self, V: Array, K_x: Array) -> Array:
         projections = self.projections(V)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from discreg.core.rows import centred_gram, row_norms, times
+from discreg.linalg.rows import centred_gram, row_norms, times
 
 from ._problem import Groups
 

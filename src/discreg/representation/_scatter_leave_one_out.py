@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from discreg.core.rows import centred_gram, row_norms
+from discreg.linalg.rows import centred_gram, row_norms
 
 from ._problem import Groups
 from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS, FittedKernel
-from discreg.core.kernels import INNER_PRODUCT_KERNELS
-from discreg.core.labels import CLASS_WEIGHT
-from discreg.core.low_rank import feature_map
-from discreg.core.memory import require_memory
-from discreg.core.params import Boolean, Choice, Number
-from discreg.core.rows import row_norms
+from discreg.base.params import CLASS_WEIGHT, KERNEL_CONSTRAINTS, Boolean, Choice, Number
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import feature_map
+from discreg.linalg.kernels import INNER_PRODUCT_KERNELS
+from discreg.linalg.memory import require_memory
+from discreg.linalg.rows import row_norms
 
 from ._penalties import NAMES, Penalty
 from ._problem import Groups

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import gen_batches
 
-from discreg.core.fitted_kernel import FittedKernel
-from discreg.core.linalg import pivoted_cholesky
-from discreg.core.low_rank import FeatureMap
+from discreg.linalg.factorisation import pivoted_cholesky
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import FeatureMap
 
 from ._problem import Groups
 

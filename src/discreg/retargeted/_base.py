@@ -12,25 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from discreg.core.classifier import Prepared, RegressionClassifier
-from discreg.core.fitted_kernel import KERNEL_CONSTRAINTS
-from discreg.core.group_lasso import FeatureRegression
-from discreg.core.labels import CLASS_WEIGHT
-from discreg.core.params import Boolean, Choice, Number, check_params
-from discreg.core.regression import (
-    KernelRegression,
-    MomentRegression,
-    NormalEquations,
-    Regression,
+from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.params import (
+    CLASS_WEIGHT,
+    KERNEL_CONSTRAINTS,
+    Boolean,
+    Choice,
+    Number,
+    check_params,
 )
-from discreg.core.result import Solution
-from discreg.core.rows import has_distinct_rows
-from discreg.core.threads import one_blas_thread
+from discreg.blocks.moment_ridge import MomentRegression
+from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression
+from discreg.linalg.rows import has_distinct_rows
+from discreg.linalg.threads import one_blas_thread
 
+from ._block_problem import BlockProblem, MakeLoss
 from ._problem import Problem, Start
+from ._result import Solution
 from ._solvers import EXACT, minimise
 from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
-from ._table_problem import MakeLoss, TableProblem
 
 __all__ = ["IterativeClassifier", "RetargetedClassifier", "shift_to_unit_sum"]
 
@@ -81,7 +82,7 @@ class RetargetedClassifier(RegressionClassifier):
         """Solve the model's problem, to rounding if that is wanted and costs next to nothing."""
 
     @abstractmethod
-    def _solve_table(self, prepared: Prepared, start: Start | None) -> Solution:
+    def _solve_blocks(self, prepared: Prepared, start: Start | None) -> Solution:
         """Solve the model's problem on rows that are not in memory, the penalty fixed."""
 
     def fit(
@@ -116,7 +117,7 @@ class RetargetedClassifier(RegressionClassifier):
         regression = prepared.regression
         if isinstance(regression, MomentRegression):
             self._set_penalty(regression)
-            solution = self._solve_table(prepared, start)
+            solution = self._solve_blocks(prepared, start)
             self._store(prepared, solution)
             return solution
         loss = self._make_loss()(prepared.y, prepared.weights, len(prepared.classes))
@@ -262,15 +263,15 @@ class IterativeClassifier(RetargetedClassifier):
         self._warn(solution)
         return solution
 
-    def _solve_table(self, prepared: Prepared, start: Start | None) -> Solution:
-        assert prepared.table is not None
-        problem = TableProblem(
+    def _solve_blocks(self, prepared: Prepared, start: Start | None) -> Solution:
+        assert prepared.source is not None
+        problem = BlockProblem(
             prepared.regression,
-            prepared.table,
+            prepared.source,
             self._make_loss(),
-            float(getattr(self, "groupwise", 0.0)),
+            float(getattr(self, "group_penalty", 0.0)),
         )
-        few = _has_few_coefficients(problem) or prepared.table.n_rows <= problem.regression.size
+        few = _has_few_coefficients(problem) or prepared.source.n_rows <= problem.regression.size
         exact = few and self._solver_name == "newton"
         solution = minimise(
             problem,
@@ -338,7 +339,7 @@ class IterativeClassifier(RetargetedClassifier):
             self._previous = Start(solution.coef, solution.offset)
 
 
-def _has_few_coefficients(problem: Problem | TableProblem) -> bool:
+def _has_few_coefficients(problem: Problem | BlockProblem) -> bool:
     return problem.regression.size * problem.n_classes <= FEW_COEFFICIENTS
 
 

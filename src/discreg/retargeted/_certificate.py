@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.linalg import EPS
-from discreg.core.regression import NormalEquations, Regression
+from discreg.linalg.factorisation import EPS
+from discreg.linalg.ridge import NormalEquations, Regression
 
 from ._losses import Evaluation, TargetLoss, balance
 

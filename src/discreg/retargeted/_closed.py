@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreg.core.linalg import EPS
-from discreg.core.regression import MomentRegression
-from discreg.core.result import Solution
+from discreg.blocks.moment_ridge import MomentRegression
+from discreg.linalg.factorisation import EPS
+
+from ._result import Solution
 
 __all__ = ["solve_closed"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ._base import IterativeClassifier
+from ._block_problem import MakeLoss
 from ._losses import DraggedTargets
-from ._table_problem import MakeLoss
 
 __all__ = ["DLSRClassifier"]
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.classifier import Prepared
-from discreg.core.labels import class_sums
-from discreg.core.params import Number
-from discreg.core.result import Solution
+from discreg.base.classifier import Prepared
+from discreg.base.params import Number
+from discreg.linalg.rows import class_sums
 
 from ._base import IterativeClassifier, shift_to_unit_sum
+from ._block_problem import MakeLoss
 from ._losses import MarginTargets
-from ._table_problem import MakeLoss
+from ._result import Solution
 
 __all__ = ["GReLSRClassifier"]
 
@@ -31,11 +31,11 @@ class GReLSRClassifier(IterativeClassifier):
               + \gamma \sum_i (T_{i y_i} - 1 - \mu_{y_i})^2
               \quad\text{subject to}\quad T_{i y_i} - T_{ij} \ge 1 \;(j \ne y_i).
 
-    :math:`\gamma` is the parameter `groupwise`; at 0 this is ReLSR.
+    :math:`\gamma` is the parameter `group_penalty`; at 0 this is ReLSR.
 
     Parameters
     ----------
-    groupwise : float, default=0.1
+    group_penalty : float, default=0.1
         Weight :math:`\gamma` that keeps the translations of a class together, from 0 to 1e6.
     beta : float, default=0.1
         Weight of the penalty, at least 0. At 0 a minimiser in the row space of
@@ -116,7 +116,7 @@ class GReLSRClassifier(IterativeClassifier):
 
     See Also
     --------
-    GReLSRClassifierCV : Chooses `beta` and `groupwise` by cross-validation.
+    GReLSRClassifierCV : Chooses `beta` and `group_penalty` by cross-validation.
     ReLSRClassifier : The same without groups.
 
     References
@@ -138,12 +138,12 @@ class GReLSRClassifier(IterativeClassifier):
     0.98
     """
 
-    _constraints = IterativeClassifier._constraints | {"groupwise": Number(0, 1e6)}
+    _constraints = IterativeClassifier._constraints | {"group_penalty": Number(0, 1e6)}
 
     def __init__(
         self,
         *,
-        groupwise: float = 0.1,
+        group_penalty: float = 0.1,
         beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
@@ -177,10 +177,10 @@ class GReLSRClassifier(IterativeClassifier):
             penalty=penalty,
             rank=rank,
         )
-        self.groupwise = groupwise
+        self.group_penalty = group_penalty
 
     def _make_loss(self) -> MakeLoss:
-        return partial(MarginTargets, groupwise=float(self.groupwise))
+        return partial(MarginTargets, group_penalty=float(self.group_penalty))
 
     def _common_shift(self, intercept: NDArray[np.float64]) -> float:
         return shift_to_unit_sum(intercept)

@@ -50,16 +50,16 @@ def _push(heap, size, value):
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
-def _true_target(scores, true, groupwise, centre, heap):
+def _true_target(scores, true, group_penalty, centre, heap):
     """Optimal target of the true class of one row and the number of false classes that pull it.
 
-    It is the mean of the true class's score, `groupwise` times 1 + centre, and the values r_j + 1
-    of those false classes that exceed it. Newton's steps for that equation go up from the mean
-    without false classes and mostly end after two or three; if not, the values are taken in from
-    the largest down.
+    It is the mean of the true class's score, `group_penalty` times 1 + centre, and the values
+    r_j + 1 of those false classes that exceed it. Newton's steps for that equation go up from the
+    mean without false classes and mostly end after two or three; if not, the values are taken in
+    from the largest down.
     """
-    base = scores[true] + groupwise * (1.0 + centre)
-    base_weight = 1.0 + groupwise
+    base = scores[true] + group_penalty * (1.0 + centre)
+    base_weight = 1.0 + group_penalty
     mean = base / base_weight
     for _ in range(NEWTON_STEPS):
         total = base
@@ -96,11 +96,11 @@ def _true_target_by_order(scores, true, base, base_weight, heap):
 
 
 @njit(cache=True, nogil=True)
-def true_targets(scores, y, groupwise, centres, tops):
+def true_targets(scores, y, group_penalty, centres, tops):
     """Write t_k of the minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1 a row."""
     heap = np.empty(scores.shape[1])
     for i in range(len(scores)):
-        tops[i], _ = _true_target(scores[i], y[i], groupwise, centres[y[i]], heap)
+        tops[i], _ = _true_target(scores[i], y[i], group_penalty, centres[y[i]], heap)
 
 
 @njit(cache=True, nogil=True)
@@ -115,7 +115,7 @@ def targets_below(scores, y, tops, targets):
 
 
 @njit(cache=True, nogil=True)
-def margin_centres(scores, y, weights, groupwise, centres, tops):
+def margin_centres(scores, y, weights, group_penalty, centres, tops):
     """Solve μ_k = mean over class k of t_k(μ_k) − 1 for all classes, from the start in `centres`.
 
     The t_k at the solution are written to `tops`. The right-hand side minus μ is convex, piecewise
@@ -129,7 +129,7 @@ def margin_centres(scores, y, weights, groupwise, centres, tops):
         total[y[i]] += weights[i]
     open_class = total > 0.0
     if not open_class.all():
-        true_targets(scores, y, groupwise, centres, tops)
+        true_targets(scores, y, group_penalty, centres, tops)
     first = True
     while open_class.any():
         excess = np.zeros(n_classes)
@@ -137,14 +137,14 @@ def margin_centres(scores, y, weights, groupwise, centres, tops):
         for i in range(n_rows):
             true = y[i]
             if open_class[true]:
-                top, taken = _true_target(scores[i], true, groupwise, centres[true], heap)
+                top, taken = _true_target(scores[i], true, group_penalty, centres[true], heap)
                 tops[i] = top
                 excess[true] += weights[i] * (top - 1.0 - centres[true])
-                slope[true] += weights[i] * (1.0 + taken) / (1.0 + groupwise + taken)
+                slope[true] += weights[i] * (1.0 + taken) / (1.0 + group_penalty + taken)
         for k in range(n_classes):
             if open_class[k]:
                 step = excess[k] / slope[k]
-                rounding = 1e-15 * (1.0 + groupwise) * (1.0 + abs(centres[k]))
+                rounding = 1e-15 * (1.0 + group_penalty) * (1.0 + abs(centres[k]))
                 if step > rounding or (first and step < -rounding):
                     centres[k] += step
                 else:
@@ -204,7 +204,7 @@ def _active_sum(residuals, true, direction):
 
 
 @njit(cache=True, nogil=True)
-def margin_curvature(residuals, y, weights, groupwise, direction, product, totals):
+def margin_curvature(residuals, y, weights, group_penalty, direction, product, totals):
     """Write the derivative of the weighted residuals R − T(R) along `direction`.
 
     Its columns are added up in `totals`; returned is its inner product with the direction.
@@ -215,18 +215,18 @@ def margin_curvature(residuals, y, weights, groupwise, direction, product, total
     """
     n_rows, n_classes = residuals.shape
     centre_step = np.zeros(n_classes)
-    if groupwise > 0.0:
+    if group_penalty > 0.0:
         slope = np.zeros(n_classes)
         for i in range(n_rows):
             moved, size = _active_sum(residuals[i], y[i], direction[i])
-            centre_step[y[i]] += weights[i] * moved / (size + groupwise)
-            slope[y[i]] += weights[i] * size / (size + groupwise)
+            centre_step[y[i]] += weights[i] * moved / (size + group_penalty)
+            slope[y[i]] += weights[i] * size / (size + group_penalty)
         centre_step /= slope
     inner = 0.0
     for i in range(n_rows):
         true = y[i]
         moved, size = _active_sum(residuals[i], true, direction[i])
-        target_step = (moved + groupwise * centre_step[true]) / (size + groupwise)
+        target_step = (moved + group_penalty * centre_step[true]) / (size + group_penalty)
         for j in range(n_classes):
             active = weights[i] if residuals[i, j] > 0.0 else 0.0
             product[i, j] = active * (direction[i, j] - target_step)

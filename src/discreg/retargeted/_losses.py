@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import pinvh
 
-from discreg.core.labels import class_sums, one_hot
-from discreg.core.regression import Curved, PulledCurvature
-from discreg.core.rows import ALL, thin_step
-from discreg.core.table import Sums
+from discreg.blocks.source import AddableTuple
+from discreg.linalg.ridge import Curved, PulledCurvature
+from discreg.linalg.rows import ALL, class_sums, one_hot, thin_step
 
 from ._targets import centred_targets, dragged_targets, margin_targets
 
@@ -66,10 +65,10 @@ class TargetLoss(Protocol):
     def pulled_curvature(self, residuals: Array) -> PulledCurvature | None:
         """The same of scores XW + shift, times Xᵀ, in one compiled pass; None if there is none."""
 
-    def balance_sums(self, at: Evaluation) -> Sums:
+    def balance_sums(self, at: Evaluation) -> AddableTuple:
         """What `plan_balance` has to know of the rows; it adds up over blocks of them."""
 
-    def plan_balance(self, sums: Sums) -> Any:
+    def plan_balance(self, sums: AddableTuple) -> Any:
         """How the residuals of all rows are to be changed so that their columns sum to zero."""
 
     def balance(self, at: Evaluation, plan: Any) -> tuple[Array, float]:
@@ -108,10 +107,10 @@ class FixedTargets:
     def pulled_curvature(self, residuals: Array) -> None:
         return None
 
-    def balance_sums(self, at: Evaluation) -> Sums:
-        return Sums((self.weights @ at.residuals, float(self.weights.sum())))
+    def balance_sums(self, at: Evaluation) -> AddableTuple:
+        return AddableTuple((self.weights @ at.residuals, float(self.weights.sum())))
 
-    def plan_balance(self, sums: Sums) -> Array:
+    def plan_balance(self, sums: AddableTuple) -> Array:
         columns, total = sums
         return np.asarray(-columns / total)
 
@@ -146,7 +145,7 @@ class DraggedTargets:
     def pulled_curvature(self, residuals: Array) -> None:
         return None
 
-    def balance_sums(self, at: Evaluation) -> Sums:
+    def balance_sums(self, at: Evaluation) -> AddableTuple:
         """Of each column, for the rows of its class and for the others: what shares depend on."""
         own = one_hot(self.y, self.n_classes)
         slack = np.abs(at.targets - own)
@@ -155,9 +154,9 @@ class DraggedTargets:
             for side in (own, 1.0 - own)
         ]
         pairs = zip(*sides, strict=True)
-        return Sums((self.weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
+        return AddableTuple((self.weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
 
-    def plan_balance(self, sums: Sums) -> DraggedPlan:
+    def plan_balance(self, sums: AddableTuple) -> DraggedPlan:
         """A column that sums to too much is lowered at its class, else raised elsewhere."""
         columns, *sides = sums
         at_own = columns > 0
@@ -186,32 +185,32 @@ class DraggedPlan(NamedTuple):
 
 
 class MarginTargets:
-    """ReLSR, equation (10), and for groupwise > 0 GReLSR, equation (18): a margin of 1.
+    """ReLSR, equation (10), and for group_penalty > 0 GReLSR, equation (18): a margin of 1.
 
     The targets of a row satisfy t_k − t_j ≥ 1 for the true class k and every other class j.
     """
 
     def __init__(
-        self, y: NDArray[np.intp], weights: Array, n_classes: int, groupwise: float = 0.0
+        self, y: NDArray[np.intp], weights: Array, n_classes: int, group_penalty: float = 0.0
     ) -> None:
         self.y, self.weights, self.n_classes = y, weights, n_classes
-        self.groupwise = groupwise
-        self.row_wise = groupwise == 0
+        self.group_penalty = group_penalty
+        self.row_wise = group_penalty == 0
         self._centres = np.zeros(n_classes)
 
     def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
         if centres is None:
             targets, centres = centred_targets(
-                scores, self.y, self.weights, self.groupwise, start=self._centres
+                scores, self.y, self.weights, self.group_penalty, start=self._centres
             )
             self._centres = centres  # a good start for the next scores
         else:
-            targets = margin_targets(scores, self.y, self.groupwise, centres)
+            targets = margin_targets(scores, self.y, self.group_penalty, centres)
         return self._evaluation(targets, scores - targets, centres)
 
     def recentre(self, at: Evaluation) -> Evaluation:
         """Equation (23) of GReLSR: the mean translation of each class."""
-        if self.groupwise == 0:
+        if self.group_penalty == 0:
             return at
         translations = at.targets[np.arange(len(self.y)), self.y] - 1.0
         totals = np.bincount(self.y, weights=self.weights)
@@ -220,9 +219,9 @@ class MarginTargets:
 
     def _evaluation(self, targets: Array, residuals: Array, centres: Array) -> Evaluation:
         value = _weighted_square(residuals, self.weights)
-        if self.groupwise > 0:
+        if self.group_penalty > 0:
             spread = targets[np.arange(len(self.y)), self.y] - 1.0 - centres[self.y]
-            value += self.groupwise * float(self.weights @ spread**2)
+            value += self.group_penalty * float(self.weights @ spread**2)
         return Evaluation(targets, residuals, value, centres)
 
     def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
@@ -233,7 +232,7 @@ class MarginTargets:
             residuals[rows],
             self.y[rows],
             self.weights[rows],
-            self.groupwise,
+            self.group_penalty,
             direction,
             product,
             totals,
@@ -254,7 +253,7 @@ class MarginTargets:
 
         return pulled
 
-    def balance_sums(self, at: Evaluation) -> Sums:
+    def balance_sums(self, at: Evaluation) -> AddableTuple:
         """Of the residuals of each class in each column, and of the columns."""
         from . import _loops
 
@@ -264,9 +263,9 @@ class MarginTargets:
         weighted = self.weights[:, None] * slack
         slacks = np.stack([class_sums(self.y, column, self.n_classes) for column in weighted.T])
         totals = class_sums(self.y, self.weights, self.n_classes)
-        return Sums((sums, squares, slacks.T, totals, self.weights @ at.residuals))
+        return AddableTuple((sums, squares, slacks.T, totals, self.weights @ at.residuals))
 
-    def plan_balance(self, sums: Sums) -> MarginPlan:
+    def plan_balance(self, sums: AddableTuple) -> MarginPlan:
         """Scale the residuals of pairs of classes, or else spread what a column has too much."""
         by_class, squares, slacks, totals, columns = sums
         return _flow(by_class, squares, columns) or _spread(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from discreg.core.classifier import MomentFitMixin, Prepared
-from discreg.core.result import Solution
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.base.classifier import MomentFitMixin, Prepared
 
 from ._base import RetargetedClassifier
+from ._block_problem import MakeLoss
 from ._closed import solve_closed
 from ._losses import FixedTargets
 from ._problem import Problem, Start
+from ._result import Solution
 from ._solvers import minimise
-from ._table_problem import MakeLoss
 
 __all__ = ["LSRClassifier"]
 
@@ -102,6 +105,10 @@ class LSRClassifier(MomentFitMixin, RetargetedClassifier):
     def _fit_moments(self, prepared: Prepared) -> None:
         self._fit_prepared(prepared, None, to_rounding=True)
 
+    def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The target of the rows of each class."""
+        return np.eye(len(sizes))
+
     def _make_loss(self) -> MakeLoss:
         return FixedTargets
 
@@ -112,5 +119,5 @@ class LSRClassifier(MomentFitMixin, RetargetedClassifier):
         solution.solver = "closed"
         return solution
 
-    def _solve_table(self, prepared: Prepared, start: Start | None) -> Solution:
+    def _solve_blocks(self, prepared: Prepared, start: Start | None) -> Solution:
         return solve_closed(prepared.regression)

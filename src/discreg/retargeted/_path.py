@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from discreg.core.params import check_params
+from discreg.base.params import check_params
 
 from ._base import RetargetedClassifier
 from ._problem import Start
@@ -31,7 +31,7 @@ def fit_path(
     X, y, sample_weight
         Training data as for `fit`.
     grid : iterable of dict
-        Values of `beta` and, for GReLSR, `groupwise`.
+        Values of `beta` and, for GReLSR, `group_penalty`.
     """
     prepared = estimator._prepare(X, y, sample_weight)
     start = None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.regression import NormalEquations, Regression
+from discreg.linalg.ridge import NormalEquations, Regression
 
 from ._certificate import objective_unit, relative_gap
 from ._losses import Evaluation, TargetLoss
@@ -91,9 +91,9 @@ class Problem:
 
     def gradient(self, point: Point) -> Gradient:
         """Half gradient at a point."""
-        return self.pull_back(self.loss.weights[:, None] * point.at.residuals, point.coef)
+        return self.rmatmul(self.loss.weights[:, None] * point.at.residuals, point.coef)
 
-    def pull_back(self, weighted: Array, coef: Array) -> Gradient:
+    def rmatmul(self, weighted: Array, coef: Array) -> Gradient:
         """Half gradient for weighted residuals of the scores and given coefficients."""
         totals = np.ones(len(weighted)) @ weighted
         return self._half_gradient(self.regression.gradient(weighted, totals), totals, coef)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._base import IterativeClassifier, shift_to_unit_sum
+from ._block_problem import MakeLoss
 from ._losses import MarginTargets
-from ._table_problem import MakeLoss
 
 __all__ = ["ReLSRClassifier"]
 

@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.regression import NormalEquations
-from discreg.core.result import Solution
+from discreg.linalg.ridge import NormalEquations
 
 from ._certificate import objective_unit
 from ._problem import Certified, Gradient, Line, Point, Start, Step
+from ._result import Solution
 
 __all__ = ["EXACT", "STEPS", "minimise"]
 

@@ -16,15 +16,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.core.group_lasso import FeatureRegression
-from discreg.core.reduced_rank import rank_coefficients
-from discreg.core.regression import Regression
-from discreg.core.result import Solution
-from discreg.core.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.reduced_rank import rank_coefficients
+from discreg.linalg.ridge import Regression
+from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 
 from ._certificate import objective_unit
 from ._losses import Evaluation, TargetLoss, balance
 from ._problem import Start
+from ._result import Solution
 
 __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 
@@ -169,10 +169,10 @@ class SparseRows:
             residuals = residuals + balance(loss, at)[0]
         weights = loss.weights
         sums = residuals.sum(axis=1)
-        groupwise = getattr(loss, "groupwise", 0.0)
+        group_penalty = getattr(loss, "group_penalty", 0.0)
         curvature = float(weights @ np.einsum("ij,ij->i", residuals, residuals))
-        if groupwise > 0:
-            curvature += float(weights @ sums**2) / groupwise
+        if group_penalty > 0:
+            curvature += float(weights @ sums**2) / group_penalty
         slope = -float(weights @ residuals[np.arange(len(loss.y)), loss.y])
         largest = float(np.linalg.norm(self.moments(residuals), axis=1).max(initial=0.0))
         scale = slope / curvature if curvature > 0 else 0.0

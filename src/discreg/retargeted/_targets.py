@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from discreg.core.labels import sample_weights
-from discreg.core.params import Number
+from discreg.base.params import Number
+from discreg.blocks.labels import sample_weights
 
 __all__ = ["centred_targets", "dragged_targets", "margin_targets", "retarget"]
 
@@ -19,7 +19,7 @@ def retarget(
     y: ArrayLike,
     *,
     rule: str = "relsr",
-    groupwise: float = 0.0,
+    group_penalty: float = 0.0,
     centres: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[Any]:
@@ -43,7 +43,7 @@ def retarget(
         Index of the true class of each sample, from 0 to n_classes - 1.
     rule : {"relsr", "dlsr"}, default="relsr"
         Which targets are allowed.
-    groupwise : float, default=0.0
+    group_penalty : float, default=0.0
         GReLSR's weight :math:`\\gamma` on how far the translation :math:`t_k - 1` of a sample is
         from the centre :math:`\\mu_k` of its class.
     centres : array-like of shape (n_classes,), default=None
@@ -77,18 +77,18 @@ def retarget(
     matrix = np.ascontiguousarray(given, dtype=np.float64)
     classes = _class_indices(y, matrix)
     if rule == "dlsr":
-        if groupwise != 0 or centres is not None:
+        if group_penalty != 0 or centres is not None:
             raise ValueError(
-                "groupwise and centres belong to rule='relsr'; rule='dlsr' has neither."
+                "group_penalty and centres belong to rule='relsr'; rule='dlsr' has neither."
             )
         return dragged_targets(matrix, classes).astype(given.dtype, copy=False)
     if rule != "relsr":
         raise ValueError(f"rule must be 'relsr' or 'dlsr', got {rule!r}.")
-    if not Number(0, closed="left").accepts(groupwise):
-        raise ValueError(f"groupwise must be a finite number >= 0, got {groupwise!r}.")
+    if not Number(0, closed="left").accepts(group_penalty):
+        raise ValueError(f"group_penalty must be a finite number >= 0, got {group_penalty!r}.")
     if centres is None:
         weights = sample_weights(sample_weight, len(matrix))
-        targets, _ = centred_targets(matrix, classes, weights, float(groupwise))
+        targets, _ = centred_targets(matrix, classes, weights, float(group_penalty))
     else:
         best = np.array(
             check_array(centres, ensure_2d=False, dtype=np.float64, input_name="centres")
@@ -98,7 +98,7 @@ def retarget(
                 f"centres must hold one number for each of the {matrix.shape[1]} classes; "
                 f"its shape is {best.shape}."
             )
-        targets = margin_targets(matrix, classes, float(groupwise), best)
+        targets = margin_targets(matrix, classes, float(group_penalty), best)
     return targets.astype(given.dtype, copy=False)
 
 
@@ -113,14 +113,14 @@ def dragged_targets(scores: NDArray[np.float64], y: NDArray[np.intp]) -> NDArray
 def margin_targets(
     scores: NDArray[np.float64],
     y: NDArray[np.intp],
-    groupwise: float,
+    group_penalty: float,
     centres: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
     from . import _loops
 
     tops = np.empty(len(scores))
-    _loops.true_targets(scores, y, groupwise, centres, tops)
+    _loops.true_targets(scores, y, group_penalty, centres, tops)
     return _targets_below(scores, y, tops)
 
 
@@ -128,17 +128,17 @@ def centred_targets(
     scores: NDArray[np.float64],
     y: NDArray[np.intp],
     weights: NDArray[np.float64],
-    groupwise: float,
+    group_penalty: float,
     start: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The targets with GReLSR's centres μ, equation (23) of GReLSR, jointly optimal with them."""
     centres = np.zeros(scores.shape[1]) if start is None else start.copy()
-    if groupwise == 0:
-        return margin_targets(scores, y, groupwise, centres), centres
+    if group_penalty == 0:
+        return margin_targets(scores, y, group_penalty, centres), centres
     from . import _loops
 
     tops = np.empty(len(scores))
-    _loops.margin_centres(scores, y, weights, groupwise, centres, tops)
+    _loops.margin_centres(scores, y, weights, group_penalty, centres, tops)
     return _targets_below(scores, y, tops), centres
 
 

@@ -1,0 +1,350 @@
+"""How the DRM paper chooses parameters and measures its algorithms."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import (
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
+
+from discreg import DRMClassifier, DRMClassifierCV
+from discreg.base.g_mean import g_mean_score
+from discreg.comparison.experiment import Outcome
+from discreg_reproduction.protocol import Part, judged
+
+__all__ = [
+    "Chooser",
+    "Chosen",
+    "DRMSearch",
+    "EachScaling",
+    "HeldOutFolds",
+    "HeldOutSupport",
+    "IterationCounts",
+    "IterativeDRM",
+    "NearestNeighbours",
+    "NeighbourSearch",
+    "ObjectiveHistory",
+    "Search",
+    "SecondsOfAnExample",
+    "some_rows",
+]
+
+Rows = NDArray[np.intp]
+SCALERS = {"plain": FunctionTransformer(), "scaled": MaxAbsScaler()}
+SCORES = {"accuracy": accuracy_score, "g_mean": g_mean_score}
+
+
+class Chosen(NamedTuple):
+    """A classifier fitted with the best setting, and the held-out score of that setting."""
+
+    model: Any
+    score: float
+
+
+class Chooser(Protocol):
+    """What chooses the parameters of a classifier on the training part."""
+
+    def chosen(self, train: Part, seed: int) -> Chosen:
+        """The classifier with the best setting, fitted on the whole training part."""
+
+
+class HeldOut(Protocol):
+    """Labels of the training samples by models that have not seen them."""
+
+    def labels(self, model: BaseEstimator, train: Part, seed: int) -> NDArray[Any]:
+        """One label a sample."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The first of the settings whose held-out labels are best.
+
+    A setting that cannot be fitted is left out with a warning.
+    """
+
+    model: BaseEstimator
+    parameter: str
+    values: Sequence[Any]
+    held_out: HeldOut
+    scoring: str
+
+    def chosen(self, train: Part, seed: int) -> Chosen:
+        start = clone(self.model)
+        if "random_state" in start.get_params():
+            start.set_params(random_state=seed)
+        models = [clone(start).set_params(**{self.parameter: value}) for value in self.values]
+        scores = [self._score(model, train, seed) for model in models]
+        best = int(np.argmax(scores))
+        return Chosen(models[best].fit(*train), scores[best])
+
+    def _score(self, model: BaseEstimator, train: Part, seed: int) -> float:
+        try:
+            labels = self.held_out.labels(model, train, seed)
+        except ValueError as error:
+            warnings.warn(f"Left out {model}: {error}", RuntimeWarning, stacklevel=2)
+            return -np.inf
+        return float(SCORES[self.scoring](train.y, labels))
+
+
+@dataclass(frozen=True)
+class HeldOutFolds:
+    """Labels from folds, for classifiers that would have to be fitted anew for every sample."""
+
+    n_folds: int = 5
+
+    def labels(self, model: BaseEstimator, train: Part, seed: int) -> NDArray[Any]:
+        smallest = np.unique(train.y, return_counts=True)[1].min()
+        kind = StratifiedKFold if smallest >= self.n_folds else KFold
+        folds = kind(self.n_folds, shuffle=True, random_state=seed)
+        return cross_val_predict(model, *train, cv=folds)
+
+
+@dataclass(frozen=True)
+class HeldOutSupport:
+    """Labels by exact leave-one-out of an `SVC`; by folds where there are too many samples.
+
+    A sample that is no support vector can leave without a change of the solution, so only support
+    vectors need a new fit.
+    """
+
+    at_most: int
+    otherwise: HeldOut
+
+    def labels(self, model: SVC, train: Part, seed: int) -> NDArray[Any]:
+        if len(train.y) > self.at_most:
+            return self.otherwise.labels(model, train, seed)
+        kernel = _kernel_matrix(model, train.X)
+        model = clone(model).set_params(kernel="precomputed")
+        whole = clone(model).fit(kernel, train.y)
+        labels = whole.predict(kernel)
+        for left_out in whole.support_:
+            others = np.delete(np.arange(len(labels)), left_out)
+            part = clone(model).fit(kernel[np.ix_(others, others)], train.y[others])
+            labels[left_out] = part.predict(kernel[left_out, others][None])[0]
+        return labels
+
+
+def _kernel_matrix(model: SVC, X: Any) -> NDArray[np.float64]:
+    gamma = 1 / X.shape[1] if model.gamma == "auto" else model.gamma
+    return pairwise_kernels(
+        X,
+        metric=model.kernel,
+        filter_params=True,
+        gamma=gamma,
+        degree=model.degree,
+        coef0=model.coef0,
+    )
+
+
+class NearestNeighbours(ClassifierMixin, BaseEstimator):
+    """Most frequent label among the nearest training samples; of equally frequent the nearest.
+
+    This is MATLAB's rule; scikit-learn takes the first of equally frequent labels.
+    """
+
+    def __init__(self, *, n_neighbors: int = 2, metric: str = "euclidean") -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+
+    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> NearestNeighbours:
+        self.classes_, self.codes_ = np.unique(y, return_inverse=True)
+        self.X_fit_ = X
+        return self
+
+    def predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        check_is_fitted(self)
+        distances = cdist(X, self.X_fit_, self.metric)
+        return self._labels(_nearest(distances, self.n_neighbors))
+
+    def leave_one_out(self, values: Sequence[int]) -> list[NDArray[Any]]:
+        """Labels of the training samples by the others, for each number of neighbours."""
+        distances = cdist(self.X_fit_, self.X_fit_, self.metric)
+        np.fill_diagonal(distances, np.inf)
+        nearest = _nearest(distances, max(values))
+        return [self._labels(nearest[:, :value]) for value in values]
+
+    def _labels(self, nearest: Rows) -> NDArray[Any]:
+        codes = self.codes_[nearest]
+        votes = (codes[:, :, None] == codes[:, None, :]).sum(axis=2)
+        return self.classes_[codes[np.arange(len(codes)), votes.argmax(axis=1)]]
+
+
+def _nearest(distances: NDArray[np.float64], number: int) -> Rows:
+    """The nearest first; of equally near ones the first, whatever the number."""
+    return np.argsort(distances, axis=1, kind="stable")[:, :number]
+
+
+@dataclass(frozen=True)
+class NeighbourSearch:
+    """Nearest neighbours, the smallest number of them that exact leave-one-out finds best."""
+
+    metric: str
+    values: Sequence[int]
+    scoring: str
+
+    def chosen(self, train: Part, seed: int) -> Chosen:
+        model = NearestNeighbours(metric=self.metric).fit(*train)
+        labels = model.leave_one_out(self.values)
+        scores = [float(SCORES[self.scoring](train.y, found)) for found in labels]
+        best = int(np.argmax(scores))
+        return Chosen(model.set_params(n_neighbors=self.values[best]), scores[best])
+
+
+@dataclass(frozen=True)
+class DRMSearch:
+    """DRM with the setting that leave-one-out on the training samples, or some of many, prefers."""
+
+    search: DRMClassifierCV
+    at_most: int
+
+    def chosen(self, train: Part, seed: int) -> Chosen:
+        some = some_rows(train.y, self.at_most, seed)
+        search = clone(self.search).fit(train.X[some], train.y[some])
+        params: dict[str, Any] = search.best_params_
+        model = DRMClassifier(kernel=search.kernel, coef0=search.coef0, **params)
+        return Chosen(model.fit(*train), search.best_score_)
+
+
+def some_rows(y: NDArray[Any], at_most: int, seed: int) -> Rows:
+    """Samples drawn by chance, all of them where not too many, of classes with two or more."""
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(y))[:at_most])
+    labels, counts = np.unique(y[drawn], return_counts=True)
+    return drawn[np.isin(y[drawn], labels[counts > 1])]
+
+
+@dataclass(frozen=True)
+class EachScaling:
+    """A choice of parameters on plain features and on features divided by their largest value.
+
+    Scores of each are named after the scaling, ``accuracy[scaling=plain]``. Those without are of
+    the scaling whose held-out score on the training part is better: no test sample decides.
+    """
+
+    chooser: Chooser
+    scalings: tuple[str, ...] = ("plain", "scaled")
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        values: dict[str, float] = {}
+        outcomes, held_out = [], []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for name in self.scalings:
+                outcome, score = self._scaled(clone(SCALERS[name]), train, test, seed)
+                values |= {f"{key}[scaling={name}]": v for key, v in outcome.values.items()}
+                outcomes.append(outcome)
+                held_out.append(score)
+        best = outcomes[int(np.argmax(held_out))]
+        said = tuple(sorted({str(warning.message) for warning in caught}))
+        return Outcome({**best.values, **values}, best.arrays, said)
+
+    def _scaled(self, scaler: Any, train: Part, test: Part, seed: int) -> tuple[Outcome, float]:
+        began = time.perf_counter()
+        X_train = scaler.fit_transform(train.X)
+        model, score = self.chooser.chosen(Part(X_train, train.y), seed)
+        seconds = time.perf_counter() - began
+        outcome = judged(model, Part(scaler.transform(test.X), test.y))
+        return Outcome({**outcome.values, "fit_seconds": seconds}, outcome.arrays), score
+
+
+@dataclass(frozen=True)
+class IterativeDRM:
+    """Linear DRM by one of the algorithms, judged by some of the test samples.
+
+    alpha and beta are those of the exact solution that random splits of some training samples
+    prefer: the algorithms solve one and the same problem.
+    """
+
+    solver: str
+    alphas: Sequence[float]
+    betas: Sequence[float]
+    n_search: int
+    n_test: int
+    n_splits: int = 5
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        judge = np.sort(np.random.default_rng(seed).permutation(len(test.y))[: self.n_test])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            began = time.perf_counter()
+            model = DRMClassifier(
+                kernel="linear", solver=self.solver, **self._best_params(train, seed)
+            ).fit(*train)
+            seconds = time.perf_counter() - began
+            outcome = judged(model, Part(test.X[judge], test.y[judge]))
+        values = {**outcome.values, "alpha": model.alpha, "beta": model.beta}
+        said = tuple(sorted({str(warning.message) for warning in caught}))
+        return Outcome({**values, "fit_seconds": seconds}, outcome.arrays, said)
+
+    def _best_params(self, train: Part, seed: int) -> dict[str, Any]:
+        some = some_rows(train.y, self.n_search, seed)
+        splits = ShuffleSplit(self.n_splits, test_size=0.2, random_state=seed)
+        search = DRMClassifierCV(kernel="linear", alphas=self.alphas, betas=self.betas, cv=splits)
+        return search.fit(train.X[some], train.y[some]).best_params_
+
+
+@dataclass(frozen=True)
+class SecondsOfAnExample:
+    """Average seconds to represent one example, for more and more training samples."""
+
+    model: DRMClassifier
+    sizes: Sequence[int]
+    n_examples: int
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        order = np.random.default_rng(seed).permutation(len(train.y))
+        values = {}
+        for size in (size for size in self.sizes if size <= len(order)):
+            model = clone(self.model).fit(train.X[order[:size]], train.y[order[:size]])
+            examples = test.X[: self.n_examples]
+            began = time.process_time()
+            for example in examples:
+                model.convergence(example[None])
+            values[f"seconds[n={size}]"] = (time.process_time() - began) / len(examples)
+        return Outcome(values)
+
+
+@dataclass(frozen=True)
+class ObjectiveHistory:
+    """The objective after each iteration for the first test sample."""
+
+    model: DRMClassifier
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        done = clone(self.model).fit(*train).convergence(test.X[:1])
+        history = done.objective_history[:, 0]
+        values = {"iterations": float(done.n_iter[0]), "objective": float(history[-1])}
+        return Outcome(values, {"history": history})
+
+
+@dataclass(frozen=True)
+class IterationCounts:
+    """Average iterations of an example at each of several weights of the penalty."""
+
+    model: DRMClassifier
+    betas: Sequence[float]
+    n_examples: int
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        values = {}
+        for beta in self.betas:
+            model = clone(self.model).set_params(beta=beta).fit(*train)
+            done = model.convergence(test.X[: self.n_examples])
+            values[f"iterations[beta={beta:g}]"] = float(done.n_iter.mean())
+        return Outcome(values)

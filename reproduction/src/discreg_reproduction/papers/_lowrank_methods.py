@@ -1,0 +1,209 @@
+"""What the low-rank paper compares: regressions at every rank, and the structure that they find."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.model_selection import StratifiedKFold
+
+from discreg import (
+    LRLRClassifier,
+    LRRRClassifier,
+    LRRRClassifierCV,
+    SLRRClassifier,
+    SLRRClassifierCV,
+)
+from discreg.comparison.experiment import Outcome
+from discreg_reproduction.protocol import Part, Tuned, judged
+from discreg_reproduction.registry import Dataset
+from discreg_reproduction.splits import KFold
+
+__all__ = [
+    "ChosenRank",
+    "ChosenSparseRank",
+    "FirstFold",
+    "FullRank",
+    "LRLRRanks",
+    "LRRRRanks",
+    "SLRRRanks",
+    "SparseStructure",
+    "prepared",
+    "ranks_of",
+]
+
+PER_DIGIT = 15
+INNER_FOLDS = 5
+MOST_SPARSE_RANKS = 5
+# Algorithm 3 of the paper and its stopping rule.
+ALGORITHM_3: dict[str, Any] = {"solver": "reweighted", "stopping": "change", "tol": 1e-5}
+
+
+def prepared(dataset: Dataset) -> Dataset:
+    """The samples that the paper takes, divided by the largest absolute value."""
+    X, y = dataset.X, dataset.y
+    if dataset.name == "mnist":
+        chance = np.random.default_rng(0)
+        drawn = [chance.choice(np.flatnonzero(y == k), PER_DIGIT, False) for k in np.unique(y)]
+        X, y = X[np.concatenate(drawn)], y[np.concatenate(drawn)]
+    return replace(dataset, X=X / np.abs(X).max(), y=y, n_train=None)
+
+
+def ranks_of(train: Part) -> list[int]:
+    """The ranks of [k/2, k) that k classes and the features allow."""
+    n_classes, n_features = len(np.unique(train.y)), train.X.shape[1]
+    return list(range((n_classes + 1) // 2, min(n_classes - 1, n_features) + 1))
+
+
+@dataclass(frozen=True)
+class FirstFold:
+    """The first of five folds, which the paper draws."""
+
+    n_folds: int = 1
+    n_repeats: int = 1
+
+    def rows(
+        self, dataset: Dataset, repeat: int, fold: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return KFold().rows(dataset, repeat, fold)
+
+
+@dataclass(frozen=True)
+class FullRank:
+    """A regression of full rank: the same accuracy at every rank, to compare with."""
+
+    method: Tuned
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        outcome = self.method.run(train, test, seed)
+        ranks = ranks_of(train)
+        return replace(
+            _by_rank(ranks, [outcome.values["accuracy"]] * len(ranks)), warnings=outcome.warnings
+        )
+
+
+@dataclass(frozen=True)
+class LRLRRanks:
+    """Low-rank linear regression at every rank."""
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        ranks = ranks_of(train)
+        scores = LRLRClassifier().rank_path(*train).score(*test)
+        return _by_rank(ranks, [scores[rank - 1] for rank in ranks])
+
+
+@dataclass(frozen=True)
+class LRRRRanks:
+    """Low-rank ridge regression at every rank, with the penalty that the training part chooses."""
+
+    betas: Sequence[float]
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        ranks = ranks_of(train)
+        search = LRRRClassifierCV(betas=self.betas, ranks=ranks, cv=_folds(seed)).fit(*train)
+        chosen = [_best_beta(search.cv_results_, rank) for rank in ranks]
+        scores = {
+            beta: LRRRClassifier(beta=beta).rank_path(*train).score(*test) for beta in set(chosen)
+        }
+        return _by_rank(
+            ranks, [scores[beta][rank - 1] for beta, rank in zip(chosen, ranks, strict=True)]
+        )
+
+
+@dataclass(frozen=True)
+class SLRRRanks:
+    """Sparse low-rank regression at every rank, with the penalty chosen at full rank."""
+
+    betas: Sequence[float]
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        ranks = ranks_of(train)
+        beta = _sparse_search(train, seed, self.betas, ranks[-1:]).best_params_["beta"]
+        models = (SLRRClassifier(rank=rank, beta=beta, **ALGORITHM_3) for rank in ranks)
+        return _by_rank(ranks, [model.fit(*train).score(*test) for model in models])
+
+
+@dataclass(frozen=True)
+class ChosenRank:
+    """Low-rank ridge regression with rank and penalty chosen by the training part together."""
+
+    betas: Sequence[float]
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        search = LRRRClassifierCV(betas=self.betas, ranks=ranks_of(train))
+        return Tuned(search, n_folds=INNER_FOLDS).run(train, test, seed)
+
+
+@dataclass(frozen=True)
+class ChosenSparseRank:
+    """Sparse low-rank regression with the penalty chosen at full rank, then the rank."""
+
+    betas: Sequence[float]
+
+    def fitted(self, train: Part, seed: int) -> SLRRClassifierCV:
+        """The regression with the penalty and the rank that the training part chooses."""
+        ranks = ranks_of(train)
+        beta = _sparse_search(train, seed, self.betas, ranks[-1:]).best_params_["beta"]
+        some = np.linspace(ranks[0], ranks[-1], MOST_SPARSE_RANKS).round().astype(int)
+        return _sparse_search(train, seed, [beta], sorted(set(some.tolist())))
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outcome = judged(self.fitted(train, seed), test)
+        return replace(outcome, warnings=tuple(sorted({str(w.message) for w in caught})))
+
+
+@dataclass(frozen=True)
+class SparseStructure:
+    """The coefficients of a sparse low-rank regression, and their singular values."""
+
+    method: ChosenSparseRank
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        model = self.method.fitted(train, seed)
+        coefficients = np.abs(model.coef_.T)
+        norms = linalg.norm(model.coef_, axis=0)
+        values = {
+            **judged(model, test).values,
+            "rank": float(model.best_params_["rank"]),
+            "used_features": float(np.mean(norms > norms.max() / 1e6)),
+        }
+        arrays = {
+            "singular_values": linalg.svdvals(model.coef_),
+            "coefficients": coefficients,
+        }
+        return Outcome(values, arrays)
+
+
+def _folds(seed: int) -> StratifiedKFold:
+    return StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
+
+
+def _sparse_search(
+    train: Part, seed: int, betas: Sequence[float], ranks: Sequence[int]
+) -> SLRRClassifierCV:
+    """Algorithm 3 with what five folds of the training part choose."""
+    search = SLRRClassifierCV(betas=betas, ranks=ranks, cv=_folds(seed), **ALGORITHM_3)
+    return search.fit(*train)
+
+
+def _best_beta(results: dict[str, Any], rank: int) -> float:
+    """The penalty of the best held-out score at a rank, the first among equals."""
+    at_rank = np.flatnonzero(np.asarray(results["param_rank"]) == rank)
+    best = at_rank[np.argmax(results["mean_test_score"][at_rank])]
+    return float(results["param_beta"][best])
+
+
+def _by_rank(ranks: Sequence[int], accuracies: Sequence[float]) -> Outcome:
+    return Outcome(
+        {
+            f"accuracy[rank={rank}]": float(accuracy)
+            for rank, accuracy in zip(ranks, accuracies, strict=True)
+        }
+    )

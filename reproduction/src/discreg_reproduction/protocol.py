@@ -1,0 +1,181 @@
+"""A paper's table or figure as data: what is fitted on what, how it is judged and shown."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline
+
+from discreg.comparison.experiment import Outcome
+from discreg.comparison.metrics import counts, label_scores
+
+from .registry import Dataset
+from .splits import Splits
+
+__all__ = ["Method", "Part", "Quick", "Study", "Sweep", "Tuned", "judged"]
+
+
+class Part(NamedTuple):
+    """Samples of a data set: those to train on, or those to judge by."""
+
+    X: Any
+    y: NDArray[Any]
+
+
+class Method(Protocol):
+    """One of the methods that a paper compares."""
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        """Fit on one part and judge by the other."""
+
+
+Grid = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A classifier whose parameters are chosen by cross-validation on the training part.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Cloned for every fit.
+    grid : mapping, or a function from the training samples to one
+        Values to choose from. Those of a classifier that searches by itself (`LRRRClassifierCV`)
+        are values of its own constructor; for every other classifier `GridSearchCV` goes through
+        them. Without a grid the classifier is fitted as it is.
+    n_folds : int
+        Folds of the choice, stratified by chance; fewer where the smallest class has fewer.
+    """
+
+    estimator: BaseEstimator
+    grid: Grid | Callable[[Any], Grid] = field(default_factory=dict)
+    n_folds: int = 5
+
+    def fitted(self, train: Part, seed: int) -> Any:
+        """The classifier with the parameters that the training part chooses."""
+        grid = self.grid(train.X) if callable(self.grid) else self.grid
+        smallest = np.unique(train.y, return_counts=True)[1].min()
+        n_folds = max(2, min(self.n_folds, int(smallest)))
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        model = clone(self.estimator)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=seed)
+        if "cv" in model.get_params():
+            return model.set_params(cv=folds, **grid).fit(*train)
+        if not grid:
+            return model.fit(*train)
+        return GridSearchCV(model, dict(grid), cv=folds).fit(*train)
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        began = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = self.fitted(train, seed)
+        seconds = time.perf_counter() - began
+        outcome = judged(model, test)
+        values = {**outcome.values, "fit_seconds": seconds}
+        return Outcome(values, outcome.arrays, tuple(sorted({str(w.message) for w in caught})))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A classifier at each of several values of a parameter, all judged by the test part.
+
+    The metric of each value is named after it: ``accuracy[rank=5]``.
+    """
+
+    estimator: BaseEstimator
+    parameter: str
+    values: Sequence[Any]
+    grid: Grid = field(default_factory=dict)
+    n_folds: int = 5
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        scores = {}
+        for value in self.values:
+            model = clone(self.estimator).set_params(**{self.parameter: value})
+            outcome = Tuned(model, self.grid, self.n_folds).run(train, test, seed)
+            for metric, score in outcome.values.items():
+                scores[f"{metric}[{self.parameter}={value:g}]"] = score
+        return Outcome(scores)
+
+
+def judged(model: Any, test: Part) -> Outcome:
+    """Scores of a fitted classifier on samples that it has not seen, and the counts behind them."""
+    classes = np.union1d(model.classes_, test.y)
+    confusion = counts(test.y, model.predict(test.X), classes)
+    return Outcome(label_scores(confusion), {"confusion": confusion})
+
+
+@dataclass(frozen=True)
+class Quick:
+    """What a first look in minutes takes of a study: some of the data sets, and fewer repeats."""
+
+    n_repeats: int = 1
+    n_folds: int | None = None
+    datasets: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure of a paper.
+
+    Parameters
+    ----------
+    name : str
+        Paper and table: ``"drm/table7"``.
+    title : str
+        What it shows, in a line.
+    datasets : mapping of str to str or Dataset
+        Names in the paper, and in the registry; or the data themselves where the paper prints them.
+    methods : mapping of str to Method
+        Names in the paper, and what stands behind them.
+    splits : Splits
+        How a data set is divided.
+    prepare : function of a Dataset, optional
+        What the paper does to a whole data set: scaling, drawing samples.
+    scaler : transformer, optional
+        What the paper fits on the training part before any model.
+    metric : str
+        The number that the paper reports.
+    views : tuple of str
+        How the results are shown: see ``discreg_reproduction.views``.
+    tested_against : str, optional
+        The method that the paper holds all others against, by paired t-tests.
+    choices : tuple of str
+        What the paper's text leaves open, and what is taken here.
+    quick : Quick
+        What a first look takes.
+    """
+
+    name: str
+    title: str
+    datasets: Mapping[str, str | Dataset]
+    methods: Mapping[str, Method]
+    splits: Splits
+    prepare: Callable[[Dataset], Dataset] | None = None
+    scaler: BaseEstimator | Pipeline | None = None
+    metric: str = "accuracy"
+    views: tuple[str, ...] = ("table",)
+    tested_against: str | None = None
+    choices: tuple[str, ...] = ()
+    quick: Quick = field(default_factory=Quick)
+
+    def parts(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Part, Part]:
+        """Training and test part of a prepared data set, scaled as the paper scales."""
+        train, test = self.splits.rows(dataset, repeat, fold)
+        X_train, X_test = dataset.X[train], dataset.X[test]
+        if self.scaler is not None:
+            scaler = clone(self.scaler).fit(X_train)
+            X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+        return Part(X_train, dataset.y[train]), Part(X_test, dataset.y[test])

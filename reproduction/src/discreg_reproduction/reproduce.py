@@ -1,0 +1,185 @@
+"""The job ``discreg reproduce``: the papers' tables and figures again, ours beside theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from discreg.comparison import engine
+from discreg.comparison.engine import Progress
+from discreg.comparison.experiment import Key
+from discreg.comparison.files import make_folder
+from discreg.comparison.nested_cv import long_frame, write_parquet
+from discreg.comparison.store import Store
+
+from .protocol import Study
+from .reproduction import (
+    Reproduction,
+    chosen_studies,
+    majority_rate,
+    origin,
+    prepared,
+    study_and_label,
+)
+from .reproduction_page import Section, console_text, markdown, write_page
+from .views import Evidence, show
+
+__all__ = ["Reproduced", "reproduce"]
+
+STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
+TEXT, IMAGES = "reproduction.md", "images"
+NOT_QUICK = "not in the quick form"
+NOT_HAD = "data not to be had here; see discreg datasets"
+LONGEST_TEXT = 160
+SHOWN_ARRAYS = ("history", "margins", "singular_values", "coefficients")
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a run of studies ended with."""
+
+    sections: tuple[Section, ...]
+    texts: tuple[str, ...]  # for the terminal, one a study
+    progress: Progress
+
+
+def reproduce(
+    name: str | None,
+    output: Path,
+    *,
+    data_dir: Path | None = None,
+    quick: bool = False,
+    n_jobs: int = 1,
+    time_budget: float | None = None,
+    tell: Callable[[Progress], None] = lambda progress: None,
+) -> Reproduced:
+    """Run the studies of a paper, one of them, or all; write what they show into a directory.
+
+    All studies share one store, and a quick look takes a part of the fits of the full run: what is
+    there is not repeated.
+    """
+    chosen = chosen_studies(name)
+    experiment = Reproduction([study.name for study in chosen], data_dir, quick)
+    make_folder(output)
+    with Store(output / STORE, experiment.settings()) as store:
+        progress = engine.run(experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=tell)
+        results = long_frame(store)
+        write_parquet(results, output / RESULTS)
+        sections = tuple(_section(experiment, study, store, results) for study in chosen)
+    write_page(output / REPORT, sections)
+    _write_markdown(output, sections)
+    return Reproduced(sections, tuple(map(console_text, sections)), progress)
+
+
+def _write_markdown(output: Path, sections: Sequence[Section]) -> None:
+    text, pictures = markdown(sections, images=IMAGES)
+    (output / TEXT).write_text(text, encoding="utf-8")
+    (output / IMAGES).mkdir(exist_ok=True)
+    for name, svg in pictures.items():
+        (output / IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+
+def _section(
+    experiment: Reproduction, study: Study, store: Store, results: pd.DataFrame
+) -> Section:
+    """What one study shows, of the fits that are in the store."""
+    keys = experiment.keys_of(study)
+    ended, errors = store.ended(), store.failures()
+    failures = {key: errors[key] for key in keys if key in errors and key in ended}
+    lost = {key: errors[key] for key in keys if key in errors and key not in ended}
+    done = [key for key in keys if key in ended and key not in failures]
+    evidence = Evidence(
+        study,
+        _of_study(results, keys),
+        arrays=_first_arrays(store, done),
+        majority=_majority_rates(store, done, experiment.data_dir),
+        missing={
+            **dict.fromkeys(experiment.left_out(study), NOT_QUICK),
+            **dict.fromkeys(experiment.missing[study.name], NOT_HAD),
+        },
+    )
+    return Section(
+        study,
+        show(evidence),
+        n_fits=len(keys),
+        n_missing_fits=len(keys) - len(done),
+        note=" ".join(_notes(experiment.quick, done, failures, lost, store.warnings())),
+        shares=None if origin(study) is study else origin(study).name,
+    )
+
+
+def _of_study(results: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
+    """The results of some fits, with the paper's names of the data sets."""
+    wanted = pd.MultiIndex.from_tuples(keys, names=list(Key._fields)) if keys else None
+    found = pd.MultiIndex.from_frame(results[list(Key._fields)])
+    own = results[found.isin(wanted)] if wanted is not None else results.iloc[:0]
+    labels = {key.dataset: study_and_label(key)[1] for key in keys}
+    return own.assign(dataset=own["dataset"].map(labels)).reset_index(drop=True)
+
+
+def _first_arrays(
+    store: Store, done: Sequence[Key]
+) -> dict[tuple[str, str], Mapping[str, NDArray[Any]]]:
+    """The arrays of the first fit of each method on each data set."""
+    arrays: dict[tuple[str, str], Mapping[str, NDArray[Any]]] = {}
+    for key in done:
+        place = study_and_label(key)[1], key.model
+        if place not in arrays:
+            found = {name: store.array(key, name) for name in SHOWN_ARRAYS}
+            arrays[place] = {name: array for name, array in found.items() if array is not None}
+    return arrays
+
+
+def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
+    """Mean rate of the most frequent class among the samples that judge; else of all samples."""
+    rates: dict[str, list[float]] = {}
+    for key in done:
+        label, confusion = study_and_label(key)[1], store.array(key, "confusion")
+        if confusion is not None:
+            actual = confusion.sum(axis=1)
+            rates.setdefault(label, []).append(float(actual.max() / actual.sum()))
+    for dataset in dict.fromkeys(key.dataset for key in done):
+        study, label = study_and_label(Key(dataset, "", 0, 0))
+        if label not in rates:
+            rates[label] = [majority_rate(prepared(study.name, label, data_dir))]
+    return {label: float(np.mean(each)) for label, each in rates.items()}
+
+
+def _notes(
+    quick: bool,
+    done: Sequence[Key],
+    failures: Mapping[Key, str],
+    lost: Mapping[Key, str],
+    warnings: Mapping[Key, Sequence[str]],
+) -> Iterator[str]:
+    """How much of a study ran, which fits did not, and what the others warned of."""
+    if quick:
+        n_splits = len({(key.repeat, key.fold) for key in done})
+        yield f"This is the quick form: {n_splits} of the splits, some of the data sets."
+    for model, (n_fits, first) in _by_method(failures).items():
+        yield f"{model}: {_fits(n_fits)} could not be made ({first})."
+    for model, (n_fits, first) in _by_method(lost).items():
+        yield f"{model}: {_fits(n_fits)} did not end ({first}); the same command tries again."
+    said = {key: warnings[key][0] for key in done if key in warnings}
+    for model, (n_fits, first) in _by_method(said).items():
+        yield f"{model}: {n_fits} of the fits warned ({first})."
+
+
+def _fits(number: int) -> str:
+    return f"{number} fit{'' if number == 1 else 's'}"
+
+
+def _by_method(texts: Mapping[Key, str]) -> dict[str, tuple[int, str]]:
+    """Number of fits of each method that have a text, and the beginning of the first."""
+    found: dict[str, tuple[int, str]] = {}
+    for key, text in texts.items():
+        n_fits, first = found.get(key.model, (0, shorten(text.splitlines()[0], LONGEST_TEXT)))
+        found[key.model] = (n_fits + 1, first)
+    return found

@@ -1,0 +1,157 @@
+"""The papers' studies as one experiment: every method on every split of every data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from discreg import __version__
+from discreg.base.errors import StudyError
+from discreg.comparison.experiment import Key, Outcome
+from discreg.tables.formats import nearest
+
+from .papers import PAPERS, studies
+from .protocol import Study
+from .registry import Dataset, DatasetUnavailable, load
+
+__all__ = [
+    "Reproduction",
+    "chosen_studies",
+    "majority_rate",
+    "origin",
+    "prepared",
+    "study_and_label",
+]
+
+
+def chosen_studies(name: str | None) -> tuple[Study, ...]:
+    """The studies of a paper ("drm"), one of them ("drm/table7"), or all."""
+    known = studies()
+    if name is None:
+        return tuple(known.values())
+    if name in PAPERS:
+        return tuple(study for study in known.values() if study.name.startswith(f"{name}/"))
+    if name not in known:
+        hint = nearest(name, [*PAPERS, *known])
+        meant = f" Did you mean {hint}?" if hint else ""
+        raise StudyError(f"There is no study '{name}'.{meant} There are {', '.join(known)}.")
+    return (known[name],)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The fits of some studies, as far as their data sets are to be had.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of studies.
+    data_dir : Path, optional
+        Where data sets are looked for first.
+    quick : bool
+        Whether to take only what a first look takes: a part of the same fits.
+    """
+
+    names: Sequence[str]
+    data_dir: Path | None = None
+    quick: bool = False
+
+    def settings(self) -> dict[str, str]:
+        return {"discreg": __version__}
+
+    def keys(self) -> list[Key]:
+        """Repeat by repeat, so that what is done early covers all data sets and methods."""
+        keys = [key for name in self.names for key in self.keys_of(studies()[name])]
+        return sorted(dict.fromkeys(keys), key=lambda key: (key.repeat, key.fold))
+
+    def keys_of(self, study: Study) -> list[Key]:
+        """The fits of one study, some of which another may have made."""
+        name = origin(study).name
+        n_repeats, n_folds = study.splits.n_repeats, study.splits.n_folds
+        methods = list(study.methods)
+        if self.quick:
+            n_repeats = min(n_repeats, study.quick.n_repeats)
+            n_folds = min(n_folds, study.quick.n_folds or n_folds)
+            methods = [each for each in methods if each in (study.quick.methods or methods)]
+        left_out = self.left_out(study)
+        datasets = [label for label in study.datasets if label not in left_out]
+        return [
+            Key(f"{name}/{label}", method, repeat, fold)
+            for repeat in range(n_repeats)
+            for fold in range(n_folds)
+            for label in datasets
+            if label not in self.missing[study.name]
+            for method in methods
+        ]
+
+    def left_out(self, study: Study) -> list[str]:
+        """Data sets that a quick look does not take."""
+        taken = study.quick.datasets if self.quick else None
+        return [label for label in study.datasets if taken is not None and label not in taken]
+
+    @cached_property
+    def missing(self) -> Mapping[str, Mapping[str, str]]:
+        """For each study the data sets that are not to be had, and why."""
+        return {
+            name: {
+                label: reason
+                for label, source in studies()[name].datasets.items()
+                if label not in self.left_out(studies()[name])
+                and (reason := _why_unavailable(source, self.data_dir))
+            }
+            for name in self.names
+        }
+
+    def run(self, key: Key) -> Outcome:
+        study, label = study_and_label(key)
+        dataset = prepared(study.name, label, self.data_dir)
+        train, test = study.parts(dataset, key.repeat, key.fold)
+        return study.methods[key.model].run(train, test, seed=key.repeat)
+
+
+def study_and_label(key: Key) -> tuple[Study, str]:
+    """The study that makes a fit, and the paper's name of its data set."""
+    paper, table, label = key.dataset.split("/", 2)
+    return studies()[f"{paper}/{table}"], label
+
+
+@lru_cache(maxsize=2)
+def prepared(study_name: str, label: str, data_dir: Path | None) -> Dataset:
+    """A data set as a study takes it."""
+    study = studies()[study_name]
+    source = study.datasets[label]
+    dataset = source if isinstance(source, Dataset) else load(source, data_dir)
+    return dataset if study.prepare is None else study.prepare(dataset)
+
+
+def majority_rate(dataset: Dataset) -> float:
+    """Accuracy of always answering the most frequent class."""
+    counts = np.unique(dataset.y, return_counts=True)[1]
+    return float(counts.max() / counts.sum())
+
+
+@cache
+def _why_unavailable(source: str | Dataset, data_dir: Path | None) -> str | None:
+    if isinstance(source, Dataset):
+        return None
+    try:
+        load(source, data_dir)
+    except DatasetUnavailable as error:
+        return str(error)
+    return None
+
+
+def origin(study: Study) -> Study:
+    """The first study with the same fits, which it shares."""
+    for other in studies().values():
+        if (other.datasets, other.methods, other.splits) == (
+            study.datasets,
+            study.methods,
+            study.splits,
+        ) and replace(other, name=study.name, title=study.title, views=study.views) == study:
+            return other
+    return study

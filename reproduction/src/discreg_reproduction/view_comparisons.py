@@ -1,0 +1,133 @@
+"""What a table of scores is held against: the most frequent class, and one of its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from discreg.comparison.statistics import LEVEL, win_tie_loss
+from discreg.comparison.words import number, percent
+
+from .protocol import Study
+from .reported import Reported
+from .view_blocks import Block, Evidence, Grid, Key, Score, Text
+
+__all__ = ["NOTHING", "ROUNDING", "majority_texts", "paired_grid"]
+
+NOTHING = "–"
+NEAR = 0.005  # what an accuracy may be above the majority-class rate and still count as no better
+ROUNDING = 1e-9  # what is printed with four digits may differ by this from what was meant
+
+
+def majority_texts(
+    evidence: Evidence, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
+) -> Iterator[Block]:
+    """Accuracies, reported and ours, that always answering the most frequent class has too."""
+    rates = evidence.majority
+    reported = {
+        key: f"{key[1]} {value.mean:g}"
+        for key, value in theirs.items()
+        if _no_better(key, value.mean, rates)
+    }
+    if reported:
+        yield Text(
+            "Reported accuracies that are no better than always answering the most frequent class: "
+            f"{_by_dataset(reported, rates)}. They do not show that the model learnt anything."
+        )
+    balanced = evidence.results.groupby(["dataset", "model", "metric"])["value"].mean()
+    own = {
+        key: f"{key[1]} {number(score.mean)}{_balanced_text(balanced, key, score)}"
+        for key, score in ours.items()
+        if _no_better(key, score.mean, rates)
+    }
+    if own:
+        yield Text(
+            "Our accuracies that are no better than always answering the most frequent class, with "
+            f"our balanced accuracy in brackets: {_by_dataset(own, rates)}."
+        )
+
+
+def _no_better(key: Key, accuracy: float, rates: Mapping[str, float]) -> bool:
+    return key[0] in rates and accuracy <= rates[key[0]] + NEAR + ROUNDING
+
+
+def _by_dataset(values: Mapping[Key, str], rates: Mapping[str, float]) -> str:
+    """Values after their data sets, each with its rate."""
+    named: dict[str, list[str]] = {}
+    for (dataset, _), value in values.items():
+        named.setdefault(dataset, []).append(value)
+    return "; ".join(
+        f"{dataset}, rate {number(rates[dataset])} ({', '.join(each)})"
+        for dataset, each in named.items()
+    )
+
+
+def _balanced_text(means: pd.Series, key: Key, score: Score) -> str:
+    """The balanced accuracy of the fits that a score is of."""
+    mean = means.get((*key, f"balanced_accuracy{score.scaling}"))
+    return "" if mean is None else f" [{number(mean)}]"
+
+
+def paired_grid(
+    study: Study,
+    results: pd.DataFrame,
+    ours: Mapping[Key, Score],
+    theirs: Mapping[Key, Reported],
+) -> Grid | None:
+    """Averages over data sets and outcomes of paired t-tests, where the paper has them."""
+    other = study.tested_against
+    if other is None or not ours:
+        return None
+    shared = {
+        method: [dataset for dataset in study.datasets if _both(dataset, method, ours, theirs)]
+        for method in study.methods
+    }
+    rows = [
+        ("data sets", *(str(len(datasets)) for datasets in shared.values())),
+        ("average, ours", *(_average(ours, method, shared[method]) for method in shared)),
+        ("average, the paper's", *(_average(theirs, method, shared[method]) for method in shared)),
+    ]
+    caption = "Averages over the data sets on which a method has a score here and in the paper."
+    outcomes = _outcomes(study, results, other)
+    if outcomes:
+        cells = (outcomes.get(method, NOTHING) for method in study.methods)
+        rows.append((f"win/tie/loss against {other}", *cells))
+        caption += (
+            f" Wins, ties and losses of each method against {other} by paired t-tests at the "
+            f"{percent(LEVEL)} level over the repeats of each data set; the paper counts "
+            f"{other}'s against each method."
+        )
+        if results["dataset"].nunique() == 1:
+            caption += " Of one data set the test is corrected for the overlap of training parts."
+    else:
+        caption += (
+            f" A paired t-test of each method against {other} needs at least two repeats, and no "
+            "data set has them."
+        )
+    return Grid(caption, ("summary", *study.methods), tuple(rows))
+
+
+def _both(
+    dataset: str, method: str, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
+) -> bool:
+    return (dataset, method) in ours and (dataset, method) in theirs
+
+
+def _average(
+    values: Mapping[Key, Score] | Mapping[Key, Reported], method: str, datasets: list[str]
+) -> str:
+    means = [values[dataset, method].mean for dataset in datasets]
+    return number(float(np.mean(means))) if means else NOTHING
+
+
+def _outcomes(study: Study, results: pd.DataFrame, other: str) -> dict[str, str]:
+    """Wins, ties and losses of each method against another; empty where no test could be made."""
+    counts = win_tie_loss(results, study.metric)
+    found = {
+        model: (win, tie, loss)
+        for (model, against), win, tie, loss in counts.itertuples(name=None)
+        if against == other
+    }
+    return {model: "/".join(map(str, each)) for model, each in found.items() if any(each)}

@@ -1,0 +1,142 @@
+"""The ODM paper's studies: its grids, and what its methods compute."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from discreg_reproduction.papers import odm
+from discreg_reproduction.papers._odm_methods import (
+    LDMSearchCV,
+    Timed,
+    TrainingMargins,
+    dense,
+    unit_interval,
+    widths,
+)
+from discreg_reproduction.protocol import Part, Tuned
+from discreg_reproduction.registry import Dataset, entries
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from discreg import LDMClassifier
+from discreg.base.errors import StudyError
+
+X, Y = make_classification(120, 6, n_informative=4, flip_y=0.1, random_state=0)
+X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+TRAIN, TEST = Part(X[:80], Y[:80]), Part(X[80:], Y[80:])
+
+
+@pytest.mark.parametrize("study", odm.STUDIES, ids=lambda study: study.name)
+def test_data_sets_are_in_the_registry(study):
+    assert set(study.datasets.values()) <= set(entries())
+
+
+@pytest.mark.parametrize("study", odm.STUDIES, ids=lambda study: study.name)
+def test_workers_can_be_given_the_study(study):
+    assert pickle.loads(pickle.dumps(study)).name == study.name
+
+
+@pytest.mark.parametrize("study", odm.STUDIES, ids=lambda study: study.name)
+def test_quick_form_names_data_sets_of_the_study(study):
+    assert set(study.quick.datasets) <= set(study.datasets)
+
+
+def test_tables_have_the_data_sets_of_table_1():
+    counts = [len(study.datasets) for study in (odm.TABLE_2, odm.TABLE_3, odm.TABLE_4)]
+    assert counts == [32, 32, 10]
+
+
+def test_grids_are_those_of_section_6_1():
+    assert odm.COSTS == (10, 50, 100)
+    assert odm.LAMBDAS == (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
+    assert odm.POWERS == (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    search = odm.TABLE_2.methods["ODM"].estimator
+    assert (search.C1s, search.C2s) == (odm.POWERS, odm.POWERS)
+    assert search.Ds == (0, 0.1, 0.2, 0.3, 0.4, 0.5)
+
+
+def test_widths_are_multiples_of_the_mean_distance():
+    distances = euclidean_distances(X)[np.triu_indices(len(X), 1)]
+    found = np.sqrt(1 / (2 * np.array(widths(X))))
+    np.testing.assert_allclose(found / distances.mean(), [0.25, 0.5, 1, 2, 4])
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_features_are_scaled_to_the_unit_interval(container):
+    rows = np.array([[0.0, 2.0], [4.0, 0.0], [2.0, 1.0]])
+    scaled = unit_interval(Dataset("toy", container(rows), np.array([0, 1, 1]))).X
+    values = scaled.toarray() if sparse.issparse(scaled) else scaled
+    np.testing.assert_allclose(values, [[0, 1], [1, 0], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_search_of_ldm_chooses_as_grid_search_does(kernel):
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)  # all folds train on 60 samples
+    lambdas, costs, gammas = [0.01, 30.0], [0.1, 10.0], [0.5, 5.0]
+    search = LDMSearchCV(
+        Cs=costs,
+        lambda1s=lambdas,
+        lambda2s=lambdas,
+        kernel=kernel,
+        gammas=gammas if kernel == "rbf" else [1.0],
+        cv=folds,
+        random_state=0,
+    ).fit(*TRAIN)
+    weights = [60 * weight for weight in lambdas]
+    grid = {"C": [60 * cost for cost in costs], "lambda1": weights, "lambda2": weights}
+    if kernel == "rbf":
+        grid["gamma"] = gammas
+    model = LDMClassifier(kernel=kernel, fit_intercept=False, random_state=0)
+    reference = GridSearchCV(model, grid, cv=folds).fit(*TRAIN)
+    assert search.best_score_ == pytest.approx(reference.best_score_)
+    names = ("C", "lambda1", "lambda2")
+    chosen = {name: getattr(search.best_estimator_, name) / len(TRAIN.y) * 60 for name in names}
+    if kernel == "rbf":
+        chosen["gamma"] = search.best_estimator_.gamma
+    tied = reference.cv_results_["mean_test_score"] >= reference.best_score_ - 1e-12
+    best = [reference.cv_results_["params"][index] for index in np.flatnonzero(tied)]
+    assert any(chosen == pytest.approx(setting) for setting in best)
+
+
+def test_cost_of_ldm_is_that_of_one_sample():
+    search = LDMSearchCV(
+        Cs=[0.5], lambda1s=[0.0], lambda2s=[0.0], kernel="linear", cv=StratifiedKFold(2)
+    ).fit(*TRAIN)
+    svm = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    np.testing.assert_allclose(search.best_estimator_.coef_, svm.fit(*TRAIN).coef_, atol=1e-5)
+
+
+def test_margins_are_distances_of_the_training_samples():
+    svm = LinearSVC(C=1.0, fit_intercept=False, random_state=0)
+    outcome = TrainingMargins(Tuned(svm)).run(TRAIN, TEST, seed=0)
+    weights = svm.fit(*TRAIN).coef_[0]
+    expected = np.where(TRAIN.y == 1, 1, -1) * (TRAIN.X @ weights) / np.sqrt(weights @ weights)
+    np.testing.assert_allclose(outcome.arrays["margins"], np.sort(expected), atol=1e-12)
+    assert outcome.values["margin_min"] == pytest.approx(expected.min())
+    assert outcome.values["margin_mean"] == pytest.approx(expected.mean())
+
+
+def test_timed_fit_has_the_parameters_of_its_size():
+    sizes = []
+
+    def alpha(n_samples):
+        sizes.append(n_samples)
+        return {"alpha": 1 / n_samples}
+
+    outcome = Timed(SGDClassifier(fit_intercept=False), alpha).run(TRAIN, TEST, seed=0)
+    expected = SGDClassifier(alpha=1 / 80, fit_intercept=False, random_state=0).fit(*TRAIN)
+    assert sizes == [80]
+    assert outcome.values["accuracy"] == pytest.approx(expected.score(*TEST))
+    assert outcome.values["fit_seconds"] >= 0
+
+
+def test_lda_refuses_rows_that_would_fill_the_memory():
+    np.testing.assert_array_equal(dense(sparse.csr_array(X)), X)
+    with pytest.raises(StudyError, match=r"10,000 of 10,000 features"):
+        dense(sparse.csr_array((10_000, 10_000)))

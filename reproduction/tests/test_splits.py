@@ -1,0 +1,62 @@
+"""Every way to divide a data set tests rows that it has not trained on."""
+
+import numpy as np
+import pytest
+from discreg_reproduction.registry import Dataset
+from discreg_reproduction.splits import Halves, KFold, OfficialSplit, PerClass, StoredFolds
+from numpy.testing import assert_array_equal
+
+from discreg.base.errors import StudyError
+
+Y = np.repeat([0, 1, 2], [40, 20, 10])
+DATA = Dataset("data", np.zeros((70, 2)), Y, folds=np.tile([1, 2, 3, 4, 5], 14), n_train=50)
+WAYS = [
+    StoredFolds(),
+    KFold(5, 2),
+    Halves(3),
+    Halves(3, 0.4, True),
+    PerClass(3, 4),
+    OfficialSplit(),
+]
+
+
+@pytest.mark.parametrize("splits", WAYS, ids=repr)
+def test_the_parts_do_not_overlap_and_are_the_same_each_time(splits):
+    for repeat in range(splits.n_repeats):
+        for fold in range(splits.n_folds):
+            train, test = splits.rows(DATA, repeat, fold)
+            assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(70))
+            again = splits.rows(DATA, repeat, fold)
+            assert_array_equal(train, again[0])
+            assert_array_equal(test, again[1])
+
+
+@pytest.mark.parametrize("splits", [StoredFolds(), KFold(5, 2)], ids=repr)
+def test_folds_hold_out_every_row_once(splits):
+    held_out = np.concatenate([splits.rows(DATA, 0, fold)[1] for fold in range(5)])
+    assert_array_equal(np.sort(held_out), np.arange(70))
+
+
+@pytest.mark.parametrize("splits", [KFold(5, 2), Halves(3), PerClass(3, 4)], ids=repr)
+def test_repeats_differ(splits):
+    assert list(splits.rows(DATA, 0, 0)[0]) != list(splits.rows(DATA, 1, 0)[0])
+
+
+def test_stored_folds_are_those_of_the_data_set():
+    assert_array_equal(StoredFolds().rows(DATA, 0, 2)[1], np.flatnonzero(DATA.folds == 3))
+
+
+def test_per_class_draws_the_same_number_of_each():
+    train, _ = PerClass(3, 4).rows(DATA, 0, 0)
+    assert_array_equal(np.bincount(Y[train]), [4, 4, 4])
+
+
+def test_stratified_halves_keep_the_shares_of_the_classes():
+    train, _ = Halves(3, 0.4, True).rows(DATA, 0, 0)
+    assert_array_equal(np.bincount(Y[train]), [16, 8, 4])
+
+
+@pytest.mark.parametrize("splits", [StoredFolds(), OfficialSplit()], ids=repr)
+def test_a_copy_without_the_division_is_named(splits):
+    with pytest.raises(StudyError, match="This copy of data has no"):
+        splits.rows(Dataset("data", DATA.X, Y), 0, 0)

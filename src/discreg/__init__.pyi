@@ -1,0 +1,31 @@
+from . import inspection as inspection
+from . import lowrank as lowrank
+from . import margin as margin
+from . import representation as representation
+from . import retargeted as retargeted
+from .base.g_mean import g_mean_score as g_mean_score
+from .base.penalty_path import PenaltyPath as PenaltyPath
+from .base.penalty_path import penalty_path as penalty_path
+from .inspection import CoefficientDisplay as CoefficientDisplay
+from .inspection import MarginDistributionDisplay as MarginDistributionDisplay
+from .inspection import RankDisplay as RankDisplay
+from .lowrank import LRLRClassifier as LRLRClassifier
+from .lowrank import LRRRClassifier as LRRRClassifier
+from .lowrank import LRRRClassifierCV as LRRRClassifierCV
+from .lowrank import SLRRClassifier as SLRRClassifier
+from .lowrank import SLRRClassifierCV as SLRRClassifierCV
+from .margin import LDMClassifier as LDMClassifier
+from .margin import ODMClassifier as ODMClassifier
+from .margin import ODMClassifierCV as ODMClassifierCV
+from .representation import DRMClassifier as DRMClassifier
+from .representation import DRMClassifierCV as DRMClassifierCV
+from .retargeted import DLSRClassifier as DLSRClassifier
+from .retargeted import DLSRClassifierCV as DLSRClassifierCV
+from .retargeted import GReLSRClassifier as GReLSRClassifier
+from .retargeted import GReLSRClassifierCV as GReLSRClassifierCV
+from .retargeted import LSRClassifier as LSRClassifier
+from .retargeted import LSRClassifierCV as LSRClassifierCV
+from .retargeted import ReLSRClassifier as ReLSRClassifier
+from .retargeted import ReLSRClassifierCV as ReLSRClassifierCV
+
+__version__: str

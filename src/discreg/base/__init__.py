@@ -1,0 +1,1 @@
+"""What every estimator is made of: base classes, parameters, calibration, the search engine."""

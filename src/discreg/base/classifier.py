@@ -1,0 +1,237 @@
+"""Base of the classifiers that are regressions: data in, coefficients out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreg.blocks.labels import encode_labels, row_weights, sample_weights
+from discreg.blocks.lazy import lazily
+from discreg.blocks.moment_ridge import MomentRegression
+from discreg.blocks.moments import Moments, block_moments, moments_by_group, source_moments
+from discreg.blocks.source import (
+    AddableTuple,
+    Block,
+    BlockSource,
+    in_blocks,
+    open_blocks,
+    why_kernel_in_memory,
+)
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.memory import require_memory
+from discreg.linalg.ridge import (
+    KernelRegression,
+    NormalEquations,
+    Regression,
+    centre_kernel,
+    linear_regression,
+)
+from discreg.linalg.rows import class_sums, varies
+
+from .partial_fit import PartialFitMixin, PartialFitState, reset_partial_fit
+from .scoring import LargestScoreClassifier
+
+__all__ = ["MomentFitMixin", "Prepared", "RegressionClassifier"]
+
+SMALLEST_TRACE = 1e-280
+
+
+@dataclass
+class Prepared:
+    """Training data in the form that all penalties of a path share."""
+
+    classes: NDArray[Any]
+    sizes: NDArray[np.float64]  # copies in each class
+    class_weights: NDArray[np.float64]  # sums of the weights in each class
+    dtype: np.dtype[Any]
+    kernel: FittedKernel | None  # None: linear
+    regression: Any  # a Regression, or a MomentRegression where the rows are elsewhere
+    X: Any = None
+    y: Any = None
+    weights: Any = None
+    copies: Any = None  # the weights without those of the classes
+    source: BlockSource | None = None  # the rows where they are elsewhere
+
+
+class RegressionClassifier(LargestScoreClassifier):
+    """Base of classifiers whose scores are linear in the features or in a kernel."""
+
+    fit_intercept: bool
+    class_weight: Any
+    n_features_in_: int
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Check the data and do all the work that does not depend on the penalty."""
+        reset_partial_fit(self)
+        if in_blocks(self, X):
+            return self._prepare_blocks(open_blocks(self, X, y, sample_weight, self.class_weight))
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        classes, indices = encode_labels(y)
+        weights = row_weights(sample_weight, self.class_weight, classes, indices)
+        kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
+        if kernel is None:
+            require_memory(
+                3 * 8 * min(X.shape) ** 2,
+                f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
+                "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
+            )
+            with np.errstate(over="ignore", invalid="ignore"):  # the trace tells
+                regression = self._linear_regression(X, weights)
+        else:
+            matrix = kernel.training_matrix(X, copies=3)
+            kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
+            kernel.require_psd(matrix, X)
+            regression = KernelRegression(matrix, weights, kernel_mean)
+        lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
+        self._require_squares(regression, lost=lost)
+        copies = sample_weights(sample_weight, len(indices))
+        sizes, class_weights = (
+            class_sums(indices, each, len(classes)) for each in (copies, weights)
+        )
+        return Prepared(
+            classes,
+            sizes,
+            class_weights,
+            X.dtype,
+            kernel,
+            regression,
+            X=X,
+            y=indices,
+            weights=weights,
+            copies=copies,
+        )
+
+    def _prepare_blocks(self, table: BlockSource) -> Prepared:
+        """The same for rows in blocks, of which one pass finds the moments."""
+        moments = source_moments(table)
+        prepared = self._prepare_moments(
+            moments, table.layout.classes, table.sizes, table.layout.dtype
+        )
+        prepared.source = table
+        return prepared
+
+    def _prepare_moments(
+        self,
+        moments: Moments,
+        classes: NDArray[Any],
+        sizes: NDArray[np.float64],
+        dtype: np.dtype[Any],
+    ) -> Prepared:
+        """The same for rows of which the moments are known."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            regression = self._moment_regression(moments)
+        lost = regression.trace < SMALLEST_TRACE and moments.differ
+        self._require_squares(regression, lost=lost)
+        return Prepared(classes, sizes, moments.weights, dtype, None, regression)
+
+    def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
+        if lost or not np.isfinite(regression.scale):
+            raise ValueError(
+                "The squares of the features overflow or vanish. Scale the features, for example "
+                "with sklearn.preprocessing.StandardScaler."
+            )
+
+    def _why_in_memory(self) -> str | None:
+        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        return why_kernel_in_memory(self.kernel)
+
+    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+        """The regression of linear models."""
+        return linear_regression(X, weights, centre=self.fit_intercept)
+
+    def _moment_regression(self, moments: Moments) -> MomentRegression:
+        """The same for rows of which the moments are known."""
+        return MomentRegression(moments, centre=self.fit_intercept)
+
+    def _set_coefficients(
+        self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> None:
+        """Set what predictions need from one column a class, raw as `Regression.predictor`'s."""
+        dtype = prepared.dtype
+        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
+            self.__dict__.pop(name, None)
+        self.classes_ = prepared.classes
+        self._kernel = prepared.kernel
+        if prepared.kernel is None:
+            self.coef_ = _one_row_if_binary(coef.T).astype(dtype)
+        else:
+            self.dual_coef_ = _one_row_if_binary(coef.T).astype(dtype)
+            if prepared.kernel.kernel != "precomputed":
+                self.X_fit_ = prepared.X
+        self.intercept_ = _one_row_if_binary(intercept).astype(dtype)
+
+    @lazily
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` the kernel between them and the training
+            samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column a class; for two classes the score of the second minus that of the first.
+        """
+        X = self._new_samples(X)
+        rows = self.coef_ if self._kernel is None else self.dual_coef_
+        scores = self._linear_scores(X, rows, self.intercept_)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _new_samples(self, X: ArrayLike) -> Any:
+        """Check samples to be judged."""
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+        """Scores of new samples by rows of coefficients, of the features or of the kernel."""
+        if self._kernel is None:
+            return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
+        return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
+
+
+class MomentFitMixin(PartialFitMixin):
+    """`partial_fit` and `merge` for regressions that are known by the moments of their rows."""
+
+    kernel: Any
+    _prepare_moments: Callable[..., Prepared]
+
+    @abstractmethod
+    def _fit_moments(self, prepared: Prepared) -> None:
+        """Fit the model to rows of which the moments are known."""
+
+    def _why_not_by_parts(self) -> str | None:
+        return None if self.kernel == "linear" else f"kernel is {self.kernel!r}."
+
+    def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
+        if self.class_weight is None:
+            return block_moments(block, n_classes)
+        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in the end
+
+    def _fit_state(self, seen: PartialFitState) -> None:
+        moments = seen.statistics
+        if isinstance(moments, AddableTuple):
+            factors = seen.class_factors(self.class_weight).tolist()
+            parts = zip(moments, factors, strict=True)
+            moments = reduce(add, (part.scaled(factor) for part, factor in parts))
+        self._fit_moments(
+            self._prepare_moments(moments, seen.layout.classes, seen.sizes, seen.layout.dtype)
+        )
+
+
+def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """scikit-learn's shape: for two classes one row, the second minus the first."""
+    return rows[1:] - rows[:1] if len(rows) == 2 else rows

@@ -1,0 +1,60 @@
+"""Candidates for parameters, checked, and the kernels that a search tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.linalg.kernels import resolve_gamma
+
+from .search import Setting
+
+__all__ = ["candidates_of", "kernel_settings"]
+
+Array = NDArray[np.float64]
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times "scale"
+WITH_WIDTH = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
+WITH_DEGREE = {"poly", "polynomial"}
+
+
+def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
+    """All pairs of the width and the degree that the kernel has."""
+    settings: dict[str, list[Any]] = {}
+    named = search.kernel if isinstance(search.kernel, str) else ""
+    if named in WITH_WIDTH:
+        gammas = search.gammas
+        if gammas is None:
+            scale = resolve_gamma("scale", X, weights)
+            gammas = [scale * width for width in WIDTHS] if named == "rbf" else [scale]
+        else:
+            gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
+            gammas = [
+                resolve_gamma(gamma, X, weights) if gamma in ("scale", "auto") else gamma
+                for gamma in gammas
+            ]
+        settings["gamma"] = candidates_of("gammas", gammas, lambda values: values > 0, "positive")
+    if named in WITH_DEGREE:
+        degrees = candidates_of(
+            "degrees", search.degrees, lambda values: values >= 0, "not negative"
+        )
+        settings["degree"] = [int(degree) if degree.is_integer() else degree for degree in degrees]
+    return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+
+
+def candidates_of(
+    name: str, values: Any, allowed: Callable[[Array], NDArray[np.bool_]], described: str
+) -> list[float]:
+    """The different numbers among the candidates for a parameter, the largest first."""
+    try:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        numbers = np.array([np.nan])
+    if numbers.ndim != 1 or not numbers.size or not np.all(np.isfinite(numbers) & allowed(numbers)):
+        raise ValueError(
+            f"{name} must hold one or more finite numbers, each {described}; got {values!r}."
+        )
+    return sorted(set(numbers.tolist()), reverse=True)

@@ -1,0 +1,204 @@
+"""Held-out errors of a whole path of penalties from one pass over the rows.
+
+The squared error of a linear model on some rows is a function of their moments. So the moments of
+k folds are all that k-fold cross-validation needs: those of a fold judge, and those of all other
+folds together train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from discreg.blocks.moments import Moments, moments_by_group
+from discreg.blocks.source import (
+    AddableTuple,
+    ArrayBlocks,
+    Block,
+    BlockSource,
+    is_streamed,
+    open_blocks,
+)
+
+from .params import Number, check_params
+
+__all__ = ["PenaltyPath", "penalty_path"]
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class RidgeMoments(Protocol):
+    """A linear model whose penalty is `beta` and which is known by the moments of its rows."""
+
+    beta: float
+    kernel: Any
+
+    def _fit_moments(self, prepared: Any) -> None: ...
+
+    def _class_targets(self, sizes: Array) -> Array:
+        """The target of the rows of each class, for classes of so many copies."""
+
+
+@dataclass(frozen=True)
+class PenaltyPath:
+    """Held-out errors along a path of penalties.
+
+    Attributes
+    ----------
+    betas : ndarray of shape (n_betas,)
+        The penalties.
+    errors : ndarray of shape (n_betas, n_folds)
+        Mean squared distance between the scores of the rows of a fold and their targets, by the
+        model that has not seen the fold.
+    best_beta : float
+        The penalty of the least mean error; of equal ones the largest.
+    best_estimator : object
+        The classifier with it, fitted to all rows.
+    """
+
+    betas: Array
+    errors: Array
+    best_beta: float
+    best_estimator: Any
+
+
+def penalty_path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    betas: Sequence[float],
+    *,
+    cv: int = 5,
+    sample_weight: ArrayLike | None = None,
+) -> PenaltyPath:
+    """Errors of k-fold cross-validation for many penalties, from one pass over the rows.
+
+    Row i belongs to fold i mod k: shuffle rows that are sorted.
+
+    Parameters
+    ----------
+    estimator : LSRClassifier or LRRRClassifier
+        The linear model, whose `beta` is not looked at.
+    X : {array-like, sparse matrix, memory map, dask Array or DataFrame}
+        Training data.
+    y : array-like, dask Array or Series
+        Labels.
+    betas : array-like of float
+        Penalties.
+    cv : int, default=5
+        Number of folds, at least 2.
+    sample_weight : array-like, dask Array or float, default=None
+        Weights; a row of weight k counts as k copies, all in the same fold.
+
+    Returns
+    -------
+    path : PenaltyPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from discreg import LSRClassifier
+    >>> from discreg import penalty_path
+    >>> X, y = load_digits(return_X_y=True)
+    >>> path = penalty_path(LSRClassifier(), X, y, betas=[10, 1, 0.1, 0.01])
+    >>> path.errors.shape, path.best_beta
+    ((4, 5), 0.01)
+    >>> round(path.best_estimator.score(X, y), 2)
+    0.94
+    """
+    if not isinstance(estimator, RidgeMoments) or estimator.kernel != "linear":
+        raise ValueError(
+            f"A path of penalties is for linear LSRClassifier and LRRRClassifier, not for "
+            f"{estimator!r}."
+        )
+    if not Number(2, closed="left", integer=True).accepts(cv):
+        raise ValueError(f"cv must be a whole number of folds, at least 2, got {cv!r}.")
+    penalties = _checked(estimator, betas)
+    model = clone(estimator)
+    table = _table(model, X, y, sample_weight)
+    folds = table.reduce(_fold_moments, int(cv), table.n_classes)
+    empty = [number for number, fold in enumerate(folds) if fold.total == 0]
+    if empty:
+        raise ValueError(
+            f"Fold {empty[0]} of {cv} has no row of positive weight. Row i belongs to fold i mod "
+            "cv: use another cv, or leave rows of weight zero out."
+        )
+    if any(np.any(_without(folds, number).weights == 0) for number in range(len(folds))):
+        raise ValueError(
+            f"All rows of a class are in one of the {cv} folds, so that no model knows it without "
+            "the fold. Row i belongs to fold i mod cv: shuffle the rows, or use another cv."
+        )
+    errors = np.array(
+        [
+            [
+                _error(clone(estimator).set_params(beta=beta), _without(folds, number), fold, table)
+                for number, fold in enumerate(folds)
+            ]
+            for beta in penalties
+        ]
+    )
+    means = errors.mean(axis=1)
+    best = float(penalties[means == means.min()].max())
+    _fit(model.set_params(beta=best), reduce(add, folds), table.sizes, table)
+    return PenaltyPath(penalties, errors, best, model)
+
+
+def _checked(estimator: Any, betas: Sequence[float]) -> Array:
+    """The penalties, each of which the estimator accepts."""
+    penalties = np.atleast_1d(np.asarray(betas, dtype=np.float64))
+    if penalties.ndim != 1 or not len(penalties):
+        raise ValueError(f"betas must be a list of numbers, got {betas!r}.")
+    for beta in penalties.tolist():
+        check_params(clone(estimator).set_params(beta=beta), estimator._constraints)
+    return penalties
+
+
+def _table(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
+    """Rows anywhere as a table, whose features the model is told."""
+    if is_streamed(X):
+        return open_blocks(model, X, y, sample_weight, model.class_weight)
+    rows, labels = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    return ArrayBlocks(rows, labels, sample_weight, model.class_weight)
+
+
+def _fold_moments(block: Block, n_folds: int, n_classes: int) -> AddableTuple:
+    """The moments of the rows of each fold."""
+    folds = (block.first + np.arange(len(block.y))) % n_folds
+    return moments_by_group(block, folds, n_folds, n_classes)
+
+
+def _without(folds: AddableTuple, number: int) -> Moments:
+    """The moments of all folds but one."""
+    others = [fold for other, fold in enumerate(folds) if other != number]
+    return reduce(add, others)
+
+
+def _fit(model: Any, moments: Moments, sizes: Array, table: BlockSource) -> None:
+    prepared = model._prepare_moments(moments, table.layout.classes, sizes, np.dtype(np.float64))
+    model._fit_moments(prepared)
+
+
+def _error(model: Any, training: Moments, fold: Moments, table: BlockSource) -> float:
+    """Mean squared distance of the scores of a fold from their targets."""
+    sizes = training.weights / table.layout.factors
+    _fit(model, training, sizes, table)
+    coef, intercept = model.coef_, model.intercept_
+    targets = model._class_targets(sizes)
+    if len(coef) == 1:  # of two classes the difference, as scores are then
+        targets = targets[:, 1:] - targets[:, :1]
+    scores = fold.means @ coef.T + intercept
+    mean_score = fold.mean @ coef.T + intercept
+    squares = float(np.einsum("kp,pq,kq->", coef, fold.scatter, coef))
+    squares += fold.total * float(mean_score @ mean_score)
+    cross = float(fold.weights @ np.einsum("ck,ck->c", scores, targets))
+    own = float(fold.weights @ np.einsum("ck,ck->c", targets, targets))
+    return max(squares - 2 * cross + own, 0.0) / fold.total

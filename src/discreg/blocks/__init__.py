@@ -1,0 +1,1 @@
+"""Data in blocks of rows: sources of blocks, labels and weights, moments."""

@@ -1,0 +1,304 @@
+"""Rows in the chunks of Dask collections: sums over them, and predictions that stay lazy.
+
+A chunk is read, checked and reduced to its statistic where it is; statistics are added up in a
+tree. Every pass begins with the chunks as Dask has them, so that a worker which is lost costs its
+chunks of the pass under way and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import cache, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from .dask_recipes import Recipe, recipes
+from .source import BlockSource, ChunkError, Counts, count_labels, is_dask, labels_of_block
+
+__all__ = ["DaskBlocks", "map_rows"]
+
+BRANCHES = 8  # of the tree that adds up
+
+
+def _dask() -> Any:
+    """Dask with its arrays."""
+    try:
+        import dask
+        import dask.array
+    except ImportError as error:
+        raise ImportError(
+            'Dask collections need the extra "dask": pip install "discreg[dask]".'
+        ) from error
+    return dask
+
+
+class DaskBlocks(BlockSource):
+    """A Dask array or dataframe with its labels and weights, chunk by chunk.
+
+    Parameters
+    ----------
+    estimator : object
+        Its features are set.
+    X : dask Array or DataFrame
+    y : dask Array or Series, or array-like
+        Chunked as X, or rechunked.
+    sample_weight : the same, a number, or None
+    class_weight : dict, "balanced" or None
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        class_weight: Mapping[Any, float] | str | None,
+    ) -> None:
+        _dask()
+        super().__init__(*_set_features(estimator, X), class_weight)
+        X = _rows_in_one_chunk(X)
+        if y is None:
+            raise ValueError(f"{type(estimator).__name__} needs labels, but y is None.")
+        self._X = _chunks(X)
+        lengths = cache(lambda: _lengths(X, self._X))
+        self._y = _aligned(y, X, self._X, lengths, "y")
+        one = sample_weight is None or np.isscalar(sample_weight)
+        self._weights = (
+            [sample_weight] * len(self._X)
+            if one
+            else _aligned(sample_weight, X, self._X, lengths, "sample_weight")
+        )
+        self._chunks = list(zip(self._X, self._y, self._weights, strict=True))
+        self._recipes = recipes(self._chunks)
+        self._firsts: list[int] | None = None  # not known before the rows are counted
+
+    def _count(self) -> Counts:
+        dask = _dask()
+        labels = list(zip(self._y, self._weights, strict=True))
+        counts = self._computed(
+            [
+                dask.delayed(_counts_of_chunk, pure=False)(number, chunk)
+                for number, chunk in enumerate(recipes(labels) or labels)
+            ]
+        )
+        self._firsts = np.cumsum([0, *(each.n_rows for each in counts[:-1])]).tolist()
+        total: Counts = _required(_added([each for each in counts if each.n_rows]))
+        return total
+
+    def reduce_raw(self, statistic: Callable[..., Any], *args: Any) -> Any:
+        dask = _dask()
+        shared = dask.delayed((statistic, args), traverse=False)
+        chunks = zip(
+            self._recipes or self._chunks, self._firsts or [0] * len(self._chunks), strict=True
+        )
+        parts = [
+            dask.delayed(_statistic_of_chunk, pure=False)(number, shared, chunk, first)
+            for number, (chunk, first) in enumerate(chunks)
+        ]
+        while len(parts) > 1:  # a tree
+            parts = [
+                dask.delayed(_added, pure=False)(parts[start : start + BRANCHES])
+                for start in range(0, len(parts), BRANCHES)
+            ]
+        (total,) = self._computed(parts)
+        return _required(total)
+
+    def _computed(self, parts: list[Any]) -> tuple[Any, ...]:
+        """What the chunks give; an error says which of them is to blame."""
+        try:
+            return tuple(_dask().compute(*parts))
+        except Exception as error:
+            self._name_chunk(error)
+            raise
+
+    def _name_chunk(self, error: Exception) -> None:
+        """Where a chunk itself cannot be computed, say which."""
+        if isinstance(error, ChunkError) or type(error).__module__.startswith("distributed"):
+            return
+        for number, chunk in enumerate(self._chunks):
+            try:
+                _dask().delayed(_nothing, pure=False)(*chunk).compute()
+            except Exception as cause:
+                raise _not_computed(number, cause) from cause
+
+
+def _not_computed(number: int, cause: Exception) -> ChunkError:
+    return ChunkError.of(number, f"it cannot be computed, {type(cause).__name__}: {cause}")
+
+
+def _parts_of(number: int, chunk: Any) -> Any:
+    """The rows, labels and weights of a chunk, or some of them."""
+    if not isinstance(chunk, Recipe):
+        return chunk
+    try:
+        return chunk.computed()
+    except Exception as cause:
+        raise _not_computed(number, cause) from cause
+
+
+def _counts_of_chunk(number: int, chunk: Any) -> Counts:
+    y, sample_weight = _parts_of(number, chunk)
+    try:
+        return count_labels(y, sample_weight)
+    except (TypeError, ValueError) as error:
+        raise ChunkError.of(number, error) from error
+
+
+def _statistic_of_chunk(number: int, shared: tuple[Any, Any], chunk: Any, first: int) -> Any:
+    statistic, args = shared
+    X, y, sample_weight = _parts_of(number, chunk)
+    try:
+        if not X.shape[0] and not len(labels_of_block(y)):
+            return None
+        return statistic(X, y, sample_weight, first, *args)
+    except (TypeError, ValueError) as error:
+        raise ChunkError.of(number, error) from error
+    except Exception as error:
+        raise ChunkError.of(number, f"{type(error).__name__}: {error}") from error
+
+
+def _required(total: Any) -> Any:
+    if total is None:
+        raise ValueError("X has no rows: all its chunks are empty.")
+    return total
+
+
+def _added(parts: list[Any]) -> Any:
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
+
+
+def _nothing(*chunk: Any) -> None:
+    """Computes a chunk and keeps nothing of it."""
+
+
+def _set_features(estimator: Any, X: Any) -> tuple[int, np.dtype[Any]]:
+    """Tell the estimator the number and the names of the features; their number and type."""
+    example = _example(X)
+    validate_data(estimator, example, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    return example.shape[1], _dtype(X)
+
+
+def _dtype(X: Any) -> np.dtype[Any]:
+    """The type that the columns of a collection have in common, if they are numbers of numpy's."""
+    if not hasattr(X, "columns"):
+        return np.dtype(X.dtype)
+    dtypes = list(X.dtypes)
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
+    return np.result_type(*dtypes) if plain else np.dtype(np.float64)
+
+
+def _rows_in_one_chunk(X: Any) -> Any:
+    """The collection with all features of a row in the same chunk."""
+    return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.numblocks[1] > 1 else X
+
+
+def _chunks(collection: Any) -> list[Any]:
+    """The chunks of an array or the partitions of a dataframe, delayed."""
+    # Arrays as they are, so that labels and rows of one source are read once; frames optimised, so
+    # that columns which nobody needs are not read.
+    is_frame = not hasattr(collection, "rechunk")
+    chunks = collection.to_delayed(optimize_graph=is_frame)
+    return list(np.asarray(chunks, dtype=object).ravel())
+
+
+def _lengths(collection: Any, chunks: list[Any]) -> tuple[int, ...]:
+    """Rows of each chunk; those that are not known are computed."""
+    known = getattr(collection, "chunks", None)
+    if known is not None and not np.isnan(known[0]).any():
+        return tuple(known[0])
+    dask = _dask()
+    return tuple(dask.compute(*(dask.delayed(_length, pure=False)(chunk) for chunk in chunks)))
+
+
+def _length(chunk: Any) -> int:
+    return int(chunk.shape[0])
+
+
+def _aligned(
+    labels: Any, X: Any, X_chunks: list[Any], lengths_of_X: Callable[[], Any], name: str
+) -> list[Any]:
+    """The chunks of labels or weights that belong to those of X; rechunked where they differ."""
+    dask = _dask()
+    da = dask.array
+    if not is_dask(labels):
+        labels = labels_of_block(labels)
+        if labels.ndim != 1:
+            raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
+        lengths = lengths_of_X()
+        _require_rows(len(labels), sum(lengths), name)
+        # Kept where the chunks are, so that they travel once and not in every pass.
+        return _chunks(da.from_array(labels, chunks=(lengths,)).persist())
+    if labels.ndim == 2:
+        if labels.shape[1] != 1:
+            raise ValueError(f"{name} must have one column; it has {labels.shape[1]}.")
+        labels = labels[labels.columns[0]] if hasattr(labels, "columns") else labels[:, 0]
+    chunks = _chunks(labels)
+    unknown = [_has_unknown_lengths(each) for each in (labels, X)]
+    if all(unknown) and len(chunks) == len(X_chunks):
+        return chunks  # of the same frame; their lengths are compared chunk by chunk
+    lengths, own = lengths_of_X(), _lengths(labels, chunks)
+    _require_rows(sum(own), sum(lengths), name)
+    if own == lengths:
+        return chunks
+    if _has_unknown_lengths(labels):
+        flat = [dask.delayed(labels_of_block, pure=False)(chunk) for chunk in chunks]
+        parts = zip(flat, own, strict=True)
+        labels = da.concatenate([da.from_delayed(part, (n,), object) for part, n in parts])
+    return _chunks(labels.reshape(-1).rechunk((lengths,)))
+
+
+def _has_unknown_lengths(collection: Any) -> bool:
+    chunks = getattr(collection, "chunks", None)
+    return chunks is None or bool(np.isnan(chunks[0]).any())
+
+
+def _require_rows(found: int, wanted: int, name: str) -> None:
+    if found != wanted:
+        raise ValueError(f"X has {wanted} rows, but {name} has {found} entries.")
+
+
+def map_rows(estimator: Any, method: str, X: Any) -> Any:
+    """What a method of a fitted estimator gives for each row of a Dask collection, lazily."""
+    dask = _dask()
+    da = dask.array
+    estimator = copy(estimator)  # as it is now, whatever a later fit makes of it
+    outcome = np.asarray(getattr(estimator, method)(_example(X)))
+    shared = dask.delayed((estimator, method, outcome[:0]), traverse=False)
+    if hasattr(X, "columns"):
+        parts = [
+            da.from_delayed(
+                dask.delayed(_apply, pure=True)(chunk, shared=shared),
+                shape=(np.nan, *outcome.shape[1:]),
+                meta=outcome[:0],
+            )
+            for chunk in _chunks(X)
+        ]
+        return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+    X = _rows_in_one_chunk(X)
+    shape: dict[str, Any] = {"drop_axis": 1}
+    if outcome.ndim == 2:
+        shape = {"chunks": (X.chunks[0], (outcome.shape[1],))}
+    return X.map_blocks(_apply, shared=shared, dtype=outcome.dtype, meta=outcome[:0], **shape)
+
+
+def _apply(rows: Any, shared: tuple[Any, str, Any]) -> Any:
+    estimator, method, empty = shared
+    return np.asarray(getattr(estimator, method)(rows)) if rows.shape[0] else empty
+
+
+def _example(X: Any) -> Any:
+    """A row of zeros that looks like those of a collection."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions; it has {X.ndim}.")
+    if hasattr(X, "columns"):
+        import pandas as pd
+
+        return pd.DataFrame(np.zeros((1, len(X.columns)), dtype=_dtype(X)), columns=X.columns)
+    if not isinstance(X.shape[1], int | np.integer):
+        raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes().")
+    return np.zeros((1, X.shape[1]), dtype=X.dtype)

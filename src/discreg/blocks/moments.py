@@ -1,0 +1,362 @@
+"""Weighted moments of rows by class, which add up over blocks without loss of digits.
+
+Every block is centred at its own mean before it is squared; sums of blocks are moved to their
+common mean (Chan, Golub and LeVeque). Rows in single precision are multiplied in single precision a
+small block at a time, and added up in double.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import assert_all_finite, gen_batches
+
+from discreg.linalg.rows import ALL, class_sums, class_totals, clear_constant, row_norms
+from discreg.linalg.threads import run_in_threads
+
+from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
+
+__all__ = [
+    "Moments",
+    "block_moments",
+    "class_scatters",
+    "moments_by_group",
+    "require_finite",
+    "source_moments",
+]
+
+Array = NDArray[np.float64]
+SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second cache
+FEWEST_ROWS, MANY_ROWS = 64, 8_192
+PARTS = 4  # of a block, for different threads
+PART_BYTES = 64 << 20  # of the sums of all parts, if there are more than two
+ROUNDING = 1e-12  # of a mean
+SMALLEST_SQUARE = 1e-30  # that single precision holds with room to spare
+
+
+# Squares may overflow: then the sums tell. Threads do not inherit what numpy is told, so that every
+# function which adds up says so itself.
+_quietly = np.errstate(over="ignore", invalid="ignore")
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weights and means of the classes, and the scatter of all rows about their mean.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_classes,)
+        AddableTuple of the weights.
+    means : ndarray of shape (n_classes, n_features)
+        Means of the classes; zero where a class has no rows.
+    scatter : ndarray of shape (n_features, n_features)
+        Σ s (x − x̄)(x − x̄)ᵀ.
+    extremes : ndarray of shape (2, n_features) or None
+        Smallest and largest values, of sparse rows: these cannot be centred before they are
+        squared, and what is left of a constant feature may be rounding.
+    """
+
+    weights: Array
+    means: Array
+    scatter: Array
+    extremes: Array | None = None
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.weights.sum())
+
+    @property
+    def mean(self) -> Array:
+        """Mean of all rows."""
+        return self.weights @ self.means / max(self.total, np.finfo(float).tiny)
+
+    @property
+    def differ(self) -> bool:
+        """Whether the means of the classes differ by more than rounding."""
+        means = self.means[self.weights > 0]
+        return bool(np.any(np.ptp(means, axis=0) > ROUNDING * np.abs(means).max(axis=0)))
+
+    @_quietly
+    def __add__(self, other: Moments) -> Moments:
+        weights = self.weights + other.weights
+        share = np.divide(other.weights, weights, out=np.zeros_like(weights), where=weights > 0)
+        means = self.means + share[:, None] * (other.means - self.means)
+        apart = other.mean - self.mean
+        both = max(self.total + other.total, np.finfo(float).tiny)
+        between = (self.total * other.total / both) * np.outer(apart, apart)
+        return Moments(
+            weights, means, self.scatter + other.scatter + between, _extremes(self, other)
+        )
+
+    def scaled(self, factor: float) -> Moments:
+        """The moments for weights that are multiplied by a number."""
+        return Moments(factor * self.weights, self.means, factor * self.scatter, self.extremes)
+
+    def gram(self, *, centre: bool) -> Array:
+        """Σ s x xᵀ about the mean, or about the origin.
+
+        About the mean, features that are constant to rounding become zero.
+        """
+        if not centre:
+            return self.scatter + self.total * np.outer(self.mean, self.mean)
+        gram = self.scatter.copy()
+        constant = clear_constant(gram, self.total * self.mean**2, is_sparse=self.is_sparse)
+        if self.extremes is not None:
+            low, high = self.extremes
+            if np.any(constant & (low < high)):
+                raise ValueError(
+                    "A feature of the sparse X varies by less than the rounding of its mean, which "
+                    "cannot be taken out of a sparse matrix. Subtract a constant from the feature, "
+                    "or pass X as a dense array."
+                )
+        return gram
+
+    def class_totals(self, *, centre: bool) -> Array:
+        """Σ s x over the rows of each class, a column each, about the mean or about the origin."""
+        origin = self.mean if centre else 0.0
+        return (self.weights[:, None] * (self.means - origin)).T
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether some rows were sparse, and so centred after they were squared."""
+        return self.extremes is not None
+
+
+def _extremes(one: Moments, other: Moments) -> Array | None:
+    found = [each.extremes for each in (one, other) if each.extremes is not None]
+    if not found:
+        return None
+    low, high = zip(*found, strict=True)
+    return np.stack([np.min(low, axis=0), np.max(high, axis=0)])
+
+
+def moments_by_group(
+    block: Block, groups: NDArray[np.intp], n_groups: int, n_classes: int
+) -> AddableTuple:
+    """The moments of the rows of each group, such as a class or a fold."""
+    rows_of = [np.flatnonzero(groups == group) for group in range(n_groups)]
+    return AddableTuple(
+        block_moments(Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes)
+        for rows in rows_of
+    )
+
+
+@dataclass(frozen=True)
+class LabelledMoments:
+    """Moments of rows whose classes are those that were found among them."""
+
+    counts: Counts
+    moments: Moments
+
+    def __add__(self, other: LabelledMoments) -> LabelledMoments:
+        counts = self.counts + other.counts
+        parts = (each._among(counts.labels) for each in (self, other))
+        return LabelledMoments(counts, next(parts) + next(parts))
+
+    def _among(self, labels: NDArray[Any]) -> Moments:
+        """The moments for more classes."""
+        if len(labels) == len(self.counts.labels):
+            return self.moments
+        places = np.searchsorted(labels, self.counts.labels)
+        weights = np.zeros(len(labels))
+        means = np.zeros((len(labels), self.moments.means.shape[1]))
+        weights[places], means[places] = self.moments.weights, self.moments.means
+        return Moments(weights, means, self.moments.scatter, self.moments.extremes)
+
+
+def source_moments(table: BlockSource) -> Moments:
+    """The moments of all rows of a table.
+
+    One pass that finds the classes, too, where they are not known and have no weights.
+    """
+    if table.is_settled or table.class_weight is not None:
+        moments: Moments = table.reduce(block_moments, table.n_classes)
+        return moments
+    found: LabelledMoments = table.reduce_raw(_labelled_moments, table.n_features, table.dtype)
+    table.settle(found.counts)
+    return found.moments
+
+
+def _labelled_moments(
+    X: Any, y: Any, sample_weight: Any, first: int, n_features: int, dtype: np.dtype[Any]
+) -> LabelledMoments:
+    counts = count_labels(y, sample_weight)
+    layout = BlockLayout(n_features, dtype, counts.labels, np.ones(len(counts.labels)))
+    block = layout.block(X, y, sample_weight, first)
+    return LabelledMoments(counts, block_moments(block, len(counts.labels)))
+
+
+def block_moments(block: Block, n_classes: int) -> Moments:
+    """The moments of one block; raises ValueError where a number is missing or infinite."""
+    if not len(block.y):
+        n_features = block.X.shape[1]
+        none = np.zeros((n_features, n_features))
+        return Moments(np.zeros(n_classes), np.zeros((n_classes, n_features)), none)
+    if sparse.issparse(block.X):
+        return _sparse_moments(block, n_classes)
+    return _dense_moments(block, n_classes)
+
+
+def require_finite(X: Any) -> None:
+    """Say what is wrong with rows whose sums are not finite, if it is the rows themselves."""
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
+
+
+@_quietly
+def _sparse_moments(block: Block, n_classes: int) -> Moments:
+    X, y, weights = block[:3]
+    totals = class_sums(y, weights, n_classes)
+    sums = class_totals(X, y, weights, n_classes).T
+    if not np.isfinite(sums).all():
+        require_finite(X)
+    means = np.divide(sums, totals[:, None], out=np.zeros_like(sums), where=totals[:, None] > 0)
+    weighted = X.astype(np.float64).multiply(weights[:, None]).tocsr()
+    scatter = np.asarray((weighted.T @ X).toarray())
+    total = float(totals.sum())
+    if total > 0:
+        summed = sums.sum(axis=0)
+        scatter -= np.outer(summed, summed) / total
+    extremes = np.stack([X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()])
+    return Moments(totals, means, scatter, extremes.astype(np.float64))
+
+
+def _dense_moments(block: Block, n_classes: int) -> Moments:
+    """A few threads, each over small blocks of its own part of the rows."""
+    parts = _parts(len(block.y), 8 * block.X.shape[1] ** 2)
+    found: dict[int, Moments] = {}
+
+    def add_up(number: int) -> None:
+        rows = parts[number]
+        found[number] = _part_moments(
+            Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes
+        )
+
+    run_in_threads(add_up, range(len(parts)))
+    return reduce(add, (found[number] for number in range(len(parts))))
+
+
+def _parts(n_rows: int, bytes_of_sums: int) -> list[slice]:
+    """Parts of a block for different threads: fewer where each of them adds up much."""
+    n_parts = PARTS if PARTS * bytes_of_sums <= PART_BYTES else 2
+    return list(gen_batches(n_rows, max(-(-n_rows // n_parts), FEWEST_ROWS)))
+
+
+def _small_step(X: NDArray[Any]) -> int:
+    """Rows of a small block: those of a few features fit into the cache, so do not many."""
+    n_features = max(X.shape[1], 1)
+    return max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features)
+
+
+@_quietly
+def _part_moments(block: Block, n_classes: int) -> Moments:
+    from ._moment_loops import add_about_mean, add_class_means, centre_rows
+
+    n_features = block.X.shape[1]
+    step = _small_step(block.X)
+    buffer = np.empty((min(step, len(block.y)), n_features), dtype=block.X.dtype)
+    shift = np.empty(n_features, dtype=block.X.dtype)
+    weights, means = np.zeros(n_classes), np.zeros((n_classes, n_features))
+    scatter, mean, total = np.zeros((n_features, n_features)), np.zeros(n_features), 0.0
+    for rows in gen_batches(len(block.y), step):
+        X = np.ascontiguousarray(block.X[rows])
+        centred = buffer[: len(X)]
+        some_weights, some_sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
+        # About the mean of the rows before, or the first one, so that sums lose no digits.
+        origin = X[0].astype(np.float64) if rows.start == 0 else mean.copy()
+        centre_rows(
+            X, block.y[rows], block.weights[rows], origin, some_weights, some_sums, shift, centred
+        )
+        if not np.isfinite(shift).all():  # whatever the weights: 0 times a missing number is one
+            require_finite(X)
+        weight = float(some_weights.sum())
+        product = centred.T @ centred
+        if _is_beyond_single(product.diagonal(), X, shift):
+            return _part_moments(block._replace(X=block.X.astype(np.float64)), n_classes)
+        total = add_about_mean(
+            scatter,
+            total,
+            mean,
+            product,
+            weight,
+            origin + some_sums.sum(axis=0) / max(weight, np.finfo(float).tiny),
+            shift,
+        )
+        add_class_means(means, weights, some_weights, some_sums, origin)
+    return Moments(weights, means, scatter)
+
+
+def _is_beyond_single(squares: NDArray[Any], X: NDArray[Any], origin: Any, rows: Any = ALL) -> bool:
+    """Whether squares in single precision have overflowed or vanished, of rows about an origin."""
+    if X.dtype != np.float32:
+        return False
+    if not np.isfinite(squares).all():
+        return True
+    small = np.flatnonzero(squares < SMALLEST_SQUARE)
+    if not len(small):
+        return False
+    values = np.broadcast_to(origin, X.shape[1:])[small]
+    return bool(np.any(X[rows][:, small] != values))
+
+
+def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
+    """Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix a class."""
+    X, y, weights = block[:3]
+    n_features = X.shape[1]
+    if sparse.issparse(X):
+        wide = X.astype(np.float64)
+        squares = row_norms(wide)
+        _require_squares(X, float(squares.sum()))
+        scaled = wide.multiply((weights / (alpha * squares + beta))[:, None]).tocsr()
+        rows_of = [np.flatnonzero(y == k) for k in range(n_classes)]
+        scatters = np.stack([(scaled[rows].T @ wide[rows]).toarray() for rows in rows_of])
+    else:
+        parts = _parts(len(y), 8 * n_classes * n_features**2)
+        found = np.zeros((len(parts), n_classes, n_features, n_features))
+
+        def add_up(number: int) -> None:
+            rows = parts[number]
+            _add_scatters(found[number], Block(X[rows], y[rows], weights[rows]), alpha, beta)
+
+        run_in_threads(add_up, range(len(parts)))
+        scatters = found.sum(axis=0)
+    return scatters
+
+
+def _require_squares(X: Any, squares: float) -> None:
+    """Say what is wrong with rows whose squares do not add up to a number."""
+    if not np.isfinite(squares):
+        require_finite(X)
+        raise ValueError(
+            "The squares of the features overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
+
+@_quietly
+def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> None:
+    from ._moment_loops import group_rows
+
+    # Many features: so many rows that a product of one class is worth adding to its sum.
+    step = max(_small_step(block.X), min(2 * block.X.shape[1] * len(scatters), MANY_ROWS))
+    buffer = np.empty((min(step, len(block.y)), block.X.shape[1]), dtype=block.X.dtype)
+    for rows in gen_batches(len(block.y), step):
+        X, y = np.ascontiguousarray(block.X[rows]), block.y[rows]
+        counts = np.bincount(y, minlength=len(scatters))
+        ends = np.cumsum(counts)
+        squares = group_rows(X, y, block.weights[rows], alpha, beta, ends - counts, buffer)
+        _require_squares(X, squares)
+        for k in np.flatnonzero(counts):
+            own = buffer[ends[k] - counts[k] : ends[k]]
+            product = own.T @ own
+            if _is_beyond_single(product.diagonal(), X, 0.0, y == k):
+                wide = X[y == k].astype(np.float64)
+                gains = block.weights[rows][y == k] / (alpha * row_norms(wide) + beta)
+                product = (wide.T * gains) @ wide
+            scatters[k] += product

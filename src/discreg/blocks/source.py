@@ -1,0 +1,392 @@
+"""Rows in blocks and sums over them: one reduction for memory maps, streams and Dask.
+
+A statistic is a function of one block whose values add up. `BlockSource.reduce` adds them up over
+all blocks, wherever these are; only the statistic's arguments and its values travel.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.utils import check_array, gen_batches
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from discreg.linalg.rows import class_sums
+
+from .labels import (
+    class_weights,
+    find_labels,
+    require_sum_of_weights,
+    require_two_classes,
+    require_weight_in_each_class,
+    sample_weights,
+)
+
+__all__ = [
+    "AddableTuple",
+    "ArrayBlocks",
+    "Block",
+    "BlockLayout",
+    "BlockSource",
+    "ChunkError",
+    "Counts",
+    "count_block",
+    "count_labels",
+    "in_blocks",
+    "is_dask",
+    "is_streamed",
+    "labels_of_block",
+    "open_blocks",
+    "require_labels",
+    "rows_of_block",
+    "why_kernel_in_memory",
+]
+
+Array = NDArray[np.float64]
+Statistic = Callable[..., Any]
+LARGEST_BLOCK = 64 << 20  # bytes
+DIFFERENT_TYPES = (
+    "y holds labels of different types, which cannot be sorted. Make them all strings or all "
+    "numbers."
+)
+
+
+class Block(NamedTuple):
+    """Rows with the indices of their classes and their weights."""
+
+    X: Any
+    y: NDArray[np.intp]
+    weights: Array
+    first: int = 0  # number of the first row among all
+
+
+class AddableTuple(tuple[Any, ...]):
+    """Numbers and arrays that add up one by one."""
+
+    def __add__(self, other: Any) -> AddableTuple:
+        return AddableTuple(mine + its for mine, its in zip(self, other, strict=True))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Labels in ascending order, how many copies each has, and the rows."""
+
+    labels: NDArray[Any]
+    sizes: Array
+    n_rows: int
+
+    def __add__(self, other: Counts) -> Counts:
+        if (self.labels.dtype.kind in "OUS") != (other.labels.dtype.kind in "OUS"):
+            raise ValueError(DIFFERENT_TYPES)
+        labels = np.concatenate([self.labels, other.labels])
+        try:
+            found, places = np.unique(labels, return_inverse=True)
+        except TypeError as error:
+            raise ValueError(DIFFERENT_TYPES) from error
+        sizes = class_sums(places, np.concatenate([self.sizes, other.sizes]), len(found))
+        return Counts(found, sizes, self.n_rows + other.n_rows)
+
+
+def count_labels(y: Any, sample_weight: Any) -> Counts:
+    """The labels of one block."""
+    labels = labels_of_block(y)
+    weights = sample_weights(sample_weight, len(labels), in_part=True)
+    if len(labels):
+        require_labels(labels)
+    found, places = find_labels(labels)
+    return Counts(found, class_sums(places, weights, len(found)), len(labels))
+
+
+def require_labels(labels: NDArray[Any], name: str = "y") -> None:
+    """Refuse labels that are missing, continuous or of several types."""
+    if labels.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
+    if labels.dtype.kind in "iubU":  # always labels, which need not be sorted to know it
+        return
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError(f"{name} contains NaN.")
+    if labels.dtype.kind == "O":
+        found = labels.tolist()
+        kinds = {str if isinstance(label, str) else type(label) for label in found}
+        without = type(None) in kinds or any(kind.__name__ == "NAType" for kind in kinds)
+        if without or (float in kinds and any(label != label for label in found)):
+            raise ValueError(f"{name} contains missing labels. Remove these rows or label them.")
+        if str in kinds and len(kinds) > 1:
+            raise ValueError(DIFFERENT_TYPES)
+    with warnings.catch_warnings():  # few rows of many classes are none of its business
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        check_classification_targets(labels)
+
+
+@dataclass(frozen=True)
+class BlockLayout:
+    """What all blocks have in common: how a block as it comes becomes a `Block`."""
+
+    n_features: int
+    dtype: np.dtype[Any]
+    classes: NDArray[Any]
+    factors: Array  # weights of the classes
+
+    def block(self, X: Any, y: Any, sample_weight: Any, first: int = 0) -> Block:
+        """Check the shapes and the labels of a block; its numbers are left to the statistics."""
+        rows = rows_of_block(X, self.n_features).astype(self.dtype, copy=False)
+        labels = labels_of_block(y)
+        if len(labels) != rows.shape[0]:
+            raise ValueError(
+                f"X has {rows.shape[0]} rows, but y has {len(labels)} labels. If the sizes of "
+                "Dask's chunks are not known, pass X.to_dask_array(lengths=True) and y likewise."
+            )
+        _, indices = find_labels(labels, self.classes)
+        strange = self.classes[indices] != labels
+        if np.any(strange):
+            label = labels[np.flatnonzero(strange)[0]].item()
+            raise ValueError(
+                f"y holds the label {label!r}, which is not one of the classes "
+                f"{self.classes.tolist()}."
+            )
+        weights = sample_weights(sample_weight, len(labels), in_part=True) * self.factors[indices]
+        return Block(rows, indices, weights, first)
+
+
+def rows_of_block(X: Any, n_features: int) -> Any:
+    """The rows of a block as an array or CSR, with the right number of columns."""
+    if sparse.issparse(X):
+        rows = X.tocsr()
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        rows = X
+    else:  # frames, and anything that is not numbers yet
+        rows = check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
+    if rows.ndim != 2:
+        raise ValueError(f"X must have two dimensions; its shape is {rows.shape}.")
+    if rows.shape[1] != n_features:
+        raise ValueError(f"X has {rows.shape[1]} columns, but the first chunk has {n_features}.")
+    return rows
+
+
+def labels_of_block(y: Any) -> NDArray[Any]:
+    """The labels of a block as an array; those of a frame are its only column."""
+    labels = np.asarray(y)
+    return labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+class ChunkError(ValueError):
+    """Something is wrong with one chunk."""
+
+    @classmethod
+    def of(cls, number: int, reason: object) -> ChunkError:
+        """The error of a chunk, counted from 0."""
+        return cls(f"Chunk {number}: {reason}")
+
+
+class BlockSource(ABC):
+    """Rows in blocks, with labels and weights.
+
+    The labels are looked through when their classes are first asked for, unless a statistic of all
+    rows has told them before (`settle`).
+
+    Parameters
+    ----------
+    n_features : int
+    dtype : dtype
+        Of the rows as they come; they are used in single or double precision.
+    class_weight : dict, "balanced" or None
+    """
+
+    def __init__(
+        self, n_features: int, dtype: Any, class_weight: Mapping[Any, float] | str | None
+    ) -> None:
+        self.n_features, self.class_weight = n_features, class_weight
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+        self._known: tuple[BlockLayout, Counts] | None = None
+
+    @abstractmethod
+    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
+        """Sum of ``statistic(X, y, sample_weight, first, *args)`` over all blocks with rows."""
+
+    @abstractmethod
+    def _count(self) -> Counts:
+        """The labels of all rows."""
+
+    def reduce(self, statistic: Statistic, *args: Any) -> Any:
+        """Sum of ``statistic(block, *args)`` over all blocks that have rows."""
+        return self.reduce_raw(_on_block, self.layout, statistic, args)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the classes are known."""
+        return self._known is not None
+
+    def settle(self, counts: Counts) -> tuple[BlockLayout, Counts]:
+        """Fix the classes and their weights from the labels of all rows."""
+        classes = counts.labels
+        require_two_classes(classes)
+        require_sum_of_weights(float(counts.sizes.sum()))
+        require_weight_in_each_class(counts.sizes, classes, "sample_weight")
+        factors = class_weights(self.class_weight, classes, counts.sizes)
+        require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")
+        self._known = BlockLayout(self.n_features, self.dtype, classes, factors), counts
+        return self._known
+
+    @property
+    def layout(self) -> BlockLayout:
+        """What all blocks have in common."""
+        return (self._known or self.settle(self._count()))[0]
+
+    @property
+    def sizes(self) -> Array:
+        """Copies in each class: sums of the sample weights, without the weights of the classes."""
+        return (self._known or self.settle(self._count()))[1].sizes
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return (self._known or self.settle(self._count()))[1].n_rows
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.layout.classes)
+
+    @property
+    def weights(self) -> Array:
+        """AddableTuple of the weights in each class, those of the classes included."""
+        return self.sizes * self.layout.factors
+
+
+def _on_block(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    first: int,
+    layout: BlockLayout,
+    statistic: Statistic,
+    args: Any,
+) -> Any:
+    return statistic(layout.block(X, y, sample_weight, first), *args)
+
+
+def count_block(X: Any, y: Any, sample_weight: Any, first: int) -> Counts:
+    """The labels of a block, whatever its rows."""
+    return count_labels(y, sample_weight)
+
+
+class ArrayBlocks(BlockSource):
+    """Rows of an array in memory or in a memory map, read a block after another."""
+
+    def __init__(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        class_weight: Mapping[Any, float] | str | None,
+        *,
+        block_bytes: int | None = None,
+    ) -> None:
+        super().__init__(X.shape[1], X.dtype, class_weight)
+        self._X, self._y = X, y
+        self._sample_weight = sample_weight
+        if sample_weight is not None and not np.isscalar(sample_weight):
+            self._sample_weight = np.asarray(sample_weight)
+            if self._sample_weight.shape != (X.shape[0],):
+                sample_weights(self._sample_weight, X.shape[0])  # says what is wrong
+        self._step = _rows_in_a_block(X, block_bytes or _block_bytes())
+
+    def _count(self) -> Counts:
+        counts: Counts = self.reduce_raw(count_block)
+        return counts
+
+    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
+        total = None
+        for number, rows in enumerate(gen_batches(self._X.shape[0], self._step)):
+            try:
+                part = statistic(
+                    self._X[rows], self._y[rows], self._weights(rows), rows.start, *args
+                )
+            except (TypeError, ValueError) as error:
+                raise ChunkError.of(number, error) from error
+            total = part if total is None else total + part
+        return total
+
+    def _weights(self, rows: slice) -> Any:
+        given = self._sample_weight
+        return given if given is None or np.isscalar(given) else np.asarray(given)[rows]
+
+
+def _block_bytes() -> int:
+    """min(scikit-learn's working memory, 64 MB)."""
+    return int(min(get_config()["working_memory"] * (1 << 20), LARGEST_BLOCK))
+
+
+def _rows_in_a_block(X: Any, block_bytes: int) -> int:
+    if sparse.issparse(X):
+        row_bytes = (X.data.nbytes + X.indices.nbytes) / max(X.shape[0], 1)
+    else:
+        itemsize = X.dtype.itemsize if X.dtype.kind == "f" else 8  # what it will take
+        row_bytes = X.shape[1] * itemsize
+    return max(1, int(block_bytes / max(row_bytes, 1)))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether X comes block by block: on Dask, or a memory map of more than one block."""
+    if is_dask(X):
+        return True
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _block_bytes()
+
+
+def in_blocks(estimator: Any, X: Any) -> bool:
+    """Whether an estimator is fitted to X block by block.
+
+    A model that needs its rows in memory reads a memory map as a whole, and refuses Dask.
+    """
+    if not is_streamed(X):
+        return False
+    reason: str | None = estimator._why_in_memory()
+    if reason is not None and is_dask(X):
+        raise ValueError(reason)
+    return reason is None
+
+
+def why_kernel_in_memory(kernel: Any) -> str | None:
+    """Why a model with this kernel needs its rows in memory, and what to use; None: it does not."""
+    if kernel == "linear":
+        return None
+    return (
+        f"kernel={kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
+        "DRMClassifier with n_components, which approximates the kernel."
+    )
+
+
+def open_blocks(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+) -> BlockSource:
+    """The table of training data that `is_streamed`; sets the estimator's features."""
+    if is_dask(X):
+        from .dask_source import DaskBlocks
+
+        return DaskBlocks(estimator, X, y, sample_weight, class_weight)
+    validate_data(estimator, X[:1], accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    labels = labels_of_block(y)
+    if labels.shape != (X.shape[0],):
+        raise ValueError(
+            f"y must hold one label for each of the {X.shape[0]} rows of X; its shape is "
+            f"{labels.shape}."
+        )
+    return ArrayBlocks(X, labels, sample_weight, class_weight)

@@ -1,0 +1,1 @@
+"""Which model suits a table: candidates, nested cross-validation, statistics, report."""

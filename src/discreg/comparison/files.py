@@ -1,0 +1,33 @@
+"""Where results are written: folders, and files that are whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from discreg.base.errors import StudyError
+
+__all__ = ["make_folder", "write_whole"]
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for results, where it is not there yet."""
+    if path.exists() and not path.is_dir():
+        raise StudyError(f"{path} is a file. Give a directory for the results with --output.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StudyError(
+            f"The directory {path} cannot be made ({error.strerror}). Give another one with "
+            "--output."
+        ) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file; a reader finds the old one or the new one, never a part."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8", errors="replace")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

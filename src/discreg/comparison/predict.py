@@ -1,0 +1,62 @@
+"""The job ``discreg predict``: labels and probabilities of new rows as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from discreg.base.errors import StudyError
+from discreg.model_files import TableClassifier, load_model
+from discreg.tables.formats import quoted
+from discreg.tables.table import read_features
+
+__all__ = ["Predicted", "predict", "write_labels"]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Labels of new rows, and what a person should know of these rows."""
+
+    labels: pd.DataFrame  # a column of labels and, where there are some, the probabilities
+    notes: tuple[str, ...]
+
+
+def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predicted:
+    """Label of each row of a file and, where the model has them, the classes' probabilities."""
+    model = load_model(model_file)
+    X = read_features(data, model.expected)
+    if not X.shape[0]:
+        raise StudyError(f"{data} has no rows to predict.")
+    predicted = pd.DataFrame({"label": model.predict(X)})
+    if hasattr(model, "predict_proba"):
+        names = [f"probability of {label}" for label in model.classes_]
+        probabilities = pd.DataFrame(model.predict_proba(X), columns=names)
+        predicted = pd.concat([predicted, probabilities], axis=1)
+    return Predicted(predicted, tuple(_unseen_categories(model, X)))
+
+
+def write_labels(predicted: Predicted, path: Path) -> None:
+    """Write the labels as CSV."""
+    try:
+        predicted.labels.to_csv(path, index=False)
+    except OSError as error:
+        raise StudyError(f"{path} cannot be written ({error}).") from error
+
+
+def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:
+    """A sentence on each column with categories that the model was not fitted to."""
+    known = model.categories
+    for name, categories in known.items():
+        cells = X[name].dropna()
+        strange = cells[~cells.isin(categories)]
+        if len(strange):
+            yield (
+                f"column '{name}' has a category that the model was not fitted to in "
+                f"{len(strange)} of {len(X)} rows: {quoted(np.unique(strange))}"
+            )

@@ -1,1 +1,0 @@
-"""What every family of models needs, and nothing that one family owns."""

@@ -1,0 +1,270 @@
+"""Singular values and sizes of the coefficients, figure 1 of the low-rank paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from ._matplotlib import pyplot
+
+__all__ = ["CoefficientDisplay"]
+
+Array = NDArray[np.float64]
+N_TICKS = 30  # labels that an axis of the usual size has room for
+ROOM = 30  # letters that fit side by side below the map
+
+
+class CoefficientDisplay:
+    """Singular values of a linear classifier's coefficients, and the map of their sizes.
+
+    On the left are the singular values of the coefficient matrix in decreasing order: those above
+    zero are as many as its rank. On the right are the absolute values of the coefficients, one row
+    a feature and one column a class: a feature that the model leaves out is a row of zeros.
+
+    Use `from_estimator` to make and draw one.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients, one row a class; a single row for two classes.
+    class_labels : sequence of length n_classes or 1
+        Names of the rows of `coef`.
+    feature_names : array-like of shape (n_features,), default=None
+        Names of the features; None: their indices.
+
+    Attributes
+    ----------
+    singular_values_ : ndarray of shape (min(coef.shape),)
+        Singular values of `coef`, in decreasing order.
+    features_ : ndarray of shape (n_features,)
+        Indices of the features in the order of the map, from top to bottom.
+    line_ : matplotlib Line2D
+        The singular values.
+    image_ : matplotlib AxesImage
+        The map.
+    axes_ : ndarray of two matplotlib Axes
+        Axes with the singular values, and with the map.
+    figure_ : matplotlib Figure
+        Figure that holds the axes.
+
+    Notes
+    -----
+    Coefficients count in the units of the features: only those of features on one scale can be
+    compared by size.
+
+    References
+    ----------
+    X. Cai, C. Ding, F. Nie, H. Huang, "On the Equivalent of Low-Rank Regressions and Linear
+    Discriminant Analysis Based Regressions", KDD 2013, section 4.3 and figure 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import scale
+    >>> from discreg import SLRRClassifier
+    >>> from discreg.inspection import CoefficientDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SLRRClassifier(rank=6, beta=10.0).fit(scale(X[::2]), y[::2])
+    >>> display = CoefficientDisplay.from_estimator(model)
+    >>> int((display.singular_values_ > 1e-10).sum())
+    6
+    >>> shown = display.image_.get_array()
+    >>> print(shown.shape, int(shown.any(axis=1).sum()), "features are used")
+    (64, 10) 31 features are used
+    """
+
+    singular_values_: Array
+    features_: NDArray[np.intp]
+    line_: Any
+    image_: Any
+    axes_: NDArray[Any]
+    figure_: Any
+
+    def __init__(
+        self,
+        *,
+        coef: NDArray[Any],
+        class_labels: Sequence[Any],
+        feature_names: ArrayLike | None = None,
+    ) -> None:
+        self.coef = coef
+        self.class_labels = class_labels
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        feature_names: ArrayLike | None = None,
+        sort: bool = False,
+        cmap: Any = "viridis",
+        axes: Any = None,
+        **kwargs: Any,
+    ) -> CoefficientDisplay:
+        """Draw the coefficients of a fitted linear classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with `coef_` and `classes_`; a pipeline or a search may hold it.
+        feature_names : array-like of shape (n_features,), default=None
+            Names of the features that the classifier itself has seen. None: those of the data
+            that it was fitted on, followed through the steps of a pipeline, or else indices.
+        sort : bool, default=False
+            Whether to order the features by the norms of their coefficients, the largest first.
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colours of the map.
+        axes : pair of matplotlib Axes, default=None
+            Where to draw the singular values and the map; None: on a new figure.
+        **kwargs : dict
+            For matplotlib's `imshow`.
+
+        Returns
+        -------
+        display : CoefficientDisplay
+        """
+        check_is_fitted(estimator)
+        classifier, known_names = _innermost(estimator)
+        display = cls(
+            coef=_coefficients(classifier),
+            class_labels=_row_labels(classifier),
+            feature_names=known_names if feature_names is None else feature_names,
+        )
+        return display.plot(axes, sort=sort, cmap=cmap, **kwargs)
+
+    def plot(
+        self, axes: Any = None, *, sort: bool = False, cmap: Any = "viridis", **kwargs: Any
+    ) -> CoefficientDisplay:
+        """Draw the singular values and the map.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib Axes, default=None
+            Where to draw the singular values and the map; None: on a new figure.
+        sort : bool, default=False
+            Whether to order the features by the norms of their coefficients, the largest first.
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colours of the map.
+        **kwargs : dict
+            For matplotlib's `imshow`.
+
+        Returns
+        -------
+        self : CoefficientDisplay
+        """
+        names = self._names()
+        plt = pyplot()
+        colours = plt.get_cmap(cmap)
+        if axes is None:
+            axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained")[1]
+        self.axes_ = _pair(axes)
+        self.figure_ = self.axes_[0].figure
+        # Without singular vectors, of which those of the features would be d by d.
+        self.singular_values_ = linalg.svdvals(self.coef)
+        self.features_ = np.arange(self.coef.shape[1])
+        if sort:
+            self.features_ = np.argsort(-linalg.norm(self.coef, axis=0), kind="stable")
+        self._draw_singular_values(self.axes_[0])
+        self._draw_map(self.axes_[1], names[self.features_], {"cmap": colours, **kwargs})
+        return self
+
+    def _names(self) -> NDArray[Any]:
+        """One name a feature."""
+        n_features = self.coef.shape[1]
+        if self.feature_names is None:
+            return np.arange(n_features)
+        names = np.asarray(self.feature_names)
+        if names.shape != (n_features,):
+            raise ValueError(
+                f"feature_names must hold one name for each of the {n_features} features of the "
+                f"classifier, got an array of shape {names.shape}."
+            )
+        return names
+
+    def _draw_singular_values(self, axes: Any) -> None:
+        places = np.arange(1, len(self.singular_values_) + 1)
+        (self.line_,) = axes.plot(places, self.singular_values_, marker="o")
+        axes.set(xlabel="Index", ylabel="Singular value")
+        axes.axhline(0, color="black", linewidth=0.5)
+        axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+
+    def _draw_map(self, axes: Any, names: NDArray[Any], style: dict[str, Any]) -> None:
+        sizes = np.abs(self.coef.T[self.features_])
+        self.image_ = axes.imshow(sizes, **{"aspect": "auto", "vmin": 0, **style})
+        rows = np.arange(0, len(names), -(-len(names) // N_TICKS))
+        axes.set_yticks(rows, [str(name) for name in names[rows]])
+        columns = np.arange(0, len(self.class_labels), -(-len(self.class_labels) // N_TICKS))
+        labels = [str(self.class_labels[column]) for column in columns.tolist()]
+        upright = sum(map(len, labels)) > ROOM
+        axes.set_xticks(columns, labels, rotation=90 if upright else 0)
+        axes.set(xlabel="Class", ylabel="Feature")
+        self.figure_.colorbar(self.image_, ax=axes, label="Absolute coefficient")
+
+
+def _pair(axes: Any) -> NDArray[Any]:
+    pair = np.ravel(np.asarray(axes, dtype=object))
+    if len(pair) != 2:
+        raise ValueError(
+            f"axes must be two Axes, for the singular values and for the map, got {len(pair)}. "
+            "Make them with plt.subplots(1, 2)."
+        )
+    return pair
+
+
+def _innermost(estimator: Any) -> tuple[Any, NDArray[Any] | None]:
+    """The classifier at the end of pipelines and searches, and the names of its features."""
+    if isinstance(estimator, Pipeline):
+        classifier, names = _innermost(estimator[-1])
+        return classifier, _names_after_steps(estimator) if names is None else names
+    if hasattr(estimator, "best_estimator_"):
+        return _innermost(estimator.best_estimator_)
+    return estimator, getattr(estimator, "feature_names_in_", None)
+
+
+def _names_after_steps(pipeline: Any) -> NDArray[Any] | None:
+    """What the steps before the last make of the names of the data, if they can tell."""
+    if not hasattr(pipeline, "feature_names_in_"):
+        return None
+    try:
+        return pipeline[:-1].get_feature_names_out()
+    except AttributeError:  # a step that gives its features no names
+        return None
+
+
+def _coefficients(classifier: Any) -> NDArray[Any]:
+    """Coefficients of a fitted linear classifier, one row a class."""
+    kind = type(classifier).__name__
+    for attribute in ("coef_", "classes_"):
+        if not hasattr(classifier, attribute):
+            raise ValueError(
+                f"{kind} has no {attribute}: the map shows the coefficients that a linear "
+                "classifier gives the features. Pass one, with the linear kernel where there is a "
+                "choice."
+            )
+    coef = classifier.coef_
+    coef = check_array(coef.toarray() if sparse.issparse(coef) else coef, input_name="coef_")
+    n_classes = len(classifier.classes_)
+    pairwise = hasattr(classifier, "decision_function_shape") and n_classes > 2
+    if pairwise or len(coef) not in ({1, 2} if n_classes == 2 else {n_classes}):
+        raise ValueError(
+            f"The {len(coef)} rows of {kind}'s coef_ are not those of its {n_classes} classes. "
+            "Pass a classifier with one row of coefficients a class, or a single one for two "
+            "classes; SVC has one a pair of classes, sklearn.svm.LinearSVC one a class."
+        )
+    return coef
+
+
+def _row_labels(classifier: Any) -> list[Any]:
+    """Labels of the rows of the coefficients."""
+    classes = classifier.classes_
+    if classifier.coef_.shape[0] == 1:
+        return [f"{classes[1]} against {classes[0]}"]
+    return list(classes)

@@ -1,0 +1,342 @@
+"""Score against rank, figure 2 of the low-rank paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from ._matplotlib import pyplot
+
+__all__ = ["RankDisplay"]
+
+Array = NDArray[np.float64]
+Curve = tuple[NDArray[np.intp], Array, Array | None]
+
+
+class RankDisplay:
+    """Held-out score of one or more low-rank models against their rank.
+
+    A dashed line continues the score of a curve's largest rank to the left. Where the curve is
+    above it, a lower rank is better than the largest. If the ranks go up to that of ``rank=None``,
+    as they do by default, the dashed line is the model's counterpart of full rank.
+
+    Use `from_search`, `from_searches`, `from_path` or `from_paths` to make and draw one.
+
+    Parameters
+    ----------
+    curves : dict of str to (ranks, scores, errors)
+        For each name in the legend three arrays of one length: ranks in increasing order, their
+        scores, and the half widths of a band around the scores, which may be None.
+    score_name : str, default="Score"
+        Name of the y-axis.
+
+    Attributes
+    ----------
+    lines_ : list of matplotlib Line2D
+        The curves, in the order of `curves`.
+    full_rank_lines_ : list of matplotlib Line2D
+        The dashed lines, in the same order.
+    bands_ : list of matplotlib PolyCollection or None
+        The bands of the errors, in the same order; None for a curve without errors.
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure that holds the axes.
+
+    References
+    ----------
+    X. Cai, C. Ding, F. Nie, H. Huang, "On the Equivalent of Low-Rank Regressions and Linear
+    Discriminant Analysis Based Regressions", KDD 2013, section 4.3 and figure 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from discreg import LRRRClassifierCV
+    >>> from discreg.inspection import RankDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> search = LRRRClassifierCV(ranks=[3, 6, 9], cv=5).fit(X[::4], y[::4])
+    >>> display = RankDisplay.from_search(search)
+    >>> ranks, scores, errors = display.curves["LRRRClassifierCV"]
+    >>> print(ranks, scores.round(2), errors.round(2))
+    [3 6 9] [0.65 0.86 0.91] [0.05 0.06 0.03]
+    """
+
+    lines_: list[Any]
+    full_rank_lines_: list[Any]
+    bands_: list[Any]
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, *, curves: Mapping[str, Curve], score_name: str = "Score") -> None:
+        self.curves = curves
+        self.score_name = score_name
+
+    @classmethod
+    def from_search(
+        cls, search: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+    ) -> RankDisplay:
+        """Draw the best score of every rank that a search has tried.
+
+        Parameters
+        ----------
+        search : LRRRClassifierCV, SLRRClassifierCV or other search
+            Fitted, with `rank` in its grid; a pipeline may end with it. The score of a rank is its
+            best `mean_test_score` over the other parameters. With folds, the band is one standard
+            deviation of that setting's scores on the folds to either side; leave-one-out, which
+            has one score for all samples, gives no band.
+        name : str, default=None
+            Name in the legend; None: the search's class.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+        **kwargs : dict
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        display : RankDisplay
+
+        Notes
+        -----
+        The best of several scores is an optimistic estimate: it was chosen on the samples that it
+        is the score of. `from_path` draws the scores of samples that have chosen nothing.
+        """
+        named = {type(_last_step(search)).__name__ if name is None else name: search}
+        return cls.from_searches(named, ax=ax, **kwargs)
+
+    @classmethod
+    def from_searches(
+        cls, searches: Mapping[str, Any] | Sequence[Any], *, ax: Any = None, **kwargs: Any
+    ) -> RankDisplay:
+        """Draw the best score of every rank for several searches.
+
+        Parameters
+        ----------
+        searches : dict of str to search, or list of searches
+            Fitted searches, as for `from_search`, of the same `scoring`. The keys are the names in
+            the legend; those of a list are named after their classes.
+        ax, **kwargs
+            As for `from_search`; `kwargs` apply to every curve.
+
+        Returns
+        -------
+        display : RankDisplay
+        """
+        named = _searches_by_name(searches)
+        if ax is None:
+            pyplot()  # if it is missing, say so before the work
+        curves = {name: _search_curve(search, name) for name, search in named.items()}
+        return cls(curves=curves, score_name=_score_name(named.values())).plot(ax, **kwargs)
+
+    @classmethod
+    def from_path(
+        cls,
+        path: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RankDisplay:
+        """Draw the accuracies of the models of all ranks.
+
+        Parameters
+        ----------
+        path : RankPath
+            What `rank_path` of :class:`~discreg.LRRRClassifier` or :class:`~discreg.LRLRClassifier`
+            returns for training data.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, best other ones than those of training.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+        name : str, default=None
+            Name in the legend; None: "Classifier".
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+        **kwargs : dict
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        display : RankDisplay
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from discreg import LRRRClassifier
+        >>> from discreg.inspection import RankDisplay
+        >>> X, y = load_digits(return_X_y=True)
+        >>> path = LRRRClassifier(beta=10.0).rank_path(X[::2], y[::2])
+        >>> display = RankDisplay.from_path(path, X[1::2], y[1::2], name="LRRR")
+        >>> ranks, scores, _ = display.curves["LRRR"]
+        >>> print(ranks[[2, 5, 8]], scores[[2, 5, 8]].round(2))
+        [3 6 9] [0.58 0.85 0.93]
+        """
+        return cls.from_paths(
+            {"Classifier" if name is None else name: path},
+            X,
+            y,
+            sample_weight=sample_weight,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_paths(
+        cls,
+        paths: Mapping[str, Any],
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RankDisplay:
+        """Draw the accuracies of several models of all ranks on the same samples.
+
+        Parameters
+        ----------
+        paths : dict of str to RankPath
+            Paths, as for `from_path`. The keys are the names in the legend.
+        X, y, sample_weight, ax, **kwargs
+            As for `from_path`; `kwargs` apply to every curve.
+
+        Returns
+        -------
+        display : RankDisplay
+        """
+        if not isinstance(paths, Mapping):
+            raise TypeError(
+                "paths must be a dict from names in the legend to what rank_path returns, got "
+                f"{type(paths).__name__}. For a single path use from_path."
+            )
+        if not paths:
+            raise ValueError("paths is empty: pass at least one path.")
+        if ax is None:
+            pyplot()  # if it is missing, say so before the work
+        labels = column_or_1d(y, warn=True)
+        curves = {
+            name: _path_curve(path, name, X, labels, sample_weight) for name, path in paths.items()
+        }
+        return cls(curves=curves, score_name="Accuracy").plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> RankDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+        **kwargs : dict
+            For matplotlib's `plot`, applied to every curve.
+
+        Returns
+        -------
+        self : RankDisplay
+        """
+        self.ax_ = pyplot().subplots()[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self.lines_, self.full_rank_lines_, self.bands_ = [], [], []
+        for name, (ranks, scores, errors) in self.curves.items():
+            (line,) = self.ax_.plot(ranks, scores, **{"label": name, "marker": "o", **kwargs})
+            style = {"color": line.get_color(), "linestyle": "--", "linewidth": 1}
+            label = f"{name}, rank {ranks[-1]}"
+            self.full_rank_lines_.append(self.ax_.axhline(scores[-1], label=label, **style))
+            self.lines_.append(line)
+            self.bands_.append(None if errors is None else self._band(line, errors))
+        self.ax_.set(xlabel="Rank", ylabel=self.score_name)
+        self.ax_.locator_params(axis="x", integer=True, min_n_ticks=1)
+        self.ax_.legend(loc="lower right")
+        return self
+
+    def _band(self, line: Any, errors: Array) -> Any:
+        ranks, scores = line.get_data()
+        style = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
+        return self.ax_.fill_between(ranks, scores - errors, scores + errors, **style)
+
+
+def _last_step(search: Any) -> Any:
+    return _last_step(search[-1]) if isinstance(search, Pipeline) else search
+
+
+def _searches_by_name(searches: Any) -> dict[str, Any]:
+    if not isinstance(searches, Mapping | list | tuple):
+        raise TypeError(
+            "searches must be a list of fitted searches or a dict from names to them, got "
+            f"{type(searches).__name__}. For a single search use from_search."
+        )
+    if not searches:
+        raise ValueError("searches is empty: pass at least one fitted search.")
+    if isinstance(searches, Mapping):
+        return dict(searches)
+    names = [type(_last_step(search)).__name__ for search in searches]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"The legend could not tell searches of the same class apart: {', '.join(names)}. "
+            "Pass a dict from names to searches."
+        )
+    return dict(zip(names, searches, strict=True))
+
+
+def _score_name(searches: Iterable[Any]) -> str:
+    """What the scores of all searches are."""
+    names = []
+    for search in searches:
+        scoring = getattr(_last_step(search), "scoring", None) or "accuracy"
+        named = isinstance(scoring, str)
+        names.append(scoring.replace("_", " ").capitalize() if named else "Score")
+    if len(set(names)) > 1:
+        raise ValueError(
+            f"The searches have different scores: {', '.join(names)}. One axis shows one score: "
+            "pass searches with the same scoring."
+        )
+    return names[0]
+
+
+def _search_curve(search: Any, name: str) -> Curve:
+    """For every rank the best mean score, and its standard deviation where there are folds."""
+    search = _last_step(search)
+    check_is_fitted(search)
+    results = getattr(search, "cv_results_", {})
+    if not {"param_rank", "mean_test_score"} <= results.keys():
+        raise ValueError(
+            f"{name!r} ({type(search).__name__}) has no scores by rank: it needs cv_results_ with "
+            "param_rank and mean_test_score. Pass a fitted LRRRClassifierCV or SLRRClassifierCV, "
+            "or draw the path of a classifier with from_path."
+        )
+    try:
+        tried = np.asarray(results["param_rank"], dtype=np.intp)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name!r} has tried ranks that are not whole numbers. Name the largest rank by its "
+            "number instead of None."
+        ) from error
+    scores = results["mean_test_score"]
+    if not np.all(np.isfinite(scores)):
+        raise ValueError(f"{name!r} has settings without a score: their fits have failed.")
+    ranks = np.unique(tried)
+    settings = (np.flatnonzero(tried == rank) for rank in ranks)
+    best = [setting[np.argmax(scores[setting])] for setting in settings]
+    errors = results.get("std_test_score")  # leave-one-out has none
+    return ranks, scores[best], None if errors is None else errors[best]
+
+
+def _path_curve(
+    path: Any, name: str, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+) -> Curve:
+    if not (hasattr(path, "ranks") and hasattr(path, "score")):
+        raise ValueError(
+            f"{name!r} ({type(path).__name__}) is no path over ranks. Pass what "
+            "LRRRClassifier().rank_path(X_train, y_train) returns, or use from_search for a "
+            "fitted search."
+        )
+    return path.ranks, path.score(X, y, sample_weight), None

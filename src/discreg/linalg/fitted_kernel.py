@@ -1,0 +1,189 @@
+"""A kernel whose parameters are settled by the training data, and the matrices it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from .factorisation import require_psd
+from .kernels import (
+    INNER_PRODUCT_KERNELS,
+    kernel_diagonal,
+    kernel_matrix,
+    kernel_product,
+    require_kernel_memory,
+    resolve_gamma,
+)
+from .rows import row_norms
+
+__all__ = ["FittedKernel"]
+
+BATCH_BYTES = 64 << 20
+CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
+BOUNDED = {"rbf", "laplacian", "chi2", "cosine"}
+POSITIVE_SEMI_DEFINITE = {"linear", *BOUNDED}
+
+
+@dataclass(frozen=True)
+class FittedKernel:
+    """Kernel function with its gamma resolved.
+
+    Attributes
+    ----------
+    kernel : str or callable
+        Name of a scikit-learn kernel, "precomputed", or a function of two rows.
+    gamma : float or None
+    degree, coef0 : float
+    params : mapping or None
+        Further parameters of a callable.
+    """
+
+    kernel: str | Callable[..., float]
+    gamma: float | None
+    degree: float
+    coef0: float
+    params: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, weights: NDArray[np.float64]) -> FittedKernel:
+        """The kernel that an estimator's parameters mean on training data X."""
+        named = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
+        gamma = resolve_gamma(estimator.gamma, X, weights) if named else None
+        return cls(
+            estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
+        )
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no value exceeds 1, wherever the samples are."""
+        return isinstance(self.kernel, str) and self.kernel in BOUNDED
+
+    @property
+    def has_product(self) -> bool:
+        """Whether its matrices can be multiplied tile by tile, as they are computed."""
+        return isinstance(self.kernel, str) and self.kernel in INNER_PRODUCT_KERNELS
+
+    def __call__(
+        self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
+    ) -> NDArray[np.float64]:
+        """Kernel matrix between the rows of X and of Y (None: of X)."""
+        return kernel_matrix(
+            X,
+            Y,
+            kernel=self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.params,
+            dtype=dtype,
+        )
+
+    def product(
+        self, X: Any, Y: Any, coef: NDArray[Any], *, dtype: type[np.floating[Any]] = np.float64
+    ) -> NDArray[np.float64]:
+        """``k(X, Y) @ coef`` of dense rows without the matrix, where `has_product` is true."""
+        return kernel_product(
+            X,
+            Y,
+            coef,
+            kernel=str(self.kernel),
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            dtype=dtype,
+        )
+
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        """Kernel of each row of X with itself."""
+        return kernel_diagonal(
+            X,
+            kernel=self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.params,
+        )
+
+    def training_matrix(
+        self,
+        X: Any,
+        *,
+        copies: int = 1,
+        has_components: bool = False,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> NDArray[np.float64]:
+        """Kernel matrix of the training rows, checked; a fresh array that may be overwritten.
+
+        `copies` is the number of arrays of its size that the caller will hold: whether they fit
+        into memory is known before any is made. `has_components` is for the advice when they do
+        not.
+        """
+        require_kernel_memory(X.shape[0], copies=copies, has_components=has_components)
+        if not isinstance(self.kernel, str) or self.kernel != "precomputed":
+            matrix = self(X, dtype=dtype)
+        else:
+            matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+            if matrix.shape[0] != matrix.shape[1]:
+                raise ValueError(
+                    f"A precomputed kernel must be a square matrix of the training samples; its "
+                    f"shape is {matrix.shape}."
+                )
+        if self.kernel == "rbf" and np.all(np.isfinite(row_norms(X))):
+            return matrix  # then between 0 and 1, and computed once for both triangles
+        batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
+        if not all(np.isfinite(matrix[rows]).all() for rows in batches):
+            raise ValueError(
+                f"The kernel {self.kernel!r} gives infinite or undefined values on these data. "
+                "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
+                "lower gamma or degree."
+            )
+        if self.kernel in INNER_PRODUCT_KERNELS:  # computed once for both triangles
+            return matrix
+        asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
+        if asymmetry > 1e4 * self._rounding(X) * float(np.abs(matrix).max()):
+            raise ValueError(
+                f"The kernel matrix is not symmetric: entries differ from their mirror images by "
+                f"up to {asymmetry:.3g}. A kernel must satisfy k(x, z) = k(z, x)."
+            )
+        return matrix
+
+    def require_psd(self, matrix: NDArray[np.float64], X: Any) -> None:
+        """Refuse a (centred) training matrix that no feature map gives."""
+        if self._certainly_psd():
+            return
+        require_psd(
+            matrix,
+            self._rounding(X),
+            "The kernel matrix" if self.kernel == "precomputed" else f"The kernel {self.kernel!r}",
+            "Use a positive semi-definite kernel such as 'rbf', or clip the matrix's negative "
+            "eigenvalues to zero.",
+        )
+
+    def scores(
+        self, X: Any, X_fit: Any, coef: NDArray[Any], intercept: NDArray[Any]
+    ) -> NDArray[Any]:
+        """``k(X, X_fit) @ coef.T + intercept``, a batch of rows at a time."""
+        if self.kernel == "precomputed":
+            return np.asarray(X @ coef.T + intercept)
+        n_samples = X.shape[0]
+        if self.has_product and not (sparse.issparse(X) or sparse.issparse(X_fit)):
+            return (self.product(X, X_fit, coef.T) + intercept).astype(coef.dtype, copy=False)
+        scores = np.empty((n_samples, len(coef)), dtype=coef.dtype)
+        size = max(1, BATCH_BYTES // (8 * max(1, X_fit.shape[0])))
+        for rows in gen_batches(n_samples, size):
+            scores[rows] = self(X[rows], X_fit) @ coef.T + intercept
+        return scores
+
+    def _certainly_psd(self) -> bool:
+        if self.kernel in ("poly", "polynomial"):
+            return float(self.degree).is_integer() and self.coef0 >= 0
+        return isinstance(self.kernel, str) and self.kernel in POSITIVE_SEMI_DEFINITE
+
+    def _rounding(self, X: Any) -> float:
+        return float(np.finfo(X.dtype).eps) if self.kernel == "precomputed" else 1e-15

@@ -1,0 +1,344 @@
+"""The group lasso: regression with a penalty on the norms of the rows of the coefficients.
+
+    min over A of  Σ_i s_i ‖t_i − A'φ_i‖² + β Σ_j ‖a_j‖
+
+Rows of A, one a feature, are zero or not as a whole. All that is asked of the targets T are their
+moments ΦᵀST and their weighted squares; all that is asked of the features are the Gram matrix of a
+few of them and ΦᵀSΦA for an A with few rows: no array of d × d for more features than samples.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .group_gram import FeatureGram, FormedGram, WorkingGram
+from .ridge import NormalEquations, Regression
+from .rows import CONSTANT, centred_gram, column_squares, require_centrable, times, weighted_mean
+from .threads import one_blas_thread
+
+__all__ = [
+    "CLEARLY",
+    "FeatureRegression",
+    "Features",
+    "GroupLassoFit",
+    "duality_gap",
+    "group_lasso",
+]
+
+Array = NDArray[np.float64]
+FEW = 16  # features to begin with
+PASSES = 10  # over the working set, between two looks at its gap
+MAX_LOOKS = 300
+MAX_CG_STEPS = 50
+CG_ACCURACY = 1e-2
+LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of steps that are tried
+CLEARLY = 0.9  # by so much the gap has to fall
+STANDSTILL = 30  # looks without that after which rounding is all that is left
+SETS_AT_STANDSTILL = 10  # the same for working sets
+FEW_FEATURES = 1_500  # whose products and systems two threads are no faster at than one
+TINY = 1e-14  # a row so small beside the others counts as zero
+
+
+class Features(NormalEquations):
+    """What the group lasso asks of features; here from their Gram matrix.
+
+    Attributes
+    ----------
+    varying : ndarray of shape (n_features,)
+        Whether a feature is not constant to rounding.
+    """
+
+    is_tall = True
+    varying: NDArray[np.bool_]
+
+    def _find_varying(self, squares: Array, *, is_sparse: bool) -> None:
+        """Tell features from what rounding leaves of a constant; sparse ones are centred late."""
+        fraction = CONSTANT if is_sparse else CONSTANT**2
+        floor = 0.0 if self.mean is None else fraction * self.total * self.mean**2
+        self.varying = squares > floor
+
+    @abstractmethod
+    def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+
+    def moments_of_classes(self, y: Any, n_classes: int) -> Array:
+        """ΦᵀSY for the zero-one matrix Y, zero for constant features."""
+        return self.class_totals(y, n_classes)[0] * self.varying[:, None]
+
+    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+        """ΦᵀSΦ of some features, in its smaller form."""
+        return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
+
+    def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
+        """ΦᵀSΦA for an A that has rows for some features only."""
+        return self.gram[:, features] @ coef
+
+
+class FeatureRegression(Regression, Features):
+    """Regression in the features themselves, however many: none is replaced by a combination.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_samples, n_features)
+        Features.
+    weights : ndarray of shape (n_samples,)
+        Sample weights.
+    centre : bool
+        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+    """
+
+    def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
+        self.is_tall = X.shape[1] <= X.shape[0]
+        if self.is_tall:
+            super().__init__(X, weights, centre=centre)
+            squares = self.gram.diagonal()
+        else:
+            self.X, self.weights, self.centred = X, weights, centre
+            self.total = float(weights.sum())
+            self.size = self.n_features = X.shape[1]
+            self.mean = weighted_mean(X, weights) if centre else None
+            squares = column_squares(X, weights, self.mean)
+            self.trace = float(squares.sum())
+        self._find_varying(squares, is_sparse=sparse.issparse(X))
+        if sparse.issparse(X) and not self.is_tall:
+            require_centrable(X, ~self.varying)
+
+    def moments_of(self, targets: Array) -> Array:
+        """ΦᵀST for any targets T, zero for constant features."""
+        weighted = self.weights[:, None] * targets
+        return self.gradient(weighted, weighted.sum(axis=0)) * self.varying[:, None]
+
+    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+        if self.is_tall:
+            return super().gram_of(features)
+        columns = self._columns(features)
+        mean = None if self.mean is None else self.mean[features]
+        if len(features) <= len(columns):
+            return FormedGram(centred_gram(columns, self.weights, mean))
+        rows = columns.T * np.sqrt(self.weights)
+        if mean is not None:
+            rows -= mean[:, None] * np.sqrt(self.weights)
+        return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
+
+    def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
+        if self.is_tall:
+            return super().times_gram(features, coef)
+        scores = times(self._columns(features), coef)
+        if self.mean is not None:
+            scores -= self.mean[features] @ coef
+        return self.moments_of(scores)
+
+    def few_scores(self, coef: Array, offset: Array) -> Array:
+        """Scores ΦA + 1bᵀ of the training rows for an A most of whose rows are zero."""
+        features = np.flatnonzero(coef.any(axis=1))
+        scores = times(self._columns(features), coef[features])
+        shift = offset if self.mean is None else offset - self.mean[features] @ coef[features]
+        scores += shift
+        return scores
+
+    def _columns(self, features: NDArray[np.intp]) -> Array:
+        columns = self.X[:, features]
+        return columns.toarray() if sparse.issparse(columns) else columns
+
+
+@dataclass
+class GroupLassoFit:
+    """Coefficients, ΦᵀSR for their residuals R, the objective, its gap and its history."""
+
+    coef: Array
+    correlations: Array
+    objective: float
+    gap: float
+    history: list[float]
+
+
+def group_lasso(
+    regression: Features,
+    moments: Array,
+    square: float,
+    beta: float,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Array | None = None,
+    constant: float = 0.0,
+) -> GroupLassoFit:
+    """Solve until the duality gap is at most `tol` times the objective.
+
+    Coordinate descent on a working set of features that grows by those whose correlation with the
+    residuals exceeds β/2; the gap is that of all features.
+
+    Parameters
+    ----------
+    regression : Features
+    moments : ndarray of shape (n_features, n_targets)
+        ΦᵀST.
+    square : float
+        Σ s‖t‖², of centred targets where there is an intercept.
+    beta : float
+        The penalty.
+    tol : float
+        Relative duality gap to stop at.
+    max_iter : int
+        Largest number of working sets.
+    start : ndarray of shape (n_features, n_targets), default=None
+        Where to begin; zero by default.
+    constant : float, default=0.0
+        What is added to the objective before the gap is compared with it.
+    """
+    coef = np.zeros_like(moments) if start is None else start.copy()
+    best: GroupLassoFit | None = None
+    history: list[float] = []
+    worse = 0
+    for n_sets in range(max_iter + 1):
+        used = np.flatnonzero(coef.any(axis=1))
+        correlations = moments - regression.times_gram(used, coef[used])
+        objective, gap = duality_gap(coef, moments, correlations, square, beta)
+        enough_already = gap <= tol * (objective + constant)
+        if n_sets > 0 or enough_already:  # the start is no iteration
+            history.append(min([objective, *history[-1:]]))
+        worse = 0 if best is None or gap < CLEARLY * best.gap else worse + 1
+        if best is None or gap < best.gap:
+            best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
+        if enough_already or worse == SETS_AT_STANDSTILL or n_sets == max_iter:
+            break
+        working = _working_set(used, correlations, beta)
+        enough = max(0.1 * gap, 0.3 * tol * (objective + constant))
+        _descend(regression, working, coef, moments, correlations, square, beta, enough)
+    assert best is not None
+    return best
+
+
+def duality_gap(
+    coef: Array, moments: Array, correlations: Array, square: float, beta: float
+) -> tuple[float, float]:
+    """Objective and an upper bound of its distance from the minimum.
+
+    With the residuals R = T − ΦA, every αR with 2α ‖φ_j'SR‖ ≤ β for all features j is feasible in
+    the dual, max 2⟨T, Z⟩ − ‖Z‖²; the best α is taken.
+
+    Parameters
+    ----------
+    coef, moments, correlations : ndarray of shape (n_features, n_targets)
+        A, ΦᵀST and ΦᵀSR.
+    square : float
+        Weighted squares of T.
+    beta : float
+        The penalty.
+    """
+    explained = float(np.vdot(coef, moments))
+    with_targets = square - explained  # ⟨T, R⟩
+    residual = max(with_targets - float(np.vdot(coef, correlations)), 0.0)  # ‖R‖²
+    objective = residual + beta * float(np.linalg.norm(coef, axis=1).sum())
+    largest = float(np.sqrt(np.einsum("ij,ij->i", correlations, correlations).max(initial=0.0)))
+    scale = max(with_targets / residual, 0.0) if residual > 0 else 1.0
+    if largest > 0:
+        scale = min(scale, beta / (2 * largest))
+    dual = 2 * scale * with_targets - scale**2 * residual
+    return objective, max(objective - dual, 0.0)
+
+
+def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> NDArray[np.intp]:
+    """Features in use, and as many again of those that most want to be."""
+    norms = np.linalg.norm(correlations, axis=1)
+    norms[used] = 0.0
+    wanted = np.flatnonzero(norms > beta / 2)
+    most = max(FEW, len(used))
+    if len(wanted) > most:
+        wanted = wanted[np.argpartition(-norms[wanted], most)[:most]]
+    return np.sort(np.concatenate([used, wanted]))
+
+
+def _descend(
+    regression: Features,
+    working: NDArray[np.intp],
+    coef: Array,
+    moments: Array,
+    correlations: Array,
+    square: float,
+    beta: float,
+    enough: float,
+) -> None:
+    """Solve for the working set alone, in place, until its gap is small enough."""
+    gram = regression.gram_of(working)
+    some, of_targets = coef[working], moments[working]
+    left = correlations[working]
+    with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
+        smallest, worse = np.inf, 0
+        for _ in range(MAX_LOOKS):
+            gram.descend(of_targets, left, some, beta / 2, PASSES)
+            _, gap = duality_gap(some, of_targets, left, square, beta)
+            worse = 0 if gap < CLEARLY * smallest else worse + 1
+            if gap <= enough or worse == STANDSTILL:
+                break
+            smallest = min(gap, smallest)
+            _newton(gram, of_targets, some, left, square, beta)
+    coef[working] = some
+
+
+def _newton(
+    gram: WorkingGram, moments: Array, coef: Array, correlations: Array, square: float, beta: float
+) -> None:
+    """A Newton step, in place, of the rows that are not zero, where the penalty is smooth.
+
+    The Hessian is 2G + β(I − uu')/‖a_j‖ with u the direction of a row. Conjugate gradients are
+    preconditioned by 2G + βI/‖a_j‖, the matrix of a reweighted ridge regression. Rows that would
+    turn round become zero. A step that does not lower the objective is shortened; in the end that
+    of the reweighted regression is taken, which always does.
+    """
+    norms = np.linalg.norm(coef, axis=1)
+    used = np.flatnonzero(norms > TINY * norms.max(initial=0.0))
+    if not len(used):
+        return
+    units, curvature = coef[used] / norms[used, None], beta / norms[used, None]
+    precondition = gram.solver(used, curvature[:, 0])
+
+    def hessian(step: Array) -> Array:
+        along = np.einsum("ij,ij->i", units, step)[:, None]
+        return 2 * gram.times_some(used, step) + curvature * (step - along * units)
+
+    gradient = beta * units - 2 * correlations[used]
+    step = _conjugate_gradients(hessian, precondition, -gradient)
+    before = duality_gap(coef, moments, correlations, square, beta)[0]
+    for length in (*LENGTHS, 0.0):
+        trial = np.zeros_like(coef)
+        trial[used] = coef[used] + length * step
+        if length > 0:
+            trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
+        else:
+            trial[used] += precondition(-gradient)  # minimises a quadratic bound of the objective
+        left = moments - gram.times(trial)
+        if duality_gap(trial, moments, left, square, beta)[0] < before:
+            coef[...], correlations[...] = trial, left
+            return
+
+
+def _conjugate_gradients(
+    hessian: Callable[[Array], Array], precondition: Callable[[Array], Array], right: Array
+) -> Array:
+    """Solve a positive semi-definite system to a modest accuracy."""
+    solution, residual = np.zeros_like(right), right
+    search = preconditioned = precondition(residual)
+    energy = enough = float(np.vdot(residual, preconditioned))
+    for _ in range(MAX_CG_STEPS):
+        image = hessian(search)
+        curvature = float(np.vdot(search, image))
+        if curvature <= 0:
+            break
+        length = energy / curvature
+        solution = solution + length * search
+        residual = residual - length * image
+        preconditioned = precondition(residual)
+        energy, previous = float(np.vdot(residual, preconditioned)), energy
+        if energy <= CG_ACCURACY**2 * enough:
+            break
+        search = preconditioned + energy / previous * search
+    return solution

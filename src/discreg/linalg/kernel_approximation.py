@@ -1,0 +1,169 @@
+"""Features whose inner products approximate a kernel: Nyström's and random Fourier features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.utils.extmath import safe_sparse_dot
+
+from .factorisation import EPS
+from .fitted_kernel import FittedKernel
+from .memory import require_memory
+
+__all__ = [
+    "Draw",
+    "FeatureMap",
+    "FourierMap",
+    "NystroemMap",
+    "draw_rows",
+    "feature_map",
+    "random_seed",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NystroemMap:
+    """φ(x) = Λ^{-1/2} Uᵀ k(basis, x) with k(basis, basis) = U Λ Uᵀ.
+
+    Inner products of features equal the kernel on the basis and approximate it elsewhere; with all
+    training samples in the basis they equal the kernel between any of them.
+    """
+
+    kernel: FittedKernel
+    basis: Any
+    whitening: Array
+
+    @classmethod
+    def of(
+        cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
+    ) -> NystroemMap:
+        """Take basis rows at random from the different rows of X, so that copies change nothing."""
+        return cls.on(kernel, draw_rows(X, n_components, random_seed(random)).rows)
+
+    @classmethod
+    def on(cls, kernel: FittedKernel, basis: Any) -> NystroemMap:
+        """The map of a basis; directions of no variation are left out."""
+        matrix = kernel.training_matrix(basis)
+        kernel.require_psd(matrix, basis)
+        values, vectors = linalg.eigh(matrix, check_finite=False)
+        kept = values > 10 * len(values) * EPS * values[-1]
+        if not kept.any():
+            raise ValueError(
+                f"The kernel {kernel.kernel!r} is zero on all {len(values)} basis samples. Choose "
+                "another kernel or scale the features."
+            )
+        return cls(kernel, basis, _with_fixed_signs(vectors[:, kept]) / np.sqrt(values[kept]))
+
+    def __call__(self, X: Any) -> Array:
+        """Features of the rows of X."""
+        return self.kernel(X, self.basis) @ self.whitening
+
+
+@dataclass(frozen=True)
+class FourierMap:
+    """φ(x) = (cos Ωx, sin Ωx) / √m with m rows of Ω normal of variance 2γ, for the RBF kernel.
+
+    Inner products of features are unbiased estimates of the kernel, and k(x, x) = 1 holds exactly.
+    """
+
+    directions: Array
+
+    @classmethod
+    def of(
+        cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
+    ) -> FourierMap:
+        """Draw n_components / 2 directions."""
+        return cls.in_features(kernel, X.shape[1], n_components, random)
+
+    @classmethod
+    def in_features(
+        cls, kernel: FittedKernel, n_features: int, n_components: int, random: np.random.RandomState
+    ) -> FourierMap:
+        """The same for rows that are not at hand."""
+        if kernel.kernel != "rbf" or kernel.gamma is None:
+            raise ValueError(
+                f"approximation='fourier' is for kernel='rbf'; the kernel is {kernel.kernel!r}. "
+                "Use approximation='nystroem'."
+            )
+        directions = random.normal(size=(n_features, max(1, n_components // 2)))
+        return cls(np.sqrt(2 * kernel.gamma) * directions)
+
+    def __call__(self, X: Any) -> Array:
+        """Features of the rows of X."""
+        angles = np.asarray(safe_sparse_dot(X, self.directions, dense_output=True))
+        features = np.hstack([np.cos(angles), np.sin(angles)])
+        return features / np.sqrt(angles.shape[1])
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Different rows drawn at random: those of the smallest hashes, which blocks agree upon.
+
+    Attributes
+    ----------
+    hashes : ndarray of uint64
+        Ascending.
+    rows : ndarray or CSR
+    size : int
+        How many rows are drawn at most.
+    """
+
+    hashes: NDArray[np.uint64]
+    rows: Any
+    size: int
+
+    def __add__(self, other: Draw) -> Draw:
+        both = (self.rows, other.rows)
+        some_sparse = any(sparse.issparse(rows) for rows in both)
+        rows = sparse.vstack(both).tocsr() if some_sparse else np.vstack(both)
+        return _smallest(np.concatenate([self.hashes, other.hashes]), rows, self.size)
+
+
+def draw_rows(X: Any, size: int, seed: int) -> Draw:
+    """Draw from the different rows of X, whatever their order and their copies."""
+    from ._hash_loops import hash_dense_rows, hash_sparse_rows
+
+    if not sparse.issparse(X):
+        return _smallest(hash_dense_rows(X, seed), X, size)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return _smallest(hash_sparse_rows(X.data, X.indices, X.indptr, seed), X, size)
+
+
+def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:
+    found, places = np.unique(hashes, return_index=True)
+    return Draw(found[:size], rows[places[:size]], size)
+
+
+def random_seed(random: np.random.RandomState) -> int:
+    """A seed for hashes, drawn from a random state."""
+    return int(random.randint(np.iinfo(np.int32).max))
+
+
+def _with_fixed_signs(vectors: Array) -> Array:
+    """Columns whose entry of largest size is positive, so that rounding does not decide a sign."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+
+
+FeatureMap = NystroemMap | FourierMap
+MAPS: dict[str, Any] = {"nystroem": NystroemMap, "fourier": FourierMap}
+
+
+def feature_map(
+    name: str, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
+) -> FeatureMap:
+    """The map of that name, drawn for training data X whose features will fit into memory."""
+    require_memory(
+        8 * n_components * (X.shape[0] + 2 * n_components),
+        f"{n_components:,} features of {X.shape[0]:,} samples",
+        "Use fewer n_components.",
+    )
+    return MAPS[name].of(kernel, X, n_components, random)

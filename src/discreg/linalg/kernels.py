@@ -1,0 +1,420 @@
+"""Kernel matrices, their diagonals, the width of a kernel, and whether a matrix fits into memory.
+
+Kernels that depend on an inner product are computed tile by tile: BLAS for the products, a compiled
+loop for the function of them while the tile is in the cache, and a copy to the mirror image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.preprocessing import normalize
+from sklearn.utils import gen_batches
+
+from .memory import require_memory
+from .rows import row_norms
+from .threads import run_in_threads
+
+__all__ = [
+    "INNER_PRODUCT_KERNELS",
+    "kernel_diagonal",
+    "kernel_matrix",
+    "kernel_product",
+    "require_kernel_memory",
+    "resolve_gamma",
+]
+
+Kernel = str | Callable[..., float]
+Matrix = NDArray[np.float64]
+OnTile = Callable[[Matrix, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
+Corner = tuple[int, int]  # of a matrix: which row and column of a larger one its first are
+
+INNER_PRODUCT_KERNELS = {"linear", "cosine", "rbf", "poly", "polynomial", "sigmoid"}
+TILE = 384  # rows and columns: about a megabyte, which stays in the second cache
+HIGH_TILE = 768  # rows of a tile that is multiplied at once: threads then seldom meet
+SMALL = 512 * 512  # entries of a matrix that is done before threads would have started
+
+
+def kernel_matrix(
+    X: Any,
+    Y: Any = None,
+    *,
+    kernel: Kernel = "linear",
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
+    kernel_params: Mapping[str, Any] | None = None,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Matrix:
+    """Kernel between the rows of X and the rows of Y.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    Y : ndarray or CSR matrix of shape (n_cols, n_features), optional
+        None means X itself; the result is then exactly symmetric.
+    kernel : str or callable
+        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed" (X is returned
+        as it is), or a function of two rows.
+    gamma, degree, coef0 : float
+        Parameters of the named kernels, gamma not negative. A gamma of None is the kernel's default
+        in scikit-learn.
+    kernel_params : mapping, optional
+        Keyword arguments of a callable kernel.
+    dtype : float64 or float32
+        Of the result, and of the products and functions that it is made from.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_cols)
+
+    Examples
+    --------
+    >>> from discreg.linalg.kernels import kernel_matrix
+    >>> kernel_matrix([[0.0, 1.0], [1.0, 1.0]], kernel="poly", gamma=1.0, degree=2)
+    array([[4., 4.],
+           [4., 9.]])
+    """
+    if not callable(kernel):
+        if kernel == "precomputed":
+            return X
+        _require_known(kernel)
+    X, Y = _as_float64(X), None if Y is None else _as_float64(Y)
+    if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
+        X, Y = sparse.csr_array(X), sparse.csr_array(Y)
+    if callable(kernel):
+        return pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
+    if kernel not in INNER_PRODUCT_KERNELS:
+        # None is left out because not every kernel takes it for its default.
+        width = {} if gamma is None else {"gamma": gamma}
+        return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **width).astype(dtype)
+    X, Y = _for_inner_products(X, Y, kernel, dtype)
+    function = _of_inner_products(X, X if Y is None else Y, kernel, gamma, degree, coef0)
+    K = _map_inner_products(X, Y, function)
+    if kernel == "rbf" and Y is None:
+        np.fill_diagonal(K, 1.0)
+    return K
+
+
+def kernel_product(
+    X: Any,
+    Y: Any,
+    coef: NDArray[Any],
+    *,
+    kernel: str,
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Matrix:
+    """Kernel between the rows of X and of Y, times coefficients, without the matrix.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    Y : ndarray of shape (n_cols, n_features)
+    coef : ndarray of shape (n_cols, n_outputs)
+    kernel : str
+        One of `INNER_PRODUCT_KERNELS`.
+    gamma, degree, coef0
+        As in :func:`kernel_matrix`.
+    dtype : float64 or float32
+        Of the kernel's values; their products are summed in double precision tile by tile.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_outputs), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.linalg.kernels import kernel_product
+    >>> kernel_product([[0.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]], np.eye(2), kernel="linear")
+    array([[2., 4.]])
+    """
+    if kernel not in INNER_PRODUCT_KERNELS:
+        raise ValueError(f"The kernel {kernel!r} is not a function of inner products.")
+    coef = np.asarray(coef, dtype=dtype)
+    product = np.zeros((len(X), coef.shape[1]))
+    if not len(X) or not len(Y):
+        return product
+    X, Y = _for_inner_products(_as_float64(X), _as_float64(Y), kernel, dtype)
+    function = _of_inner_products(X, Y, kernel, gamma, degree, coef0)
+
+    def add(rows: slice) -> None:
+        part = X[rows]
+        buffer = np.empty(len(part) * TILE, dtype=dtype)
+        for cols in gen_batches(len(Y), TILE):
+            width = cols.stop - cols.start
+            tile = buffer[: len(part) * width].reshape(len(part), width)
+            np.matmul(part, Y[cols].T, out=tile)
+            function(tile, slice(0, len(part)), slice(0, width), (rows.start, cols.start))
+            product[rows] += tile @ coef[cols]
+
+    run_in_threads(add, gen_batches(len(X), HIGH_TILE))
+    return product
+
+
+def kernel_diagonal(
+    X: Any,
+    *,
+    kernel: Kernel = "linear",
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
+    kernel_params: Mapping[str, Any] | None = None,
+) -> NDArray[np.float64]:
+    """Kernel of each row of X with itself, without the matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        For the "precomputed" kernel, the matrix.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :func:`kernel_matrix`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), float64
+
+    Examples
+    --------
+    >>> from discreg.linalg.kernels import kernel_diagonal
+    >>> kernel_diagonal([[3.0, 4.0], [0.0, 1.0]], kernel="linear")
+    array([25.,  1.])
+    """
+    if not callable(kernel):
+        if kernel == "precomputed":
+            return np.array(X.diagonal(), dtype=np.float64)
+        _require_known(kernel)
+    X = _as_float64(X)
+    if callable(kernel):
+        rows = (X[[i]] for i in range(X.shape[0])) if sparse.issparse(X) else X
+        return np.array([kernel(x, x, **(kernel_params or {})) for x in rows], dtype=np.float64)
+    if kernel in ("rbf", "laplacian", "chi2"):
+        return np.ones(X.shape[0])
+    if kernel == "additive_chi2":
+        return np.zeros(X.shape[0])
+    diagonal = row_norms(X)
+    if kernel == "cosine":
+        return np.sign(diagonal)
+    function = _of_inner_products(X, X, kernel, gamma, degree, coef0)
+    function(diagonal[np.newaxis], slice(0, 1), slice(0, diagonal.size))
+    return diagonal
+
+
+def resolve_gamma(
+    gamma: float | str | None, X: Any, sample_weight: NDArray[Any] | None = None
+) -> float:
+    """The number that a kernel's `gamma` means on training data.
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto" or None
+        "scale" is 1 / (n_features · variance of all entries of X), or 1 where they are all equal;
+        "auto" and None are 1 / n_features.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,), optional
+        A weight of k counts as k copies of the row.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.linalg.kernels import resolve_gamma
+    >>> resolve_gamma("scale", np.array([[1.0, 3.0], [3.0, 1.0]]))
+    0.5
+    """
+    n_samples, n_features = X.shape
+    if gamma is None or gamma == "auto":
+        return 1 / n_features
+    if gamma != "scale":
+        return float(gamma)
+    weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
+    variance = n_features * _variance_of_entries(X, weights)
+    # A variance whose inverse overflows is that of entries which are all equal.
+    return 1 / variance if variance > np.finfo(np.float64).tiny else 1.0
+
+
+def require_kernel_memory(
+    n_rows: int, n_cols: int | None = None, copies: int = 1, *, has_components: bool = False
+) -> None:
+    """Raise MemoryError if a kernel matrix would not fit into the memory that is free.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_cols : int, optional
+        None means the matrix of n_rows training samples with themselves.
+    copies : int
+        Number of arrays of this size that will be held at once.
+    has_components : bool
+        Whether the model can approximate the kernel itself, by its parameter `n_components`.
+    """
+    entry = 8 * copies
+    width = n_rows if n_cols is None else n_cols
+
+    def remedy(free: int) -> str:
+        if n_cols is not None:
+            return f"Pass at most {max(1, free // (entry * width)):,} rows at a time."
+        # Half of the memory for the features, half for the model's work on them.
+        n_components = max(1, free // (2 * 8 * n_rows))
+        fewer = f"Fit on at most {isqrt(free // entry):,} samples, or "
+        if has_components:
+            return f"{fewer}approximate the kernel: set n_components={n_components}."
+        return (
+            f"{fewer}map them to features with "
+            f"sklearn.kernel_approximation.Nystroem(n_components={n_components}) and use "
+            "kernel='linear'."
+        )
+
+    held = "" if copies == 1 else f", held {copies} times,"
+    what = f"A kernel matrix of {n_rows:,} x {width:,}{held}"
+    require_memory(entry * n_rows * width, what, remedy)
+
+
+def _require_known(kernel: str) -> None:
+    if kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+        names = ", ".join(map(repr, sorted(PAIRWISE_KERNEL_FUNCTIONS)))
+        raise ValueError(
+            f"There is no kernel {kernel!r}. Use 'precomputed', a function of two rows, or one of "
+            f"{names}."
+        )
+
+
+def _as_float64(X: Any) -> Any:
+    if sparse.issparse(X):
+        return X.astype(np.float64, copy=False)
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _for_inner_products(
+    X: Any, Y: Any, kernel: Kernel, dtype: type[np.floating[Any]]
+) -> tuple[Any, Any]:
+    """Rows whose inner products a kernel is a function of."""
+    if kernel == "cosine":
+        X, Y = normalize(X), None if Y is None else normalize(Y)
+    elif kernel == "rbf" and not sparse.issparse(X):
+        X, Y = _centre(X, Y)
+    return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
+
+
+def _centre(X: Matrix, Y: Matrix | None) -> tuple[Matrix, Matrix | None]:
+    """Move the origin into the midst of the rows of Y (None: of X), which changes no distance.
+
+    Far from the origin, distances would be lost in the rounding of the norms. Medians of some rows
+    will do: unlike means they stay there when an outlier is far away, and they are entries of the
+    data, so that integers stay integers.
+    """
+    rows = X if Y is None else Y
+    rows = rows[:: max(1, len(rows) // 32)]
+    middle = len(rows) // 2
+    origin = np.partition(rows, middle, axis=0)[middle]
+    return X - origin, None if Y is None else Y - origin
+
+
+def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
+    """Variance of all entries of X, those of each row weighted."""
+    X = _as_float64(X)
+    total = weights.sum() * X.shape[1]
+    mean = weights @ np.asarray(X.sum(axis=1)).ravel() / total
+    if sparse.issparse(X):
+        deviations = X.copy()
+        deviations.data -= mean
+        n_zeros = X.shape[1] - np.diff(X.indptr)
+        squares = row_norms(deviations) + n_zeros * mean**2
+    else:
+        squares = row_norms(X - mean)
+    return float(weights @ squares / total)
+
+
+def _of_inner_products(
+    X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
+) -> Callable[..., object]:
+    """A kernel as a function of the inner products between the rows of X and of Y.
+
+    f(K, rows, cols) writes to K[rows, cols], the inner products of these rows. Of a matrix K that
+    is a part of all inner products, f(K, rows, cols, corner) has to be told where it begins.
+    """
+    from ._kernel_loops import power_tile, rbf_tile, single_rbf_tile, tanh_tile
+
+    gamma = 1 / X.shape[1] if gamma is None else float(gamma)
+    coef0 = float(coef0)
+
+    def real_power(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
+        tile = K[rows, cols]
+        with np.errstate(invalid="ignore", over="ignore"):  # of negative numbers; the values tell
+            np.power(gamma * tile + coef0, degree, out=tile)
+
+    match kernel:
+        case "rbf":
+            of_rows, of_cols = (row_norms(each).astype(X.dtype) for each in (X, Y))
+            width = X.dtype.type(gamma)
+            loop = single_rbf_tile if X.dtype == np.float32 else rbf_tile
+
+            def rbf(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
+                loop(K, rows, cols, of_rows[corner[0] :], of_cols[corner[1] :], width)
+
+            return rbf
+        case "sigmoid":
+            return lambda K, rows, cols, corner=(0, 0): tanh_tile(K, rows, cols, gamma, coef0)
+        case "poly" | "polynomial" if degree >= 0 and degree == int(degree):
+            power = int(degree)
+            return lambda K, rows, cols, corner=(0, 0): power_tile(
+                K, rows, cols, gamma, coef0, power
+            )
+        case "poly" | "polynomial":
+            return real_power
+        case _:
+            return lambda K, rows, cols, corner=(0, 0): None
+
+
+def _inner_products(X: Any, Y: Any) -> OnTile:
+    """The inner products between the rows of X and of Y, both dense or both sparse."""
+    if not sparse.issparse(X):
+        return lambda K, rows, cols: np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
+
+    from ._kernel_loops import sparse_tile
+
+    columns = Y.T.tocsr()
+    entries = (X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data)
+    return lambda K, rows, cols: sparse_tile(K, rows, cols, *entries)
+
+
+def _map_inner_products(X: Any, Y: Any, function: OnTile) -> Matrix:
+    """Apply a function to all inner products between the rows of X and of Y (None: of X)."""
+    from ._kernel_loops import mirror_tile
+
+    symmetric = Y is None
+    Y = X if symmetric else Y
+    inner_products = _inner_products(X, Y)
+    K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        inner_products(K, *tile)
+        function(K, *tile)
+        if symmetric:
+            mirror_tile(K, *tile)
+
+    run_in_threads(fill, _tiles(K, whole_rows=sparse.issparse(X), lower=symmetric))
+    return K
+
+
+def _tiles(K: Matrix, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of tiles that cover K, or its lower triangle; the largest come first."""
+    n_rows, n_cols = K.shape
+    whole = max(n_rows, n_cols)
+    height = TILE if K.size > SMALL else whole
+    width = whole if whole_rows else height
+    for rows in reversed(list(gen_batches(n_rows, height))):
+        for cols in gen_batches(rows.stop if lower else n_cols, width):
+            yield rows, cols

@@ -1,0 +1,296 @@
+"""The regression engine: ridge regression onto any targets, factored once and used many times.
+
+A regression holds centred features and sample weights; `at` fixes the penalty β and factors
+ΦᵀSΦ + βI. `Regression` works on the features themselves. `KernelRegression` works on the
+coordinates of a kernel's feature map in the span of the training samples, which serves non-linear
+kernels and data with more features than samples. `MomentRegression` knows of the rows their moments
+alone, and serves models that need no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.utils import gen_batches
+
+from .factorisation import pivoted_cholesky, psd_solver
+from .rows import (
+    ALL,
+    CONSTANT,
+    centred_gram,
+    class_sums,
+    class_totals,
+    is_thin,
+    rmatmul,
+    row_blocks,
+    thin_blocks,
+    times,
+    weighted_mean,
+)
+from .threads import one_blas_thread
+
+__all__ = [
+    "Curved",
+    "KernelRegression",
+    "NormalEquations",
+    "PulledCurvature",
+    "Regression",
+    "centre_kernel",
+    "linear_gram",
+    "linear_regression",
+]
+
+Array = NDArray[np.float64]
+WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
+SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
+RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
+
+
+class Curved(NamedTuple):
+    """What a curvature makes of scores, the sums of its columns, its inner product with them."""
+
+    product: Array
+    totals: Array
+    inner: float
+
+
+Curvature = Callable[[Array, slice], Curved]  # of the scores of some rows
+PulledCurvature = Callable[[Array, Array, Array], Curved]  # of the scores XW + shift, times Xᵀ
+
+
+class NormalEquations:
+    """The system that ridge regression onto any targets solves.
+
+    Attributes
+    ----------
+    beta : float
+        The penalty fixed by `at`.
+    trace : float
+        Weighted sum of squares of the centred features.
+    n_features : int or None
+        Number of features; None for a kernel's feature map.
+    size : int
+        Number of rows of the coefficients.
+    centred : bool
+        Whether there is an intercept.
+    """
+
+    beta = 0.0
+    n_features: int | None
+    size: int
+    centred: bool
+    mean: Array | None
+    gram: Array
+    trace: float
+    total: float
+    solve: Callable[[Array], Array]
+
+    @property
+    def scale(self) -> float:
+        """The unit of a relative penalty, equation (15) of ReLSR; for a kernel tr(HKH)/n."""
+        return float(self.trace / (self.n_features or self.total))
+
+    def at(self, beta: float) -> None:
+        """Fix the penalty and factor the normal equations."""
+        self.beta = beta
+        matrix = self.gram.copy()
+        matrix[np.diag_indices_from(matrix)] += beta
+        self.solve = psd_solver(matrix)
+
+    def predictor(self, coef: Array) -> tuple[Array, Array]:
+        """Coefficients of the raw features or of the raw kernel, and their mean score."""
+        return coef, np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
+
+
+class Regression(NormalEquations):
+    """Ridge regression on features, for no more features than samples.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_samples, n_features)
+        Features.
+    weights : ndarray of shape (n_samples,)
+        Sample weights; a row of weight zero takes no part in the fit, but has scores.
+    centre : bool
+        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+    """
+
+    def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
+        self.X, self.weights, self.centred = X, weights, centre
+        self.total = float(weights.sum())
+        self.size = self.n_features = X.shape[1]
+        self.mean = weighted_mean(X, weights) if centre else None
+        self.gram = centred_gram(X, weights, self.mean)
+        self.trace = float(self.gram.trace())
+
+    def scores(self, coef: Array, offset: Array) -> Array:
+        """Scores ΦW + 1bᵀ of the training rows; b, the offset, is their mean where Φ is centred."""
+        product = times(self.X, coef)
+        product += self._shift(coef, offset)
+        return product
+
+    def gradient(self, weighted_residuals: Array, totals: Array) -> Array:
+        """ΦᵀG for residuals G already multiplied by the weights, and the sums of their columns."""
+        return self._centre(rmatmul(self.X, weighted_residuals), totals)
+
+    def class_totals(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        weights = class_sums(y, self.weights, n_classes)
+        return self._centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
+
+    def curve(
+        self,
+        coef: Array,
+        offset: Array,
+        curvature: Curvature,
+        *,
+        row_wise: bool,
+        compiled: PulledCurvature | None = None,
+    ) -> tuple[Array, Array, float]:
+        """Take scores ΦW + 1bᵀ by `curvature` to G and pull them back: ΦᵀG, totals, inner.
+
+        One pass over the rows: a block is multiplied and pulled back while it is in cache, unless
+        the curvature of a row depends on other rows. `compiled` does the same in compiled code.
+        """
+        shift = self._shift(coef, offset)
+        if compiled is not None and is_thin(self.X, coef.shape[1]) and _is_plain(self.X):
+            pulled, totals, inner = compiled(self.X, np.ascontiguousarray(coef), shift)
+            return self._centre(pulled, totals), totals, inner
+        pulled, totals, inner = np.zeros_like(coef), np.zeros_like(offset), 0.0
+        in_blocks = row_wise and not sparse.issparse(self.X)
+        for rows in thin_blocks(self.X, coef.shape[1]) if in_blocks else [ALL]:
+            X = self.X[rows] if in_blocks else self.X
+            moved = times(X, coef)
+            moved += shift
+            curved = curvature(moved, rows)
+            inner += curved.inner
+            totals += curved.totals
+            pulled += rmatmul(X, curved.product)
+        return self._centre(pulled, totals), totals, inner
+
+    def _shift(self, coef: Array, offset: Array) -> Array:
+        return offset if self.mean is None else offset - self.mean @ coef
+
+    def _centre(self, pulled_back: Array, totals: Array) -> Array:
+        if self.mean is not None:
+            pulled_back -= np.outer(self.mean, totals)
+        return pulled_back
+
+    def eigen(self) -> tuple[Array, RowBlocks]:
+        """Eigenvalues of ΦᵀSΦ, and the rows of Φ in its eigenvectors, block by block."""
+        values, vectors = linalg.eigh(self.gram, check_finite=False)
+        mean_part = 0.0 if self.mean is None else self.mean @ vectors
+
+        def blocks() -> Iterator[tuple[slice, Array]]:
+            for rows in row_blocks(*self.X.shape):
+                yield rows, self.X[rows] @ vectors - mean_part
+
+        return values.clip(min=0.0), blocks
+
+
+class KernelRegression(Regression):
+    """Ridge regression on a kernel's feature map, or on more features than samples.
+
+    The centred kernel matrix is factored, K = LLᵀ, and the rows of L are the features: as many as
+    the rank of K.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n_samples, n_samples)
+        Kernel matrix, centred by `centre_kernel` when there is an intercept; it is overwritten.
+    weights : ndarray of shape (n_samples,)
+        Sample weights.
+    kernel_mean : ndarray of shape (n_samples,) or None
+        What `centre_kernel` returned; None without an intercept.
+    original : ndarray or CSR of shape (n_samples, n_features), default=None
+        The features, when the kernel is their inner product.
+    original_mean : ndarray of shape (n_features,), default=None
+        Their weighted mean, when there is an intercept.
+    """
+
+    def __init__(
+        self,
+        kernel: Array,
+        weights: Array,
+        kernel_mean: Array | None,
+        *,
+        original: Any = None,
+        original_mean: Array | None = None,
+    ) -> None:
+        with one_blas_thread() if len(kernel) <= SMALL_KERNEL else nullcontext():
+            factor, self._pivots = pivoted_cholesky(kernel)
+            super().__init__(factor, weights, centre=False)
+        self.centred = kernel_mean is not None
+        self.n_features = None if original is None else original.shape[1]
+        self._kernel_mean, self._original = kernel_mean, original
+        self._original_mean = original_mean
+
+    def predictor(self, coef: Array) -> tuple[Array, Array]:
+        # W = Lᵀ samples, with the samples of the pivots alone: a triangular system.
+        samples = np.zeros((len(self.weights), coef.shape[1]))
+        samples[self._pivots] = linalg.solve_triangular(
+            self.X[self._pivots], coef, lower=True, trans="T", check_finite=False
+        )
+        if self._kernel_mean is not None:
+            samples -= np.outer(self.weights / self.weights.sum(), samples.sum(axis=0))
+        mean, rows = self._kernel_mean, samples
+        if self._original is not None:
+            mean, rows = self._original_mean, rmatmul(self._original, samples)
+        return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether compiled code can hand rows of X to BLAS as they are."""
+    return not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
+
+
+def centre_kernel(kernel: Array, weights: Array) -> Array:
+    """Take the weighted mean out of a kernel's feature map, in place; returns the mean row."""
+    shares = weights / weights.sum()
+    size = np.abs(kernel).max()
+    mean = kernel @ shares
+    kernel -= mean
+    kernel -= mean[:, None]
+    kernel += shares @ mean
+    if np.abs(kernel).max() <= CONSTANT * size:
+        kernel[...] = 0.0
+    return mean
+
+
+def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
+    """Linear regression in its cheaper form: d × d, or n × n for more features than samples."""
+    n_samples, n_features = X.shape
+    if n_features <= n_samples:
+        return Regression(X, weights, centre=centre)
+    mean = weighted_mean(X, weights) if centre else None
+    gram = linear_gram(X, mean)
+    kernel_mean = centre_kernel(gram, weights) if centre else None
+    return KernelRegression(gram, weights, kernel_mean, original=X, original_mean=mean)
+
+
+def linear_gram(X: Any, mean: Array | None) -> Array:
+    """``(X - mean)(X - mean)ᵀ``, n × n; a sparse X is not centred.
+
+    A dense X is centred a block of columns at a time; columns constant to rounding become zero.
+    """
+    n_samples, n_features = X.shape
+    gram = np.zeros((n_samples, n_samples))
+    if sparse.issparse(X):
+        for rows in row_blocks(n_samples, n_samples):
+            gram[rows] = (X[rows] @ X.T).toarray()
+        return gram
+    for columns in gen_batches(n_features, max(WIDE_BLOCK // n_samples, 64)):
+        block = np.asarray(X[:, columns], dtype=np.float64)
+        if mean is not None:
+            block = block - mean[columns]
+            rounding = CONSTANT * np.abs(mean[columns])
+            suspects = np.flatnonzero(np.abs(block[0]) <= rounding)
+            constant = np.abs(block[:, suspects]).max(axis=0) <= rounding[suspects]
+            block[:, suspects[constant]] = 0.0
+        gram += block @ block.T
+    return gram

@@ -1,0 +1,247 @@
+"""A fold over blocks of rows: statistics of one block that add up over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = [
+    "ALL",
+    "CONSTANT",
+    "centred_gram",
+    "class_sums",
+    "class_totals",
+    "clear_constant",
+    "column_squares",
+    "has_distinct_rows",
+    "is_thin",
+    "one_hot",
+    "require_centrable",
+    "rmatmul",
+    "row_blocks",
+    "row_dots",
+    "row_norms",
+    "row_signatures",
+    "sum_over_blocks",
+    "thin_blocks",
+    "thin_step",
+    "times",
+    "varies",
+    "weighted_mean",
+]
+
+BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
+THIN_PRODUCT = 900_000
+MIN_STEP = 64  # rows of a block at least
+ALL = slice(None)
+CONSTANT = 32 * float(np.finfo(np.float64).eps)  # relative variation below which it is rounding
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices of consecutive rows, each about BLOCK_BYTES of float64."""
+    step = max(MIN_STEP, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def sum_over_blocks(block_statistics: Callable[[slice], Any], n_rows: int, n_columns: int) -> Any:
+    """Sum of ``block_statistics(rows)`` over the blocks of rows."""
+    blocks = row_blocks(n_rows, n_columns)
+    total = block_statistics(next(blocks))
+    for rows in blocks:
+        total += block_statistics(rows)
+    return total
+
+
+def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the rows of X, each counted `weights` times."""
+    total = rmatmul(X, weights[:, None])[:, 0]
+    return total / weights.sum()
+
+
+def class_totals(
+    X: Any, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
+) -> NDArray[np.float64]:
+    """Weighted sum of the rows of each class, a column each: XᵀSY for the zero-one matrix Y."""
+    n_rows, n_features = X.shape
+    memberships = sparse.csr_array((weights, y, np.arange(n_rows + 1)), shape=(n_rows, n_classes))
+    if sparse.issparse(X):
+        return np.asarray((X.T @ memberships).toarray())
+    totals = np.zeros((n_classes, n_features))
+    for rows in row_blocks(n_rows, n_features):
+        totals += memberships[rows].T @ X[rows]
+    return totals.T
+
+
+def centred_gram(
+    X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """``(X - mean)ᵀ diag(weights) (X - mean)``; a dense X is centred block by block.
+
+    The row and column of a feature that is constant to rounding are zero.
+    """
+    if not X.shape[0]:
+        return np.zeros((X.shape[1], X.shape[1]))
+    if sparse.issparse(X):
+        weighted = X.astype(np.float64).multiply(weights[:, None]).tocsr()
+        gram = np.asarray((weighted.T @ X).toarray())
+        if mean is not None:
+            gram -= np.outer(mean * weights.sum(), mean)
+            constant = clear_constant(gram, weights.sum() * mean**2, is_sparse=True)
+            require_centrable(X, constant)
+        return gram
+    root = np.sqrt(weights)[:, None]
+
+    def block_gram(rows: slice) -> NDArray[np.float64]:
+        block = X[rows] * root[rows] if mean is None else (X[rows] - mean) * root[rows]
+        return block.T @ block
+
+    gram = sum_over_blocks(block_gram, *X.shape)
+    if mean is not None:
+        clear_constant(gram, weights.sum() * mean**2, is_sparse=False)
+    return gram
+
+
+def require_centrable(X: Any, constant: NDArray[np.bool_]) -> None:
+    """Raise ValueError when a feature of a sparse X only seems constant beside its mean."""
+    if constant.any() and varies(X[:, constant]):
+        raise ValueError(
+            "A feature of the sparse X varies by less than the rounding of its mean, which cannot "
+            "be taken out of a sparse matrix. Subtract a constant from the feature, or pass X as a "
+            "dense array."
+        )
+
+
+def column_squares(
+    X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Weighted squares of each feature about its mean: the diagonal of `centred_gram`."""
+    if sparse.issparse(X):
+        squares = np.asarray(X.astype(np.float64).power(2).T @ weights).ravel()
+        if mean is not None:
+            squares -= weights.sum() * mean**2
+        return squares
+
+    def block_squares(rows: slice) -> NDArray[np.float64]:
+        block = X[rows] if mean is None else X[rows] - mean
+        return weights[rows] @ (block * block)
+
+    return np.asarray(sum_over_blocks(block_squares, *X.shape), dtype=np.float64)
+
+
+def varies(X: Any) -> bool:
+    """Whether any feature takes more than one value."""
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        highest, lowest = highest.toarray(), lowest.toarray()
+    return bool(np.any(highest != lowest))
+
+
+def row_norms(X: Any) -> NDArray[np.float64]:
+    """Squared norms of the rows, in float64."""
+    if sparse.issparse(X):
+        return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inner products of the rows of A with those of B."""
+    return np.einsum("ij,ij->i", A, B)
+
+
+def has_distinct_rows(X: Any, n_rows: int) -> bool:
+    """Whether X has at least `n_rows` different rows."""
+    seen = np.empty(0)
+    for rows in row_blocks(*X.shape):
+        seen = np.union1d(seen, row_signatures(X[rows]))
+        if len(seen) >= n_rows:
+            return True
+    return False
+
+
+def row_signatures(X: Any) -> NDArray[np.float64]:
+    """A number for each row that tells different rows apart: a random combination of its entries.
+
+    Equal rows have equal numbers, wherever they stand.
+    """
+    direction = np.random.default_rng(0).standard_normal(X.shape[1])
+    if sparse.issparse(X):
+        return np.asarray(X @ direction)
+    # Not by BLAS, which may add up equal rows in different orders.
+    return np.einsum("ij,j->i", X, direction)
+
+
+def clear_constant(
+    gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], *, is_sparse: bool
+) -> NDArray[np.bool_]:
+    """Zero what centring leaves of features whose variation is a rounding error of their mean.
+
+    Sparse rows are centred after they were squared, dense ones before. Returns these features.
+    """
+    fraction = CONSTANT if is_sparse else CONSTANT**2
+    constant = np.isfinite(gram.diagonal()) & (gram.diagonal() <= fraction * square_of_mean)
+    gram[constant] = 0.0
+    gram[:, constant] = 0.0
+    return constant
+
+
+def times(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``X @ coef`` in float64, without a float64 copy of a float32 X."""
+    if sparse.issparse(X):
+        return np.asarray(X @ coef)
+    coef = np.ascontiguousarray(coef)
+    product = np.empty((len(X), coef.shape[1]))
+    for rows in thin_blocks(X, coef.shape[1]):
+        np.matmul(X[rows], coef, out=product[rows])
+    return product
+
+
+def rmatmul(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``Xᵀ @ residuals`` in float64, without a float64 copy of a float32 X."""
+    if sparse.issparse(X):
+        return np.asarray(X.T @ residuals)
+    total = np.zeros((X.shape[1], residuals.shape[1]))
+    for rows in thin_blocks(X, residuals.shape[1]):
+        total += X[rows].T @ residuals[rows]
+    return total
+
+
+def thin_step(n_features: int, n_columns: int) -> int:
+    """Number of rows whose product with a thin matrix is within THIN_PRODUCT multiplications."""
+    return THIN_PRODUCT // max(n_features * n_columns, 1)
+
+
+def is_thin(X: Any, n_columns: int) -> bool:
+    """Whether a product of X with so few columns is best done in blocks of rows."""
+    return thin_step(X.shape[1], n_columns) >= MIN_STEP
+
+
+def thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
+    """Blocks of rows for products with a thin matrix.
+
+    A product of few columns is bound by memory. Within THIN_PRODUCT multiplications BLAS works on
+    the rows where they are instead of packing a copy of them first.
+    """
+    n_rows, n_features = X.shape
+    step = thin_step(n_features, n_columns)
+    if not is_thin(X, n_columns):
+        return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def class_sums(
+    indices: NDArray[np.intp], values: NDArray[np.float64], n_classes: int
+) -> NDArray[np.float64]:
+    """Sum of the values of each class."""
+    return np.asarray(np.bincount(indices, values, n_classes), dtype=np.float64)
+
+
+def one_hot(indices: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+    """Zero-one targets Y of least squares regression."""
+    targets = np.zeros((len(indices), n_classes))
+    targets[np.arange(len(indices)), indices] = 1.0
+    return targets

@@ -1,0 +1,130 @@
+"""Exact leave-one-out of low-rank ridge regression for all ranks and penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.base.classifier import Prepared
+from discreg.linalg.rows import class_totals, row_blocks
+
+from ._indicators import Indicators
+
+__all__ = ["leave_one_out_by_rank"]
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-12
+
+
+def leave_one_out_by_rank(
+    prepared: Prepared, shares: Array, betas: Sequence[float], ranks: Sequence[int]
+) -> Iterator[Array]:
+    r"""Scores of every sample by the models of all ranks that have not seen one unit of it.
+
+    Yields one array of shape (n_ranks, n_samples, n_classes) for each penalty, which equals what
+    refits give: one eigendecomposition serves all penalties, and each sample and penalty takes a
+    small eigenproblem.
+
+    With weights s, normalised indicators Y of classes with :math:`n_j` copies,
+    :math:`\delta_i = y_i - \bar y`, the centred fit f of full rank and its leverages h, lowering
+    the weight of sample i by u leaves the matrix :math:`M = Y^\top SXW` of the fit at
+
+    .. math:: M' = M + u \Big( \frac{u h}{r r_0}\, \delta\delta^\top
+              - \frac{\delta f^\top + f\delta^\top - f f^\top}{r} \Big), \quad
+              r_0 = 1 - u/\textstyle\sum s,\; r = r_0 - u h .
+
+    Its class then has fewer copies, which rescales a column of Y by :math:`D = \sqrt{n_j/n_j'}`, so
+    that the directions are the eigenvectors V of :math:`D M' D` and the scores are
+    :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` and what class weights add. Where r is
+    zero, nothing is left to learn the sample's score from, and it is NaN.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Training data.
+    shares : ndarray of shape (n_samples,)
+        The share of a sample that is left out: one of its copies.
+    betas : sequence of float
+        Positive penalties.
+    ranks : sequence of int
+        The ranks.
+    """
+    regression, y = prepared.regression, prepared.y
+    indicators = Indicators.of(prepared)
+    left_out = _LeftOut(
+        indicators,
+        y,
+        shares * prepared.weights,
+        shares * prepared.copies,
+    )
+    n_classes = len(prepared.classes)
+    values, blocks = regression.eigen()
+    moments = np.zeros((len(values), n_classes))
+    for rows, block in blocks():
+        moments += class_totals(block, y[rows], prepared.weights[rows], n_classes)
+    moments *= indicators.entries
+    kept = np.array(ranks) - 1
+    for beta in betas:
+        explained = moments.T @ (moments / (values + beta)[:, None])
+        scores = np.empty((len(kept), len(y), n_classes))
+        for rows, block in blocks():
+            shrunk = block / (values + beta)
+            fitted = shrunk @ moments
+            leverage = np.einsum("ij,ij->i", shrunk, block)
+            for some in row_blocks(len(block), n_classes**2):
+                chosen = slice(rows.start + some.start, rows.start + some.stop)
+                scores[:, chosen] = left_out.scores(
+                    chosen, fitted[some], leverage[some, None], explained
+                )[kept]
+        yield scores
+
+
+@dataclass
+class _LeftOut:
+    """What is left out of each sample: a weight, and the copies that it stands for."""
+
+    indicators: Indicators
+    y: NDArray[np.intp]
+    weights: Array
+    copies: Array
+
+    def scores(self, rows: slice, fitted: Array, leverage: Array, explained: Array) -> Array:
+        """Scores of some samples for all ranks, of shape (n_classes, n_samples, n_classes)."""
+        y, unit, copies = self.y[rows], self.weights[rows, None], self.copies[rows, None]
+        given, here = self.indicators, np.arange(len(y))
+        total = given.weights.sum()
+        own = np.zeros((len(y), len(given.sizes)))
+        own[here, y] = given.entries[y]
+        sizes = np.repeat(given.sizes[None], len(y), axis=0)
+        sizes[here, y] -= copies[:, 0]
+        if np.any(sizes <= ROUNDING * given.sizes):
+            raise ValueError(
+                "Leave-one-out is not defined: a class has one sample only, without which it is "
+                "not known. Use more samples of each class, or cv=5."
+            )
+        before = 1 - unit / total * given.centred  # what is left of the mean
+        remaining = before - unit * leverage
+        remaining = np.where(remaining > ROUNDING, remaining, np.nan)
+        away = own - given.mean
+        shrinkage = unit * leverage / (remaining * before)
+        change = _outer(away, away, unit * shrinkage)
+        change -= _outer(away, fitted, unit / remaining) + _outer(fitted, away, unit / remaining)
+        change += _outer(fitted, fitted, unit / remaining)
+        rescale = np.sqrt(given.sizes / sizes)
+        matrices = (explained + change) * rescale[:, :, None] * rescale[:, None, :]
+        defined = np.isfinite(matrices).all(axis=(1, 2))
+        vectors = np.full_like(matrices, np.nan)
+        vectors[defined] = np.linalg.eigh(matrices[defined])[1][:, :, ::-1]
+        predicted = (fitted / remaining - shrinkage * away) * rescale
+        along = np.einsum("nk,nks->ns", predicted, vectors)
+        by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
+        mean = (given.mean - unit / total * own) / before * given.centred
+        return by_rank + given.shift_of(mean * rescale, sizes)
+
+
+def _outer(left: Array, right: Array, factors: Array) -> Array:
+    """Outer product of each row with that of another array, times a factor each."""
+    return (factors * left)[:, :, None] * right[:, None, :]

@@ -1,0 +1,321 @@
+"""Newton's method for linear ODM on rows that are elsewhere, by passes that keep nothing of them.
+
+A pass at (w, b) gives P(w, b) = ½‖w‖² + Σ ℓ(z), z = y (Xw + b), with its gradient and Hessian in w
+and b together. All two-class problems share their passes. A full step that is accepted costs one;
+else another one finds slopes along the step, and the next point is where they cross zero.
+
+The certificate. ℓ is quadratic below and above the band, so multipliers a' = f a, f ≥ 0, of
+a = −ℓ'(z) = (e − z)/u leave ℓ(z) + ℓ*(−a') + a'z = ½ u (a − a')² = (1 − f)² ℓ(z). Where
+Σ y a' = 0, as the dual demands because b has no penalty, Σ a'z = wᵀv' for v' = Σ y a' x, and so
+
+    P(w, b) − D(a') = ½ ‖w − v'‖² + Σ (1 − f)² ℓ(z).
+
+Let S be Σ |a|, V be Σ y a x and L be Σ ℓ over the rows with y a > 0, and over those with y a < 0.
+Factors t/S on either side are feasible for every t ≥ 0, and what then is left,
+
+    ½ ‖w − t Σ V/S‖² + Σ (1 − t/S)² L    (sums over the two sides),
+
+is smallest for a t in closed form. At the best b both S are the same, and t = S leaves ½‖∇_w P‖².
+Without an intercept every factor is feasible: one side, with S = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.blocks.moments import Moments, source_moments
+from discreg.blocks.source import BlockSource
+from discreg.linalg.factorisation import psd_solver
+from discreg.linalg.memory import require_memory
+from discreg.linalg.threads import one_blas_thread
+
+from ._block_pass import AddableTuple, Line, Losses, Point, block_sums
+from ._newton import EXACT, ROUNDING, STANDSTILL
+
+__all__ = ["TableFit", "newton_on_table"]
+
+Array = NDArray[np.float64]
+DECREASE = 1e-4  # share of what the slope promises
+SLOPES = 8  # along a step that was not accepted
+SHORTEST = 2.0**-SLOPES  # length of them
+TINY = 1e-15
+SEARCHES = 10  # along one step
+SLOW = 0.5  # factor of the gap from which on products of rows are in double precision
+MATRICES = 4  # of the features, held at once for each problem
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """Coefficients and intercept of a problem, objective, certificate, and the margins."""
+
+    coef: Array
+    intercept: float
+    objective: float
+    gap: float
+    n_iter: int
+    margins: tuple[float, float, float]  # mean, variance and minimum
+
+
+@dataclass(frozen=True)
+class Step:
+    """A direction of the coefficients and of the score at the origin."""
+
+    coef: Array
+    shift: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The objective of one problem about a point, from the sums of a pass."""
+
+    point: Point
+    fit_intercept: bool
+    sizes: Array
+    lost: Array
+    pulls: Array  # of both sides
+    curvature: float
+    moment: Array
+    gram: Array
+    spread: Array  # weight, mean, scatter and minimum of the margins
+
+    @classmethod
+    def of(cls, sums: AddableTuple, k: int, point: Point, *, fit_intercept: bool) -> Curve:
+        """The curve at the k-th point of a pass."""
+        return cls(
+            point,
+            fit_intercept,
+            sums.sizes[k],
+            sums.lost[k],
+            sums.pulls[k, :2],
+            float(sums.curvature[k]),
+            sums.pulls[k, 2],
+            sums.grams[k],
+            sums.spread.columns[:, k],
+        )
+
+    @cached_property
+    def objective(self) -> float:
+        return 0.5 * float(self.point.coef @ self.point.coef) + float(self.lost.sum())
+
+    @property
+    def gap(self) -> float:
+        """Bound of the distance from the minimum, relative to the objective."""
+        sizes, lost, pulls = self.sizes, self.lost, self.pulls
+        if not self.fit_intercept:
+            sizes, lost, pulls = np.ones(1), lost.sum(keepdims=True), pulls.sum(axis=0)[None]
+        left = self.point.coef
+        if np.all(sizes > 0):
+            pull = (pulls / sizes[:, None]).sum(axis=0)
+            curved = float(pull @ pull) + 2.0 * float((lost / sizes**2).sum())
+            slope = float(pull @ left) + 2.0 * float((lost / sizes).sum())
+            t = max(slope / curved, 0.0) if curved > 0 else 0.0
+            left = left - t * pull
+            lost = (1.0 - t / sizes) ** 2 * lost
+        return (0.5 * float(left @ left) + float(lost.sum())) / max(self.objective, 1e-300)
+
+    def slope(self, step: Step) -> float:
+        """Derivative of the objective along a step."""
+        along = float((self.point.coef - self.pulls.sum(axis=0)) @ step.coef)
+        return along - float(self.sizes[0] - self.sizes[1]) * step.shift
+
+    def newton_step(self) -> Step:
+        """The step to the minimum of the quadratic model, b eliminated."""
+        right = self.pulls.sum(axis=0) - self.point.coef
+        hessian = self.gram.copy()
+        free = self.fit_intercept and self.curvature > 0
+        if free:
+            excess = float(self.sizes[0] - self.sizes[1])
+            centre = self.moment / self.curvature
+            hessian -= np.outer(centre, self.moment)
+            right = right - excess * centre
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        with one_blas_thread():
+            step = psd_solver(hessian)(right[:, None])[:, 0]
+        shift = (excess - float(self.moment @ step)) / self.curvature if free else 0.0
+        return Step(step, shift)
+
+    def moved(self, step: Step, length: float, *, precise: bool) -> Point:
+        """The point at a length along a step."""
+        positive, coef, shift, _ = self.point
+        return Point(positive, coef + length * step.coef, shift + length * step.shift, precise)
+
+
+Asking = Generator[Point | Line, Any, Any]  # is sent a Curve for a point, slopes for a line
+
+
+def newton_on_table(
+    table: BlockSource,
+    losses: Losses,
+    *,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int,
+    start: tuple[Array, Array] | None = None,
+) -> list[TableFit]:
+    """One fit for each two-class problem.
+
+    Parameters
+    ----------
+    table : BlockSource
+    losses : Losses
+        Of a row of weight one; the paper's 1/m is in it.
+    fit_intercept : bool
+    tol : float
+        Relative gap to reach. With 0, steps go on until rounding does not let the objective fall.
+    max_iter : int
+        Limit of the steps.
+    start : tuple of coefficients and intercepts, one row a problem, or None
+        Where to begin. The first pass gives all that is needed at zero.
+    """
+    n_classes, n_features = table.n_classes, table.layout.n_features
+    positives = [1] if n_classes == 2 else list(range(n_classes))
+    require_memory(
+        MATRICES * len(positives) * n_features**2 * 8,
+        f"Newton's method on {n_features} features and {len(positives)} problems",
+        "Use fewer features, or rows in memory with solver='svrg'.",
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = source_moments(table)
+    if not np.all(np.isfinite(moments.scatter)):
+        raise ValueError(
+            "The squares of the features overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+    # A point amidst the rows, about which no digits are lost; sparse rows cannot be moved there.
+    centred = fit_intercept and not moments.is_sparse
+    origin = moments.mean if centred else np.zeros(n_features)
+    solvers: list[Asking] = []
+    for k, positive in enumerate(positives):
+        begin: Curve | Point
+        if start is None:
+            begin = _curve_at_zero(moments, origin, positive, losses, fit_intercept=fit_intercept)
+        else:
+            coef, intercept = start[0][k], float(start[1][k])
+            begin = Point(positive, coef, intercept + float(origin @ coef))
+        solvers.append(_newton(begin, origin, tol, max_iter))
+
+    def ask(requests: list[Point | Line]) -> list[Any]:
+        points = tuple(each for each in requests if isinstance(each, Point))
+        lines = tuple(each for each in requests if isinstance(each, Line))
+        sums = table.reduce(block_sums, origin, losses, points, lines)
+        curves = (
+            Curve.of(sums, k, point, fit_intercept=fit_intercept) for k, point in enumerate(points)
+        )
+        slopes = iter(sums.slopes)
+        return [next(curves if isinstance(each, Point) else slopes) for each in requests]
+
+    return _in_common(solvers, ask)
+
+
+def _in_common(solvers: list[Asking], ask: Any) -> list[TableFit]:
+    """Run solvers to their ends, the requests of all in one pass."""
+    found: dict[int, TableFit] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(solvers)))
+    while answers:
+        requests: dict[int, Point | Line] = {}
+        for k, answer in answers.items():
+            try:
+                requests[k] = solvers[k].send(answer)
+            except StopIteration as end:
+                found[k] = end.value
+        answers = {}
+        if requests:
+            answers = dict(zip(requests, ask(list(requests.values())), strict=True))
+    return [found[k] for k in range(len(solvers))]
+
+
+def _curve_at_zero(
+    moments: Moments, origin: Array, positive: int, losses: Losses, *, fit_intercept: bool
+) -> Curve:
+    """The curve at w = 0 and b = 0, where all margins are zero and below the band."""
+    belongs = np.arange(len(moments.weights)) == positive
+    weights = np.array([moments.weights[belongs].sum(), moments.weights[~belongs].sum()])
+    sums = moments.weights[:, None] * (moments.means - origin)
+    pulls = np.stack([sums[belongs].sum(axis=0), -sums[~belongs].sum(axis=0)])
+    apart = moments.mean - origin
+    multiplier = losses.steep_low * losses.low  # of a row of weight one
+    return Curve(
+        point=Point(positive, np.zeros(len(origin)), 0.0),
+        fit_intercept=fit_intercept,
+        sizes=multiplier * weights,
+        lost=0.5 * losses.low * multiplier * weights,
+        pulls=multiplier * pulls,
+        curvature=losses.steep_low * moments.total,
+        moment=losses.steep_low * moments.total * apart,
+        gram=losses.steep_low * (moments.scatter + moments.total * np.outer(apart, apart)),
+        spread=np.array([moments.total, 0.0, 0.0, 0.0]),
+    )
+
+
+def _newton(begin: Curve | Point, origin: Array, tol: float, max_iter: int) -> Asking:
+    """The steps of one problem; the end of smallest gap."""
+    curve: Curve = (yield begin) if isinstance(begin, Point) else begin
+    best: TableFit | None = None
+    precise, stalled, previous = False, 0, np.inf
+    for n_iter in count():
+        gap = curve.gap
+        if best is None or gap < best.gap:
+            best = _end(curve, origin, gap, n_iter)
+        if gap <= max(tol, EXACT) or stalled == STANDSTILL or n_iter == max_iter:
+            break
+        precise = precise or gap > SLOW * previous
+        following = yield from _search(curve, curve.newton_step(), precise=precise)
+        if following is None:
+            break
+        stalled = stalled + 1 if following.objective >= curve.objective * (1 - ROUNDING) else 0
+        curve, previous = following, gap
+    return best
+
+
+def _search(curve: Curve, step: Step, *, precise: bool) -> Asking:
+    """The curve at a length along the step that lowers the objective; None if rounding hides it.
+
+    The objective is convex: it falls up to where its slope, which increases, is zero. Of two
+    lengths on either side, one twice the other, the shorter gains at least half of what it could.
+    """
+    first = curve.slope(step)
+    if not first < 0:
+        return None
+    allowed = ROUNDING * curve.objective
+    length, low, slope_low = 1.0, 0.0, first
+    for _ in range(SEARCHES):
+        trial: Curve = yield curve.moved(step, length, precise=precise)
+        slope = trial.slope(step)
+        enough = DECREASE * length * first + allowed
+        if slope <= 0 or trial.objective <= curve.objective + enough:
+            return trial
+        high, slope_high = length, slope
+        narrowed = False
+        while not narrowed:
+            lengths = np.geomspace(low or high * SHORTEST, high, SLOPES + 1)[:-1]
+            slopes = yield from _slopes(curve, step, lengths)
+            too_long = np.append(slopes >= 0, True)
+            first_long = int(np.argmax(too_long))
+            if first_long < SLOPES:
+                high, slope_high = float(lengths[first_long]), float(slopes[first_long])
+            if first_long > 0:
+                low, slope_low = float(lengths[first_long - 1]), float(slopes[first_long - 1])
+            narrowed = low > 0 or high < TINY
+        length = low - slope_low * (high - low) / (slope_high - slope_low)
+    return None
+
+
+def _slopes(curve: Curve, step: Step, lengths: Array) -> Asking:
+    """Slopes of the objective at lengths along a step."""
+    losses: Array = yield Line(curve.point, step.coef, step.shift, lengths)
+    return losses + float(curve.point.coef @ step.coef) + lengths * float(step.coef @ step.coef)
+
+
+def _end(curve: Curve, origin: Array, gap: float, n_iter: int) -> TableFit:
+    weight, mean, scatter, minimum = (float(number) for number in curve.spread)
+    coef, shift = curve.point.coef, curve.point.shift
+    intercept = shift - float(origin @ coef) if curve.fit_intercept else 0.0
+    margins = (mean, scatter / weight, minimum)
+    return TableFit(coef, intercept, curve.objective, gap, n_iter, margins)

@@ -1,0 +1,237 @@
+"""One pass over the blocks for linear ODM: what all its two-class problems ask for, in sums.
+
+Margins, gradients and losses are computed in double precision whatever the rows are; the products
+of rows for the Hessian in the precision of the rows unless a problem wants more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from discreg.blocks.source import Block
+from discreg.linalg.threads import run_in_threads
+
+__all__ = ["AddableTuple", "Line", "Losses", "Point", "Spread", "block_sums"]
+
+Array = NDArray[np.float64]
+SMALL_BLOCK = 1 << 19  # bytes of rows in double precision
+FEWEST_ROWS = 64
+PARTS = 4  # of a block, for different threads
+PART_BYTES = 64 << 20  # of the Hessians of all parts
+
+
+class Losses(NamedTuple):
+    """ℓ of a row of weight one: the margins without loss, and ℓ'' below and above them."""
+
+    low: float
+    high: float
+    steep_low: float
+    steep_high: float
+
+
+class Point(NamedTuple):
+    """Where a problem asks for everything; `shift` is the score at the origin of the rows."""
+
+    positive: int
+    coef: Array
+    shift: float
+    precise: bool = False
+
+
+class Line(NamedTuple):
+    """A line from a point along which a problem asks for slopes."""
+
+    point: Point
+    step: Array
+    step_of_shift: float
+    lengths: Array
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Weight, mean, scatter and minimum of the margins of each problem, one column each."""
+
+    columns: Array
+
+    def __add__(self, other: Spread) -> Spread:
+        weight, mean, scatter, minimum = self.columns
+        its_weight, its_mean, its_scatter, its_minimum = other.columns
+        both = weight + its_weight
+        share = np.divide(its_weight, both, out=np.zeros_like(both), where=both > 0)
+        apart = its_mean - mean
+        return Spread(
+            np.stack(
+                [
+                    both,
+                    mean + share * apart,
+                    scatter + its_scatter + weight * share * apart**2,
+                    np.minimum(minimum, its_minimum),
+                ]
+            )
+        )
+
+
+@dataclass
+class AddableTuple:
+    """AddableTuple over rows, for each point and each line.
+
+    Attributes
+    ----------
+    sizes, lost : ndarray of shape (n_points, 2)
+        Σ |a| and Σ ℓ over the rows with y a > 0 and over those with y a < 0.
+    pulls : ndarray of shape (n_points, 3, n_features)
+        Σ y a x over either side, and Σ ℓ'' x.
+    curvature : ndarray of shape (n_points,)
+        Σ ℓ''.
+    grams : ndarray of shape (n_points, n_features, n_features)
+        Σ ℓ'' x xᵀ.
+    spread : Spread
+        Of the margins.
+    slopes : ndarray of shape (n_lines, n_lengths)
+    """
+
+    sizes: Array
+    lost: Array
+    pulls: Array
+    curvature: Array
+    grams: Array
+    spread: Spread
+    slopes: Array
+
+    @classmethod
+    def zero(cls, n_points: int, n_features: int, lines: tuple[Line, ...]) -> AddableTuple:
+        spread = np.zeros((4, n_points))
+        spread[3] = np.inf
+        return cls(
+            np.zeros((n_points, 2)),
+            np.zeros((n_points, 2)),
+            np.zeros((n_points, 3, n_features)),
+            np.zeros(n_points),
+            np.zeros((n_points, n_features, n_features)),
+            Spread(spread),
+            np.zeros((len(lines), len(lines[0].lengths) if lines else 0)),
+        )
+
+    def __add__(self, other: AddableTuple) -> AddableTuple:
+        return AddableTuple(
+            *(mine + its for mine, its in zip(self._all(), other._all(), strict=True))
+        )
+
+    def _all(self) -> tuple[Any, ...]:
+        return tuple(vars(self).values())
+
+
+def block_sums(
+    block: Block,
+    origin: Array,
+    losses: Losses,
+    points: tuple[Point, ...],
+    lines: tuple[Line, ...],
+) -> AddableTuple:
+    """The sums of one block, of rows x − origin; a sparse block needs the origin 0."""
+    X, y, weights = block[:3]
+    n_rows, n_features = X.shape
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    n_parts = min(max(PART_BYTES // (8 * n_features**2 * max(len(points), 1)), 1), PARTS)
+    parts = list(gen_batches(n_rows, max(-(-n_rows // n_parts), FEWEST_ROWS)))
+    found = [AddableTuple.zero(len(points), n_features, lines) for _ in parts]
+
+    def add_up(number: int) -> None:
+        rows = parts[number]
+        part = Block(X[rows], y[rows], weights[rows])
+        if sparse.issparse(X):
+            _add_rows(found[number], part, losses, points, lines, {})
+        else:
+            _add_part(found[number], part, origin, losses, points, lines)
+
+    run_in_threads(add_up, range(len(parts)))
+    return reduce(add, found)
+
+
+def _add_part(
+    total: AddableTuple,
+    part: Block,
+    origin: Array,
+    losses: Losses,
+    points: tuple[Point, ...],
+    lines: tuple[Line, ...],
+) -> None:
+    """Add the sums of dense rows, a small block after another."""
+    n_rows, n_features = part.X.shape
+    step = min(max(FEWEST_ROWS, SMALL_BLOCK // (8 * n_features), 2 * n_features), n_rows)
+    centred = np.empty((step, n_features))
+    scaled = {
+        precise: np.empty((step, n_features), dtype=np.float64 if precise else part.X.dtype)
+        for precise in {point.precise for point in points}
+    }
+    for rows in gen_batches(n_rows, step):
+        some = centred[: rows.stop - rows.start]
+        np.subtract(part.X[rows], origin, out=some)
+        block = Block(some, part.y[rows], part.weights[rows])
+        _add_rows(total, block, losses, points, lines, scaled)
+
+
+def _add_rows(
+    total: AddableTuple,
+    block: Block,
+    losses: Losses,
+    points: tuple[Point, ...],
+    lines: tuple[Line, ...],
+    scaled: dict[bool, NDArray[Any]],
+) -> None:
+    """Add the sums of rows whose products are formed at once; `scaled` has room for dense ones."""
+    from ._block_loops import curve, slopes_along
+
+    X, y, weights = block[:3]
+    if points:
+        scores = _scores(X, [(point.coef, point.shift) for point in points])
+        pulls = np.empty((len(points), 3, len(y)))
+        for k, point in enumerate(points):
+            curve(
+                scores[k],
+                y,
+                point.positive,
+                weights,
+                losses,
+                pulls[k],
+                total.sizes[k],
+                total.lost[k],
+                total.spread.columns[:, k],
+            )
+            total.grams[k] += _gram(X, pulls[k, 2], scaled.get(point.precise))
+        total.curvature += pulls[:, 2].sum(axis=1)
+        total.pulls += (pulls.reshape(-1, len(y)) @ X).reshape(total.pulls.shape)
+    for line, slopes in zip(lines, total.slopes, strict=True):
+        point = line.point
+        here, moves = _scores(X, [(point.coef, point.shift), (line.step, line.step_of_shift)])
+        slopes_along(here, moves, y, point.positive, weights, losses, line.lengths, slopes)
+
+
+def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
+    """Scores of all rows, one row a model."""
+    coefs, shifts = zip(*models, strict=True)
+    return np.ascontiguousarray((X @ np.array(coefs).T + np.array(shifts)).T)
+
+
+def _gram(X: Any, curvature: Array, scaled: NDArray[Any] | None) -> NDArray[Any]:
+    """Σ curvature · x xᵀ over the rows that are curved."""
+    from ._block_loops import scale_rows
+    from ._primal_loops import add_outer_products
+
+    if scaled is None:
+        half = np.zeros((X.shape[1], X.shape[1]))
+        active = np.flatnonzero(curvature)
+        add_outer_products(half, X.data, X.indices, X.indptr, active, curvature[active])
+        return half + half.T - np.diag(half.diagonal())
+    some = scaled[: scale_rows(X, curvature, scaled)]
+    return some.T @ some

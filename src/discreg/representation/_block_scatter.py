@@ -1,0 +1,146 @@
+"""DRM on rows that are not in memory: the scatter form from sums over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from discreg.blocks.moments import Moments, class_scatters, source_moments
+from discreg.blocks.source import Block, BlockSource, is_dask
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import (
+    Draw,
+    FeatureMap,
+    FourierMap,
+    NystroemMap,
+    draw_rows,
+    random_seed,
+)
+from discreg.linalg.memory import require_memory
+
+from ._forms import ScatterSolver
+from ._problem import Groups
+from ._scatter import ScatterForm
+from ._setup import LINEAR
+from ._training import Training
+
+__all__ = ["scatter_solver", "solve_table"]
+
+Array = NDArray[np.float64]
+FEATURE_BYTES = 16 << 20  # of the features of some rows of a block
+
+
+@dataclass(frozen=True)
+class ClassTotals(Groups):
+    """Classes of samples that are elsewhere, of which the total weights are known."""
+
+    known_totals: Array
+
+    @property
+    def totals(self) -> Array:  # instead of a sum over samples
+        return self.known_totals
+
+
+def solve_table(
+    estimator: Any, table: BlockSource, random: np.random.RandomState, X: Any
+) -> ScatterSolver:
+    """Fit the scatter form to the rows of a table."""
+    n_classes, n_features = table.n_classes, table.layout.n_features
+    kernel = _table_kernel(estimator, table)
+    features = None
+    if estimator.n_components is not None:
+        features = source_feature_map(
+            estimator.approximation, kernel, table, estimator.n_components, random
+        )
+        n_features = features(np.zeros((1, n_features), dtype=table.layout.dtype)).shape[1]
+    if estimator.solver == "auto" and n_classes * n_features**2 > table.n_rows**2 and is_dask(X):
+        raise ValueError(
+            f"For {table.n_rows:,} samples of {n_features:,} features solver='auto' means 'closed',"
+            " which needs the rows in memory. Use solver='scatter', or compute X and y first."
+        )
+    require_memory(
+        8 * (3 * n_classes + 3) * n_features**2,
+        f"Scatter matrices of {n_classes} classes in {n_features:,} features",
+        "Reduce the features.",
+    )
+    scatters = table.reduce(
+        _scatters, n_classes, float(estimator.alpha), float(estimator.beta), features
+    )
+    return scatter_solver(estimator, scatters, table.weights, kernel, features)
+
+
+def scatter_solver(
+    estimator: Any,
+    scatters: Sequence[Array] | Array,
+    totals: Array,
+    kernel: FittedKernel,
+    features: FeatureMap | None = None,
+) -> ScatterSolver:
+    """The scatter form from the scatters of the classes and their total weights."""
+    none = np.zeros(0, dtype=np.intp)
+    groups = ClassTotals(none, none, np.zeros(0), len(totals), totals)
+    form = ScatterForm.from_scatters(
+        list(scatters), groups, float(estimator.alpha), float(estimator.beta)
+    )
+    kernel_of_points = kernel if features is None else LINEAR
+    return ScatterSolver(Training(None, None, groups, kernel_of_points, features, kernel), form)
+
+
+def _table_kernel(estimator: Any, table: BlockSource) -> FittedKernel:
+    """The kernel that an estimator's parameters mean; a pass over the rows if they tell gamma."""
+    gamma: float | None = None
+    if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
+        gamma = 1 / table.layout.n_features
+        if estimator.gamma == "scale":
+            variance = _variance_of_entries(source_moments(table))
+            scaled = table.layout.n_features * variance
+            gamma = 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
+        elif estimator.gamma not in (None, "auto"):
+            gamma = float(estimator.gamma)
+    return FittedKernel(
+        estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
+    )
+
+
+def _variance_of_entries(moments: Moments) -> float:
+    """Weighted variance of all entries, from the moments of the rows."""
+    mean = moments.mean
+    within = float(np.trace(moments.scatter)) / moments.total / len(mean)
+    return within + float(np.var(mean))
+
+
+def _scatters(
+    block: Block, n_classes: int, alpha: float, beta: float, features: FeatureMap | None
+) -> Array:
+    """The scatters of a block, in features where they approximate a kernel."""
+    if features is None:
+        return class_scatters(block, n_classes, alpha, beta)
+    width = features(block.X[:1]).shape[1]
+    total = np.zeros((n_classes, width, width))
+    for rows in gen_batches(len(block.y), max(64, FEATURE_BYTES // (8 * width))):
+        some = Block(features(block.X[rows]), block.y[rows], block.weights[rows])
+        total += class_scatters(some, n_classes, alpha, beta)
+    return total
+
+
+def source_feature_map(
+    name: str,
+    kernel: FittedKernel,
+    table: BlockSource,
+    n_components: int,
+    random: np.random.RandomState,
+) -> FeatureMap:
+    """The same for rows in blocks; Nyström's takes one pass over them."""
+    if name == "fourier":
+        return FourierMap.in_features(kernel, table.layout.n_features, n_components, random)
+    drawn = table.reduce(_draw_from_block, n_components, random_seed(random))
+    return NystroemMap.on(kernel, drawn.rows)
+
+
+def _draw_from_block(block: Block, size: int, seed: int) -> Draw:
+    return draw_rows(block.X[block.weights > 0], size, seed)

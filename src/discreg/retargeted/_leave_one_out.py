@@ -1,0 +1,81 @@
+"""Exact leave-one-out of ridge regression for every penalty from one eigendecomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.linalg.ridge import Regression
+
+__all__ = ["leave_one_out_scores"]
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-12
+
+
+def leave_one_out_scores(
+    regression: Regression,
+    targets: Array,
+    units: Array,
+    betas: Sequence[float],
+    *,
+    scale_beta: bool,
+) -> Array:
+    r"""Scores of every sample by the regression that has not seen one unit of it.
+
+    With weights s, centred features :math:`\phi_i`, :math:`M = \Phi^\top S\Phi + \beta I` and the
+    leverage :math:`h_i = \phi_i^\top M^{-1}\phi_i + 1/\sum s`, lowering the weight of sample i by u
+    turns its score :math:`r_i` into :math:`(r_i - u h_i y_i) / (1 - u h_i)`. In the eigenvectors
+    of :math:`\Phi^\top S\Phi` the matrix M is diagonal for all :math:`\beta`. A penalty relative
+    to the trace is taken relative to the trace without the unit, which differs from sample to
+    sample, so that the scores are those of refits.
+
+    Parameters
+    ----------
+    regression : Regression
+    targets : ndarray of shape (n_samples, n_classes)
+    units : ndarray of shape (n_samples,)
+        The weight that is left out.
+    betas : sequence of float
+        Positive penalties.
+    scale_beta : bool
+        Whether they are relative.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_betas, n_samples, n_classes)
+    """
+    weights, centred = regression.weights, regression.centred
+    total = weights.sum()
+    mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
+    values, blocks = regression.eigen()
+    moments = sum(block.T @ (weights[rows, None] * targets[rows]) for rows, block in blocks())
+    scores = np.empty((len(betas), *targets.shape))
+    for rows, block in blocks():
+        unit = units[rows, None]
+        square = np.einsum("ij,ij->i", block, block)[:, None]
+        scale = _scale_without(regression, unit, square) if scale_beta else 1.0
+        for index, beta in enumerate(betas):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shrunk = block / (values + beta * scale)
+                leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
+                remaining = 1 - unit * leverage
+                held_out = shrunk @ moments + mean - unit * leverage * targets[rows]
+                scores[index, rows] = held_out / np.where(remaining > ROUNDING, remaining, np.nan)
+    if not np.all(np.isfinite(scores)):
+        raise ValueError(
+            "Leave-one-out is not defined: without one of the samples nothing is left to learn "
+            "from, or the smallest beta lets it decide its own score alone. Use larger betas, more "
+            "samples, or cv=5."
+        )
+    return scores
+
+
+def _scale_without(regression: Regression, unit: Array, square: Array) -> Array:
+    """The unit of a relative penalty once one unit of a sample with that square is left out."""
+    total = regression.weights.sum()
+    if regression.centred:
+        square = square * total / (total - unit)  # its mean leaves with it
+    return (regression.trace - unit * square) / (regression.n_features or total - unit)

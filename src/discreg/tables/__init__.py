@@ -1,0 +1,1 @@
+"""From a file to features: reading, column types, preprocessing."""

@@ -1,0 +1,249 @@
+"""What the columns of a table are: numbers, truth values, categories, or nothing to learn from.
+
+A parsed column is an array: floats for numeric, 0.0 and 1.0 for boolean, texts for categorical
+ones. A missing cell is NaN in all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from discreg.base.errors import StudyError
+
+from .formats import MISSING, UNTITLED, quoted
+
+__all__ = [
+    "MAX_CATEGORIES",
+    "USED",
+    "Column",
+    "Kind",
+    "as_categories",
+    "as_texts",
+    "describe",
+    "first_text",
+    "parse",
+    "refuse_infinite",
+]
+
+Kind = Literal["numeric", "boolean", "categorical", "constant", "identifier"]
+USED: tuple[Kind, ...] = ("numeric", "boolean", "categorical")
+TRUTHS = {"true": 1.0, "false": 0.0}
+MAX_CATEGORIES = 50  # of a column; its rarer ones share an indicator
+# A text column is an identifier if at least this share of its cells are different.
+IDENTIFIER_SHARE = 0.9
+# So is an integer column without repetitions that counts the rows or has such a name. Fewer rows
+# can be in order by chance.
+COUNTER_NAMES = ("id", "index")
+COUNTER_BEGINNINGS = (UNTITLED.lower(), "__index_level_")
+COUNTER_ROWS = 10
+# What is a whole number, or a day, but for how it is written.
+WHOLE = re.compile(r"([-+]?\d{1,15})\.0+")
+DAY = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?")
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was found in a column of a table."""
+
+    name: str
+    kind: Kind
+    n_distinct: int
+    n_missing: int
+
+
+def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
+    """The kind of a column by its cells, and its cells as that kind."""
+    is_category = isinstance(column.dtype, pd.CategoricalDtype)
+    if pd.api.types.is_numeric_dtype(column.dtype) and not is_category:
+        kind: Kind = "boolean" if pd.api.types.is_bool_dtype(column.dtype) else "numeric"
+        return kind, column.to_numpy(dtype=np.float64, na_value=np.nan)
+    codes, vocabulary = _vocabulary(column)
+    present = [text.lower() for text in vocabulary if isinstance(text, str)]
+    if present and TRUTHS.keys() >= set(present):
+        truths = [TRUTHS.get(str(text).lower(), np.nan) for text in vocabulary]
+        return "boolean", np.array(truths)[codes]
+    numbers = _numbers(vocabulary)
+    # Categories were declared to be such, even if they are digits.
+    if not is_category and (~np.isnan(numbers)).sum() == len(present):
+        return "numeric", numbers[codes]
+    return "categorical", _categories(vocabulary)[codes]
+
+
+def as_categories(column: pd.Series) -> NDArray[Any]:
+    """The cells of a column as categories: 3 and 3.0 are one, and so are a day and its midnight."""
+    codes, vocabulary = _vocabulary(column)
+    return _categories(vocabulary)[codes]
+
+
+def _categories(vocabulary: NDArray[Any]) -> NDArray[Any]:
+    """Texts in the one way of writing them that all formats of files share."""
+    categories = vocabulary.copy()
+    for place, text in enumerate(vocabulary[:-1]):
+        if isinstance(text, str) and (written := WHOLE.fullmatch(text) or DAY.fullmatch(text)):
+            categories[place] = written[1]
+    return categories
+
+
+def as_texts(column: pd.Series) -> NDArray[Any]:
+    """The cells of a column as texts, whatever they are; 3 and 3.0 are one text."""
+    codes, vocabulary = _vocabulary(column)
+    return vocabulary[codes]
+
+
+def _vocabulary(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Which text each cell is, and the texts; the last one, NaN, is the one of code -1."""
+    codes, values = pd.factorize(column)
+    vocabulary = np.empty(len(values) + 1, dtype=object)
+    vocabulary[:-1] = [_as_text(value) for value in values]
+    vocabulary[-1] = np.nan
+    return codes, vocabulary
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value)
+    text = str(value).strip()
+    return np.nan if text in MISSING else text
+
+
+def _numbers(texts: NDArray[Any]) -> NDArray[np.float64]:
+    return pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
+
+
+def first_text(values: NDArray[Any]) -> tuple[int, int]:
+    """How many of the cells of a categorical column are no numbers, and where the first one is."""
+    places = np.flatnonzero(~pd.isna(values) & np.isnan(_numbers(values)))
+    return places.size, int(places[0]) if places.size else -1
+
+
+def refuse_infinite(name: object, values: NDArray[Any], rows: pd.Index) -> None:
+    """Raise if a numeric column has an infinite cell."""
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = rows[np.flatnonzero(np.isinf(values))[0]] + 1
+        raise StudyError(
+            f"column '{name}' is infinite in row {row}; correct the value, or leave the cell empty"
+        )
+
+
+def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], list[str]]:
+    """Parse the columns of a frame: those to learn from, all that were found, and notes.
+
+    The index of the frame is the position of a row in its file, from 0.
+    """
+    columns: list[Column] = []
+    used: dict[str, NDArray[Any]] = {}
+    doubts: list[str] = []
+    for name, cells in frame.items():
+        kind, values = parse(cells)
+        refuse_infinite(name, values, frame.index)
+        if kind == "categorical":
+            doubts += _almost_numeric(str(name), values, frame.index)
+        column = _column(str(name), kind, values, frame.index)
+        columns.append(column)
+        if column.kind in USED:
+            used[column.name] = values
+    notes = [*_kinds_found(columns), *doubts, *_left_out(columns), *_gaps(columns)]
+    if not used:
+        raise StudyError(f"no column is left to learn from: {'; '.join(_left_out(columns))}")
+    return pd.DataFrame(used), tuple(columns), notes
+
+
+def _column(name: str, kind: Kind, values: NDArray[Any], rows: pd.Index) -> Column:
+    missing = pd.isna(values)
+    n_distinct, n_missing = len(pd.unique(values[~missing])), int(missing.sum())
+    if n_distinct < 2:
+        kind = "constant"
+    elif kind == "categorical":
+        if n_distinct >= IDENTIFIER_SHARE * (len(values) - n_missing):
+            kind = "identifier"
+    elif kind == "numeric" and n_distinct == len(values) and _counts(name, values, rows):
+        kind = "identifier"
+    return Column(name, kind, n_distinct, n_missing)
+
+
+def _counts(name: str, values: NDArray[np.float64], rows: pd.Index) -> bool:
+    """Whether different numbers count the rows: in a sorted file they would give the labels."""
+    if len(values) < COUNTER_ROWS or (values != np.round(values)).any():
+        return False
+    name = name.lower()
+    has_such_a_name = name in COUNTER_NAMES or name.startswith(COUNTER_BEGINNINGS)
+    return has_such_a_name or bool(np.ptp(values - rows.to_numpy()) == 0)
+
+
+def _almost_numeric(name: str, values: NDArray[Any], rows: pd.Index) -> list[str]:
+    """A note on a column which a few texts keep from being numeric."""
+    n_texts, first = first_text(values)
+    if not 0 < n_texts <= 0.1 * (~pd.isna(values)).sum():
+        return []
+    cells = "cell" if n_texts == 1 else "cells"
+    return [
+        f"column '{name}' is numeric but for {n_texts} {cells}, the first '{values[first]}' in row "
+        f"{rows[first] + 1}, and is taken as categorical; empty such cells if it should be numeric"
+    ]
+
+
+def _kinds_found(columns: Sequence[Column]) -> list[str]:
+    counts = [(kind, sum(column.kind == kind for column in columns)) for kind in USED]
+    found = ", ".join(f"{count} {kind}" for kind, count in counts if count)
+    notes = [f"{sum(count for _, count in counts)} of {len(columns)} columns are used: {found}"]
+    categorical = [column for column in columns if column.kind == "categorical"]
+    if categorical:
+        n_indicators = sum(min(column.n_distinct, MAX_CATEGORIES) for column in categorical)
+        which = "column is" if len(categorical) == 1 else "columns are"
+        become = "becomes" if len(categorical) == 1 else "become"
+        notes.append(
+            f"{len(categorical)} {which} categorical and {become} up to {n_indicators} indicator "
+            "columns"
+        )
+    notes += [
+        f"column '{column.name}' has {column.n_distinct} categories: the {MAX_CATEGORIES - 1} most "
+        "frequent of a training fold have an indicator column each, the others share one"
+        for column in categorical
+        if column.n_distinct > MAX_CATEGORIES
+    ]
+    return notes
+
+
+def _left_out(columns: Sequence[Column]) -> list[str]:
+    empty = [column.name for column in columns if column.n_distinct == 0]
+    constant = [column.name for column in columns if column.n_distinct == 1]
+    identifiers = [column.name for column in columns if column.kind == "identifier"]
+    notes = []
+    if empty:
+        notes.append(f"{_subject(empty)} empty and left out")
+    if constant:
+        notes.append(f"{_subject(constant)} constant and left out")
+    if identifiers:
+        are = "is" if len(identifiers) == 1 else "are"
+        notes.append(
+            f"{_subject(identifiers, 'has', 'have')} a different value in nearly every row that "
+            f"has one, as a name or a number of the row has, and {are} left out"
+        )
+    return notes
+
+
+def _subject(names: Sequence[str], one: str = "is", many: str = "are") -> str:
+    """The columns of these names and their verb."""
+    return f"column '{names[0]}' {one}" if len(names) == 1 else f"columns {quoted(names)} {many}"
+
+
+def _gaps(columns: Sequence[Column]) -> list[str]:
+    """A note on the missing values of the columns in use."""
+    with_gaps = [column for column in columns if column.n_missing and column.kind in USED]
+    if not with_gaps:
+        return []
+    n_missing = sum(column.n_missing for column in with_gaps)
+    values = "value" if n_missing == 1 else "values"
+    where = "column" if len(with_gaps) == 1 else "columns"
+    return [
+        f"{n_missing} missing {values} in {len(with_gaps)} {where} "
+        f"({quoted(column.name for column in with_gaps)}), filled inside each training fold by the "
+        "median or the most frequent value"
+    ]

@@ -1,0 +1,334 @@
+"""A person's labelled table: reading it, and what was found in it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.base.errors import StudyError
+
+from .column_types import Column, as_texts, describe, parse
+from .columns import ExpectedColumns, check_columns
+from .formats import (
+    MISSING,
+    Contents,
+    default_names,
+    nearest,
+    quoted,
+    read_contents,
+    refuse_duplicates,
+)
+
+__all__ = ["Column", "Table", "read_features", "read_table"]
+
+TARGET_IN_FILE = "y"  # what the target of a file of arrays is called
+PLAIN = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.0+)?")
+MANY_NUMBERS = 20  # more different numbers than this are classes only if they repeat
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Features and labels that a study can work with, and what was found and done to get them."""
+
+    name: str
+    X: pd.DataFrame | sparse.csr_array  # the columns that are used; float64, or texts
+    y: NDArray[Any]  # integers or texts
+    folds: NDArray[np.intp] | None  # which fold a row is tested in, from 0
+    columns: tuple[Column, ...]  # all that were found; empty for sparse data
+    class_counts: dict[str, int]
+    notes: tuple[str, ...]
+    first_index: int = 0  # of the features in the svmlight file they came from
+
+    @classmethod
+    def from_arrays(
+        cls, name: str, X: Any, y: Any, feature_names: Sequence[str] | None = None
+    ) -> Table:
+        """A table of data in memory: an array, a data frame or a sparse array, and labels."""
+        with _located(name):
+            if sparse.issparse(X):
+                return _table(name, sparse.csr_array(X, dtype=np.float64), np.asarray(y), "y")
+            frame = pd.DataFrame(X)
+            if feature_names is not None:
+                frame.columns = pd.Index(feature_names)
+            elif not isinstance(X, pd.DataFrame):
+                frame.columns = pd.Index(default_names(frame.shape[1]))
+            frame.columns = frame.columns.map(str)
+            refuse_duplicates(frame.columns)
+            return _table(name, frame.reset_index(drop=True), np.asarray(y), "y")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits of the contents: the same data have the same, anywhere."""
+        digest = hashlib.sha256()
+        kinds = [column.kind for column in self.columns]
+        for part in (*_contents(self.X), *kinds, self.y, self.folds):
+            digest.update(_as_bytes(part) + b"\0")
+        return digest.hexdigest()[:16]
+
+
+def read_table(path: str | PathLike[str], *, target: str | None, fold: str | None = None) -> Table:
+    """Read a file of labelled data by its suffix.
+
+    Parameters
+    ----------
+    path : str or path
+        CSV, TSV, Parquet, ARFF, svmlight or npz; each may be gzipped.
+    target : str or None
+        The column of labels. None for svmlight and npz files, which have their own.
+    fold : str, optional
+        A column (of an npz file: an array) that says in which fold a row is tested.
+
+    Raises
+    ------
+    StudyError
+        If the file cannot be read or its contents cannot be learnt from. Rows are counted from 1,
+        without the header.
+    """
+    path = Path(path)
+    with _located(path):
+        contents = read_contents(path, text_columns=set() if target is None else {target})
+        if contents.labels_apart:
+            return _from_labelled_arrays(_stem(path), contents, target, fold)
+        return _from_columns(_stem(path), contents.X, target, fold)
+
+
+def read_features(
+    path: str | PathLike[str], expected: ExpectedColumns
+) -> pd.DataFrame | sparse.csr_array:
+    """Read the features of new rows for a model that was fitted to the expected columns."""
+    path = Path(path)
+    as_text = {name for name, kind in expected.kinds.items() if kind == "categorical"}
+    with _located(path):
+        contents = read_contents(path, text_columns=as_text)
+        if isinstance(contents.X, pd.DataFrame):
+            return check_columns(contents.X, expected)
+        return _check_sparse(contents, expected)
+
+
+def _check_sparse(contents: Contents, expected: ExpectedColumns) -> sparse.csr_array:
+    if expected.kinds:
+        raise StudyError(
+            f"the model needs columns by name ({quoted(expected.kinds)}), and the features of this "
+            "file have none"
+        )
+    X = contents.X
+    if contents.first_index is not None:
+        if contents.first_index < expected.first_index:
+            raise StudyError("an index is 0, but the model was fitted to indices from 1 on")
+        X = X[:, expected.first_index :]
+        X.resize(len(X.indptr) - 1, max(X.shape[1], expected.n_features))
+    if X.shape[1] != expected.n_features:
+        raise StudyError(
+            f"there are {X.shape[1]} features, but the model was fitted to {expected.n_features}"
+        )
+    _refuse_non_finite(X, expected.first_index)
+    return X
+
+
+@contextmanager
+def _located(where: object) -> Iterator[None]:
+    """Put the file or data set in front of what was wrong with it."""
+    try:
+        yield
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from error
+
+
+def _stem(path: Path) -> str:
+    stem = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).stem
+    return stem.encode("utf-8", "replace").decode()  # names of files need not be UTF-8
+
+
+def _from_columns(name: str, frame: pd.DataFrame, target: str | None, fold: str | None) -> Table:
+    if target is None:
+        raise StudyError(
+            f"which column holds the labels? Name one of {quoted(frame, at_most=20)} with --target"
+        )
+    for role, column in (("target", target), ("fold", fold)):
+        if column is not None and column not in frame:
+            raise StudyError(_unknown(role, column, list(frame)))
+    if fold == target:
+        raise StudyError(f"column '{fold}' cannot be both the target and the fold")
+    X = frame.drop(columns=[each for each in (target, fold) if each is not None])
+    folds = None if fold is None else frame[fold]
+    return _table(name, X, frame[target], target, folds, fold)
+
+
+def _from_labelled_arrays(
+    name: str, contents: Contents, target: str | None, fold: str | None
+) -> Table:
+    if contents.y is None:
+        raise StudyError("the file has no array 'y' of labels")
+    if target not in (None, TARGET_IN_FILE):
+        raise StudyError(
+            f"the labels of this file are its 'y', so the target cannot be '{target}'; leave "
+            "--target out"
+        )
+    if fold is not None and fold not in contents.marks:
+        raise StudyError(_unknown("fold", fold, list(contents.marks)))
+    X, first_index = contents.X, contents.first_index or 0
+    if sparse.issparse(X):
+        X = X[:, first_index:]
+    folds = None if fold is None else contents.marks[fold]
+    return _table(name, X, contents.y, TARGET_IN_FILE, folds, fold, first_index=first_index)
+
+
+def _unknown(role: str, name: str, names: Sequence[str]) -> str:
+    near = nearest(name, names)
+    hint = f"; did you mean '{near}'?" if near else "."
+    there_are = f"There are {quoted(names, at_most=20)}" if names else "There is none"
+    return f"there is no column '{name}' for the {role}{hint} {there_are}"
+
+
+def _table(
+    name: str,
+    X: pd.DataFrame | sparse.csr_array,
+    labels: Any,
+    target: str,
+    folds: Any = None,
+    fold: str | None = None,
+    *,
+    first_index: int = 0,
+) -> Table:
+    """Check labels, folds and features, in this order, and leave out what cannot be used."""
+    y = _labels(pd.Series(labels), target)
+    if len(y) != X.shape[0]:
+        raise StudyError(f"there are {len(y)} labels for {X.shape[0]} rows")
+    kept, notes = _repeated(y, target)
+    codes = None
+    if fold is not None:
+        codes, fold_notes = _fold_codes(pd.Series(folds)[kept], fold)
+        notes += fold_notes
+    columns: tuple[Column, ...] = ()
+    if isinstance(X, pd.DataFrame):
+        X, columns, column_notes = describe(X[kept])
+        notes += column_notes
+    else:
+        _refuse_non_finite(X, first_index)
+        X = X[kept]
+        notes.append(_sparse_note(X))
+    y = y[kept]
+    classes, counts = np.unique(y, return_counts=True)
+    class_counts = {str(label): int(count) for label, count in zip(classes, counts, strict=True)}
+    return Table(name, X, y, codes, columns, class_counts, tuple(notes), first_index)
+
+
+def _labels(column: pd.Series, target: str) -> NDArray[Any]:
+    """Labels as integers where they are whole numbers, else as texts."""
+    column = column.reset_index(drop=True)
+    kind, values = parse(column)
+    missing = np.flatnonzero(pd.isna(values))
+    if missing.size:
+        raise StudyError(
+            f"target '{target}' is missing in {missing.size} of {len(column)} rows "
+            f"({_rows(missing)}); complete or remove them ({quoted(MISSING[1:], at_most=20)} and "
+            "empty cells count as missing)"
+        )
+    if kind != "numeric":
+        return as_texts(column).astype(str)
+    numbers = pd.unique(values)
+    is_whole = bool((values == np.round(values)).all()) and bool(np.isfinite(values).all())
+    if len(numbers) > MANY_NUMBERS and (not is_whole or len(numbers) > len(values) / 2):
+        raise StudyError(
+            f"target '{target}' has {len(numbers)} different numbers in {len(values)} rows "
+            f"({', '.join(f'{number:g}' for number in numbers[:3])}, ...), which looks like "
+            "regression; choose a column of classes, or divide the numbers into classes"
+        )
+    texts = as_texts(column).astype(str)
+    return values.astype(np.int64) if _are_plain(texts) else texts
+
+
+def _are_plain(texts: NDArray[np.str_]) -> bool:
+    """Whether all are whole numbers that are told apart as such: 007 and 7 are not."""
+    return all(PLAIN.fullmatch(text) for text in np.unique(texts).tolist())
+
+
+def _rows(places: NDArray[np.intp], *, at_most: int = 5) -> str:
+    shown = ", ".join(str(place + 1) for place in places[:at_most])
+    more = f" and {len(places) - at_most} more" if len(places) > at_most else ""
+    return f"{'row' if len(places) == 1 else 'rows'} {shown}{more}"
+
+
+def _repeated(y: NDArray[Any], target: str) -> tuple[NDArray[np.bool_], list[str]]:
+    """Which rows are of a class with more than one, and a note on the others."""
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(classes) == 1:
+        raise StudyError(
+            f"target '{target}' has one class only, '{classes[0]}' ({len(y)} rows); at least two "
+            "are needed"
+        )
+    kept = counts[codes] > 1
+    if (counts > 1).sum() < 2:
+        raise StudyError(
+            f"target '{target}' has {len(classes)} classes in {len(y)} rows, and "
+            f"{'none' if not kept.any() else 'only one'} of them has two rows or more; at least "
+            "two such classes are needed"
+        )
+    if kept.all():
+        return kept, []
+    alone = classes[counts == 1]
+    which = f"class {quoted(alone)} has" if len(alone) == 1 else f"classes {quoted(alone)} have"
+    rows = _rows(np.flatnonzero(~kept))
+    return kept, [f"{which} one row only, left out: {rows}"]
+
+
+def _fold_codes(column: pd.Series, fold: str) -> tuple[NDArray[np.intp], list[str]]:
+    values = as_texts(column)
+    missing = column.index[pd.isna(values)].to_numpy()
+    if missing.size:
+        raise StudyError(f"fold '{fold}' is missing in {_rows(missing)}; complete it")
+    # Sorted by their texts, so that the same file always gives the same codes.
+    names, codes = np.unique(values.astype(str), return_inverse=True)
+    if len(names) == 1:
+        raise StudyError(f"fold '{fold}' is '{names[0]}' in every row; at least two are needed")
+    sizes = np.bincount(codes)
+    return codes, [
+        f"{len(names)} folds are given by '{fold}', of {sizes.min()} to {sizes.max()} rows"
+    ]
+
+
+def _refuse_non_finite(X: sparse.csr_array, first_index: int) -> None:
+    places = np.flatnonzero(~np.isfinite(X.data))
+    if places.size:
+        row = np.searchsorted(X.indptr, places[0], side="right")
+        raise StudyError(
+            f"feature {X.indices[places[0]] + first_index} is {X.data[places[0]]} in row {row}; "
+            "sparse data cannot have missing or infinite values"
+        )
+
+
+def _sparse_note(X: sparse.csr_array) -> str:
+    n_rows, n_features = X.shape
+    if not X.nnz:
+        raise StudyError("no column is left to learn from: every feature is zero in every row")
+    return f"{n_features} features, {X.nnz / (n_rows * n_features):.2%} of the values are not zero"
+
+
+def _contents(X: pd.DataFrame | sparse.csr_array) -> Iterator[Any]:
+    """What makes two sets of features the same."""
+    if isinstance(X, pd.DataFrame):
+        for name, column in X.items():
+            yield name
+            yield column.to_numpy()
+    else:
+        yield from (str(X.shape), X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))
+
+
+def _as_bytes(part: Any) -> bytes:
+    """A value, a name or an array as bytes that do not depend on the process."""
+    if isinstance(part, np.ndarray) and part.dtype.kind in "iuf":
+        return np.ascontiguousarray(part).tobytes()
+    texts = part.tolist() if isinstance(part, np.ndarray) else [part]
+    return "\x1f".join(str(text) for text in texts).encode()

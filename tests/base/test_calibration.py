@@ -1,0 +1,178 @@
+"""One temperature turns scores into probabilities: the best one, and never a change of winner."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, xlog1py, xlogy
+from sklearn.metrics import log_loss as reference_log_loss
+
+from discreg.base.calibration import fit_inverse_temperature, log_loss, probabilities
+
+
+def noisy_scores(n_samples=80, n_classes=3, strength=1.0, seed=0):
+    """Scores that are right more often than not."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_samples) % n_classes
+    return strength * (np.eye(n_classes)[y] + rng.normal(size=(n_samples, n_classes))), y
+
+
+def smoothed_loss(scores, y, weights, tau):
+    """Log-loss with the target (n + 1) / (n + 2) for the own class; the others share the rest."""
+    n_classes = scores.shape[1]
+    total = 0.0
+    for row, own, weight in zip(log_softmax(tau * scores, axis=1), y, weights, strict=True):
+        size = weights[y == own].sum()
+        targets = np.full(n_classes, 1 / (size + 2) / (n_classes - 1))
+        targets[own] = (size + 1) / (size + 2)
+        total -= weight * targets @ row
+    return total
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("strength", [1e-6, 0.3, 1.0, 1e6])
+def test_fitted_temperature_has_the_least_loss(n_classes, strength):
+    scores, y = noisy_scores(n_classes=n_classes, strength=strength)
+    weights = np.random.default_rng(1).uniform(0.2, 3, size=len(y))
+    tau = fit_inverse_temperature(scores, y, weights)
+    best = minimize_scalar(
+        lambda power: smoothed_loss(scores, y, weights, np.exp(power) / strength),
+        bounds=(-6, 6),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    # A minimum is known to the square root of the precision of its values.
+    assert tau == pytest.approx(np.exp(best.x) / strength, rel=1e-6)
+    assert smoothed_loss(scores, y, weights, tau) <= best.fun * (1 + 1e-14)
+
+
+def test_targets_for_two_classes_are_those_of_platt():
+    """(N₊ + 1) / (N₊ + 2) for the positive samples, 1 / (N₋ + 2) for the negative ones."""
+    scores, y = noisy_scores(n_classes=2, seed=3)
+    y[:15] = 0
+    difference = scores[:, 1] - scores[:, 0]
+    n_positive = y.sum()
+    targets = np.where(y == 1, (n_positive + 1) / (n_positive + 2), 1 / (len(y) - n_positive + 2))
+
+    def cross_entropy(power):
+        shares = 1 / (1 + np.exp(-np.exp(power) * difference))
+        return -np.sum(xlogy(targets, shares) + xlog1py(1 - targets, -shares))
+
+    best = minimize_scalar(
+        cross_entropy, bounds=(-6, 6), method="bounded", options={"xatol": 1e-12}
+    )
+    tau = fit_inverse_temperature(scores, y, np.ones(len(y)))
+    assert tau == pytest.approx(np.exp(best.x), rel=1e-6)
+
+
+def test_perfect_separation_has_a_finite_temperature():
+    y = np.arange(60) % 3
+    for strength in (1e-6, 1.0, 1e6):
+        tau = fit_inverse_temperature(strength * np.eye(3)[y], y, np.ones(60))
+        assert 1 < tau * strength < 1e3
+        # With n samples a class, its smoothed target is the share that they get.
+        shares = probabilities(strength * np.eye(3), tau)
+        np.testing.assert_allclose(np.diag(shares), 21 / 22, rtol=1e-9)
+
+
+def test_more_samples_that_are_separated_are_trusted_more():
+    taus = []
+    for n_samples in (6, 60, 600, 6_000_000):
+        y = np.arange(6) % 3
+        taus.append(fit_inverse_temperature(np.eye(3)[y], y, np.full(6, n_samples / 6)))
+    assert np.all(np.diff(taus) > 0)
+    assert np.isfinite(taus[-1])
+
+
+def test_scores_that_are_always_wrong_have_a_positive_temperature():
+    """The winner keeps the largest probability, by a hair."""
+    y = np.arange(60) % 3
+    scores = -np.eye(3)[y]
+    tau = fit_inverse_temperature(scores, y, np.ones(60))
+    assert 0 < tau < 0.01
+    np.testing.assert_allclose(probabilities(scores, tau), 1 / 3, atol=1e-2)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3e5])
+def test_scores_that_are_all_equal_have_some_temperature(value):
+    y = np.arange(9) % 3
+    tau = fit_inverse_temperature(np.full((9, 3), value), y, np.ones(9))
+    assert np.isfinite(tau)
+    assert tau > 0
+
+
+@pytest.mark.parametrize("strength", [1e-290, 1e-303, 1e-307, 5e-324])
+def test_scores_that_hardly_differ_have_a_finite_temperature(strength):
+    scores, y = noisy_scores(strength=strength)
+    weights = np.ones(len(y))
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        tau = fit_inverse_temperature(scores, y, weights)
+        loss = log_loss(scores, y, weights, tau)
+    assert 0 < tau < np.inf
+    assert 0 < loss < np.inf
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_weight_k_equals_k_copies(seed, n_classes):
+    scores, y = noisy_scores(30, n_classes, seed=seed)
+    copies = np.random.default_rng(seed).integers(1, 4, size=30)
+    rows = np.repeat(np.arange(30), copies)
+    weighted = fit_inverse_temperature(scores, y, copies.astype(float))
+    copied = fit_inverse_temperature(scores[rows], y[rows], np.ones(len(rows)))
+    assert weighted == pytest.approx(copied, rel=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1e-9, 1e9))
+def test_scaling_the_scores_divides_the_temperature(seed, factor):
+    scores, y = noisy_scores(30, seed=seed)
+    one = fit_inverse_temperature(scores, y, np.ones(30))
+    other = fit_inverse_temperature(factor * scores, y, np.ones(30))
+    assert other * factor == pytest.approx(one, rel=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_shift_of_all_scores_of_a_sample_does_not_matter(seed):
+    scores, y = noisy_scores(30, seed=seed)
+    shifts = np.random.default_rng(seed).normal(scale=10, size=(30, 1))
+    one = fit_inverse_temperature(scores, y, np.ones(30))
+    assert fit_inverse_temperature(scores + shifts, y, np.ones(30)) == pytest.approx(one, rel=1e-9)
+    np.testing.assert_allclose(
+        probabilities(scores + shifts, one), probabilities(scores, one), atol=1e-12
+    )
+
+
+def test_log_loss_is_that_of_the_probabilities():
+    scores, y = noisy_scores()
+    weights = np.random.default_rng(1).uniform(0.2, 3, size=len(y))
+    expected = reference_log_loss(y, probabilities(scores, 1.7), sample_weight=weights)
+    assert log_loss(scores, y, weights, 1.7) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_largest_score_has_the_largest_probability(dtype):
+    """Also where rounding would make equal probabilities of different scores."""
+    rng = np.random.default_rng(0)
+    base = np.repeat(rng.normal(size=(200, 1)), 4, axis=1)
+    scores = base + rng.choice([0, 1e-15, 1e-12, 1e-8], size=(200, 4)) * rng.normal(size=(200, 4))
+    for tau in (1e-6, 1.0, 1e3):
+        shares = probabilities(scores, tau, dtype)
+        assert shares.dtype == dtype
+        np.testing.assert_array_equal(shares.argmax(axis=1), scores.argmax(axis=1))
+        np.testing.assert_allclose(shares.sum(axis=1), 1, atol=4 * np.finfo(dtype).eps)
+
+
+def test_extreme_scores_have_finite_probabilities():
+    scores = np.array([[1e300, -1e300, 0.0], [-1e5, -1e5, -1e5]])
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_allclose(
+            probabilities(scores, 1.0, dtype), [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-6
+        )
+
+
+def test_one_outlier_does_not_flatten_all_probabilities():
+    y = np.arange(60) % 3
+    scores = np.eye(3)[y] + 0.1 * np.random.default_rng(0).normal(size=(60, 3))
+    without = fit_inverse_temperature(scores, y, np.ones(60))
+    scores[5] *= 1e6
+    assert fit_inverse_temperature(scores, y, np.ones(60)) > 0.5 * without

@@ -1,0 +1,203 @@
+"""The searches give what GridSearchCV gives, from less work."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_wine
+from sklearn.metrics import make_scorer
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+import discreg
+from discreg import (
+    DLSRClassifierCV,
+    DRMClassifierCV,
+    GReLSRClassifierCV,
+    LRRRClassifierCV,
+    LSRClassifierCV,
+    ODMClassifierCV,
+    ReLSRClassifierCV,
+    SLRRClassifierCV,
+)
+
+BETAS = [1.0, 0.1, 0.01]
+SEARCHES = [LSRClassifierCV, DLSRClassifierCV, ReLSRClassifierCV, GReLSRClassifierCV]
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:, :4], y
+
+
+def model_of(search):
+    return getattr(discreg, search.__name__.removesuffix("CV"))
+
+
+def candidates(search, **params):
+    grid = {"group_penalties": [1.0, 0.0]} if search is GReLSRClassifierCV else {}
+    return search(betas=BETAS, cv=StratifiedKFold(4), **grid, **params)
+
+
+@pytest.mark.parametrize("scoring", [None, "f1_macro"])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_equals_grid_search(search, scoring):
+    X, y = wine()
+    fitted = candidates(search, scoring=scoring).fit(X, y)
+    grid = {"beta": BETAS}
+    if search is GReLSRClassifierCV:
+        grid["group_penalty"] = [1.0, 0.0]
+    expected = GridSearchCV(model_of(search)(), grid, cv=StratifiedKFold(4), scoring=scoring)
+    expected.fit(X, y)
+    theirs = {
+        tuple(sorted(params.items())): row
+        for params, row in zip(
+            expected.cv_results_["params"],
+            np.transpose([expected.cv_results_[f"split{i}_test_score"] for i in range(4)]),
+            strict=True,
+        )
+    }
+    for row, params in enumerate(fitted.cv_results_["params"]):
+        ours = [fitted.cv_results_[f"split{i}_test_score"][row] for i in range(4)]
+        np.testing.assert_allclose(ours, theirs[tuple(sorted(params.items()))], atol=1e-12)
+    assert fitted.best_score_ == pytest.approx(expected.best_score_)
+    ranks = fitted.cv_results_["rank_test_score"]
+    assert ranks[np.argmax(fitted.cv_results_["mean_test_score"])] == 1
+    assert set(fitted.cv_results_) >= {
+        "params",
+        "param_beta",
+        "mean_test_score",
+        "std_test_score",
+        "rank_test_score",
+        "mean_fit_time",
+    }
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_best_setting_is_refitted_on_all_samples(search):
+    X, y = wine()
+    fitted = candidates(search).fit(X, y)
+    refit = model_of(search)(**fitted.best_params_).fit(X, y)
+    np.testing.assert_allclose(fitted.coef_, refit.coef_, atol=1e-10)
+    np.testing.assert_array_equal(fitted.predict(X), refit.predict(X))
+    np.testing.assert_array_equal(fitted.classes_, refit.classes_)
+    assert fitted.gap_ <= 1e-6
+
+
+def test_equally_good_settings_go_to_the_largest_penalty():
+    X, y = wine()
+    fitted = ReLSRClassifierCV(betas=[1e-3, 1.0], scoring=lambda *_: 1.0).fit(X, y)
+    assert fitted.best_params_ == {"beta": 1.0}
+
+
+def test_groups_precomputed_kernels_sparse_data_and_jobs():
+    X, y = wine()
+    groups = np.arange(len(y)) % 6
+    by_group = ReLSRClassifierCV(betas=BETAS, cv=GroupKFold(3)).fit(X, y, groups=groups)
+    assert "split2_test_score" in by_group.cv_results_
+    named = candidates(ReLSRClassifierCV, kernel="rbf", gamma=0.2).fit(X, y)
+    kernel = rbf_kernel(X, gamma=0.2)
+    precomputed = candidates(ReLSRClassifierCV, kernel="precomputed").fit(kernel, y)
+    np.testing.assert_allclose(
+        precomputed.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_array_equal(precomputed.predict(kernel), named.predict(X))
+    dense = candidates(ReLSRClassifierCV).fit(X, y)
+    other = candidates(ReLSRClassifierCV, n_jobs=2).fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(
+        other.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"]
+    )
+
+
+def test_held_out_scores_count_weights():
+    """A fold's samples of weight zero do not count, in the fit and in the score."""
+    X, y = wine()
+    weights = np.ones(len(y))
+    weights[::7] = 0
+    kept = weights > 0
+    folds = list(StratifiedKFold(3).split(X, y))
+    position = np.cumsum(kept) - 1
+    kept_folds = [
+        (position[train[kept[train]]], position[test[kept[test]]]) for train, test in folds
+    ]
+    weighted = ReLSRClassifierCV(betas=BETAS, cv=folds).fit(X, y, sample_weight=weights)
+    without = ReLSRClassifierCV(betas=BETAS, cv=kept_folds).fit(X[kept], y[kept])
+    np.testing.assert_allclose(
+        weighted.cv_results_["mean_test_score"], without.cv_results_["mean_test_score"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"betas": []}, r"betas must hold one or more finite numbers.*got \[\]"),
+        ({"betas": [-1.0, 1.0]}, "none of them negative"),
+        ({"betas": [np.nan]}, "finite numbers"),
+        ({"betas": ["a"]}, "betas must hold"),
+        ({"betas": [[1.0, 2.0]]}, "betas must hold"),
+        ({"scoring": "roc_auc"}, "multi_class must be"),
+        ({"scoring": 3}, "'scoring'"),
+        ({"n_jobs": 1.5}, "'n_jobs'"),
+        ({"scoring": lambda *_: np.nan}, "scorer gave nan"),
+        ({"tol": -1.0}, "'tol'"),
+        ({"cv": [(np.arange(50), np.arange(50, 178))]}, "fold 0 cannot be fitted.*one class only"),
+    ],
+)
+def test_mistakes_are_named(params, message):
+    X, y = wine()
+    with pytest.raises(ValueError, match=message):
+        ReLSRClassifierCV(**({"betas": BETAS} | params)).fit(X, y)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_scorer_without_weights_is_told_so(search):
+    X, y = wine()
+    scorer = make_scorer(lambda truth, guess: float(np.mean(truth == guess)))
+    with pytest.warns(UserWarning, match="takes no sample_weight"):
+        fitted = candidates(search, scoring=scorer).fit(X, y, sample_weight=np.ones(len(y)))
+    plain = candidates(search).fit(X, y)
+    assert fitted.best_score_ == pytest.approx(plain.best_score_)
+
+
+def small(search):
+    """A search of any family over few settings."""
+    few = {
+        GReLSRClassifierCV: {"betas": [1.0], "group_penalties": [1.0]},
+        DRMClassifierCV: {"betas": [1.0], "alphas": [1.0]},
+        ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1]},
+    }
+    return search(**few.get(search, {"betas": [1.0]}))
+
+
+LEAVE_ONE_OUT = [LSRClassifierCV, LRRRClassifierCV, DRMClassifierCV]
+BY_FOLDS = [*SEARCHES, LRRRClassifierCV, SLRRClassifierCV, ODMClassifierCV, DRMClassifierCV]
+
+
+@pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not DRMClassifierCV])
+def test_scorer_of_probabilities_is_refused_with_what_to_use(search):
+    X, y = wine()
+    with pytest.raises(ValueError, match="needs probabilities, and there are none during this"):
+        small(search).set_params(scoring="neg_log_loss").fit(X, y)
+
+
+def test_drm_has_probabilities_to_score():
+    X, y = wine()
+    assert small(DRMClassifierCV).set_params(scoring="neg_log_loss").fit(X, y).best_score_ < 0
+
+
+@pytest.mark.parametrize("search", BY_FOLDS)
+def test_fold_without_weight_is_refused(search):
+    X, y = wine()
+    train, test = next(StratifiedKFold(3).split(X, y))
+    weights = np.ones(len(y))
+    weights[test] = 0
+    with pytest.raises(ValueError, match="has no sample of positive weight"):
+        small(search).set_params(cv=[(train, test)]).fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("search", LEAVE_ONE_OUT)
+def test_leave_one_out_says_that_it_knows_no_groups(search):
+    X, y = wine()
+    with pytest.warns(UserWarning, match="groups parameter is ignored by leave-one-out"):
+        fitted = small(search).fit(X, y, groups=np.arange(len(y)) % 7)
+    assert fitted.best_score_ == small(search).fit(X, y).best_score_

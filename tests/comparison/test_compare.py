@@ -1,0 +1,375 @@
+"""``discreg compare`` from a file to its report, its numbers and its model, whatever happens."""
+
+import io
+import os
+import re
+import signal
+import time
+from collections import Counter
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_runs import attempts, easy_frame, interrupt, odd_frame, refused, run, start
+
+from discreg.base.errors import StudyError
+from discreg.comparison.workers import Aside
+from discreg.model_files import load_model
+
+COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
+SCORES = {"accuracy", "balanced_accuracy", "g_mean", "macro_f1", "fit_seconds", "predict_seconds"}
+MODELS = ("LSR", "LRLR", "KNN")
+SEVERAL = ("--models", ",".join(MODELS), "--repeats", 10, "--folds", 5, "--n-jobs")
+N_FITS = 3 * 10 * 5
+FEW = ("--models", "LSR,KNN", "--repeats", 1, "--folds", 2, "--n-jobs", 1)
+PATIENCE = 60  # seconds to wait for what should come at once
+
+
+def fail(message):
+    raise StudyError(message)
+
+
+def write(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with odd.csv and out, the output of a comparison on it, and what was printed."""
+    folder = tmp_path_factory.mktemp("compared")
+    table = write(odd_frame(), folder / "odd.csv")
+    options = ("--models", "LSR,DLSR,Logistic", "--repeats", 1, "--n-jobs", 1)
+    with redirect_stdout(io.StringIO()) as printed:
+        assert run("compare", table, "--target", "kind", "--output", folder / "out", *options) == 0
+    return folder, printed.getvalue()
+
+
+def test_it_says_what_it_found_and_what_it_did(finished):
+    _, printed = finished
+    for fact in (
+        "60 rows, 4 features, 3 classes",
+        "<b>ill</b> (28)",
+        "majority rate 48",
+        "2 numeric, 1 boolean, 1 categorical",
+        "up to 3 indicator columns",
+        "column 'unit' is constant and left out",
+        "3 missing values in 2 columns ('a b', 'colour')",
+        "The rarest class has 3 rows, so that some folds test none of them.",
+    ):
+        assert fact in printed
+    rows = [line.split() for line in printed.splitlines() if "±" in line]
+    assert {row[0] for row in rows} == {"LSR", "DLSR", "Logistic"}
+    assert "majority class" in printed
+
+
+def test_results_are_long_and_unique_and_complete(finished):
+    folder, _ = finished
+    results = pd.read_parquet(folder / "out" / "results.parquet")
+    assert list(results) == COLUMNS
+    assert not results.duplicated(COLUMNS[:5]).any()
+    fits = results.groupby(["model", "repeat", "fold"])["metric"].agg(set)
+    assert len(fits) == 15
+    assert set(results["dataset"]) == {"odd"}
+    assert all(metrics >= SCORES for metrics in fits)
+    assert {"log_loss"} <= set.union(*fits.loc["Logistic"])
+    assert results["value"].between(0, 100).all()
+
+
+def test_the_report_tells_of_the_data_and_escapes_their_names(finished):
+    folder, _ = finished
+    page = (folder / "out" / "report.html").read_text()
+    assert "<b>ill</b>" not in page
+    for fact in (
+        "&lt;b&gt;ill&lt;/b&gt;",
+        "some folds test none of them",
+        "0.483",
+        "model.skops",
+        "load_model",
+    ):
+        assert fact in page
+
+
+def test_the_model_is_one_of_those_compared_and_fitted_to_all_rows(finished):
+    folder, _ = finished
+    model = load_model(folder / "out" / "model.skops")
+    assert {*model.classes_} == {*odd_frame()["kind"]}
+    assert any(
+        name.lower() in type(model.pipeline[-1]).__name__.lower()
+        for name in ("LSR", "DLSR", "Logistic")
+    )
+
+
+def test_the_report_says_how_long_the_model_took_to_fit(finished):
+    folder, _ = finished
+    page = (folder / "out" / "report.html").read_text()
+    seconds = re.search(
+        r'fitted on all 60 samples in <time datetime="PT([\d.]+)S">[\d.]+ m?s<', page
+    )
+    assert 0 < float(seconds[1]) < PATIENCE
+
+
+def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, monkeypatch, capsys):
+    folder, _ = finished
+    monkeypatch.setattr(Aside, "answer", lambda self: fail("no memory left"))
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
+    told = "could not be fitted to all rows and written: no memory left"
+    assert told in capsys.readouterr().out
+    page = (folder / "out" / "report.html").read_text()
+    assert told in page
+    assert "fitted on all" not in page
+
+
+def test_an_interrupt_of_the_report_does_not_wait_for_the_model(finished, monkeypatch, capsys):
+    folder, _ = finished
+
+    def interrupted(findings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreg.comparison.report.page_contents", interrupted)
+    monkeypatch.setattr(Aside, "answer", lambda self: fail("it was waited for"))
+    monkeypatch.setattr("discreg.comparison.compare._saved", lambda *given: fail("and written"))
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 130
+    assert "Interrupted." in capsys.readouterr().err
+
+
+def test_the_same_command_again_makes_no_fit(finished, capsys):
+    folder, printed = finished
+    before = attempts(folder / "out")
+    arguments = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
+    assert run(*arguments, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
+    assert attempts(folder / "out") == before
+    ranking = [line for line in printed.splitlines() if "±" in line]
+    assert [line for line in capsys.readouterr().out.splitlines() if "±" in line] == ranking
+
+
+@pytest.mark.parametrize(
+    ("arguments", "difference"),
+    [
+        (["--target", "smokes"], "classes was"),
+        (["--target", "kind", "--repeats", "1", "--seed", "1"], "seed was 0, now it is 1"),
+        (
+            ["--target", "kind", "--repeats", "1", "--folds", "2"],
+            "folds was 1 x 5, now it is 1 x 2",
+        ),
+        (["--target", "kind"], "folds was 1 x 5, now it is 2 x 5"),
+        (["--target", "kind", "--fold", "smokes"], "folds was 1 x 5, now it is given"),
+        (["--target", "kind", "--models", "LSR"], "now it is LSR"),
+    ],
+)
+def test_another_comparison_is_refused_with_what_differs(finished, capsys, arguments, difference):
+    folder, _ = finished
+    table = folder / "odd.csv"
+    models = [] if "--models" in arguments else ["--models", "LSR,DLSR,Logistic"]
+    message = refused(capsys, "compare", table, "--output", folder / "out", *models, *arguments)
+    assert "holds results of another run" in message
+    assert difference in message
+    assert "Give another --output directory" in message
+
+
+def wait_for(condition):
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those that these have."""
+    try:
+        own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+    return [*own, *(each for child in own for each in descendants(child))]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def has_numpy(pid: int) -> bool:
+    return is_alive(pid) and "numpy" in Path(f"/proc/{pid}/maps").read_text()
+
+
+def n_ended(output):
+    return sum(ended for _, ended in attempts(output))
+
+
+def check_complete(output):
+    """That every fit was made to its end exactly once, and all are in the results."""
+    ended = Counter(name for name, has_ended in attempts(output) if has_ended)
+    assert len(ended) == N_FITS
+    assert set(ended.values()) == {1}
+    results = pd.read_parquet(output / "results.parquet")
+    assert not results.duplicated(COLUMNS[:5]).any()
+    assert results.groupby(["model", "repeat", "fold"]).ngroups == N_FITS
+    assert all(set(fit) >= SCORES for _, fit in results.groupby(COLUMNS[1:4])["metric"])
+
+
+def test_a_killed_run_goes_on_without_repeating_or_losing_a_fit(tmp_path, capsys):
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    arguments = ("compare", table, "--target", "kind", "--output", output, *SEVERAL)
+    process = start(*arguments, 2)
+    wait_for(lambda: n_ended(output) >= 5)
+    process.send_signal(signal.SIGSTOP)  # so that it does not end before a second one begins
+    assert "is in use by another run" in refused(capsys, *arguments, 1)
+    process.send_signal(signal.SIGCONT)
+    wait_for(lambda: n_ended(output) >= 10)
+    workers = descendants(process.pid)
+    assert sum(map(has_numpy, workers)) >= 2
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(map(is_alive, workers)))
+    before = attempts(output)
+    finished_before = {name for name, ended in before if ended}
+    assert 10 <= len(finished_before) < N_FITS
+    assert sum(not ended for _, ended in before) <= 2
+    assert run(*arguments, 1) == 0
+    after = attempts(output)[len(before) :]
+    assert finished_before.isdisjoint(name for name, _ in after)
+    assert len(after) == N_FITS - len(finished_before)
+    check_complete(output)
+
+
+def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    arguments = ("compare", table, "--target", "kind", "--output", output, *SEVERAL)
+    process = start(*arguments, 2)
+    wait_for(lambda: any(map(has_numpy, descendants(process.pid))))
+    for worker in descendants(process.pid):  # they leave Ctrl-C to their parent from the beginning
+        os.kill(worker, signal.SIGINT)
+    wait_for(lambda: n_ended(output) >= 10)
+    interrupt(process)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+    n_done = n_ended(output)
+    assert 10 <= n_done < N_FITS
+    told = f"{N_FITS - n_done} of {N_FITS} fits are missing because the run was interrupted"
+    assert told in " ".join(out.split())
+    assert told in (output / "report.html").read_text()
+    assert (output / "model.skops").exists()
+    assert pd.read_parquet(output / "results.parquet").groupby(COLUMNS[1:4]).ngroups == n_done
+    assert run(*arguments, 1) == 0
+    check_complete(output)
+    assert "missing because" not in (output / "report.html").read_text()
+
+
+def test_a_request_to_end_before_the_first_fit_has_ended_is_told_in_a_sentence(tmp_path):
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    process = start("compare", table, "--target", "kind", "--output", output, *SEVERAL, 1)
+    wait_for(lambda: attempts(output))
+    process.terminate()  # as Ctrl-C, which other tests press
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+    assert "No model has finished a fold." in out
+    assert f"{N_FITS} of {N_FITS} fits are missing because the run was interrupted" in out
+    assert "(LRLR and KNN not begun)" in out
+
+
+def test_files_named_like_modules_are_none_of_its_business(tmp_path):
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    for name in ("random", "pandas", "select"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('mine')")
+    script = tmp_path / "bin" / "discreg"  # in a folder of its own, as pip puts it
+    script.parent.mkdir()
+    script.write_text("from discreg.cli import main\nif __name__ == '__main__':\n    main()\n")
+    arguments = ("compare", table, "--target", "kind", "--output", output, *FEW)
+    process = start(*arguments, script=script, folder=tmp_path)
+    out, err = process.communicate()
+    assert process.returncode == 0, out + err
+    assert (output / "model.skops").exists()
+
+
+def test_without_a_process_for_it_the_model_alone_is_missing(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise StudyError("A process for the fits could not be started: no room.")
+
+    monkeypatch.setattr("discreg.comparison.compare.Aside", refuse)
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    assert run("compare", table, "--target", "kind", "--output", output, *FEW) == 0
+    assert "could not be started: no room" in " ".join(capsys.readouterr().out.split())
+    assert (output / "report.html").exists()
+    assert (output / "results.parquet").exists()
+    assert not (output / "model.skops").exists()
+
+
+def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
+    chance = np.random.default_rng(0)
+    n_rows = 100_000
+    frame = pd.DataFrame(
+        chance.normal(size=(n_rows, 20)).round(3), columns=[f"x{place}" for place in range(20)]
+    )
+    frame["kind"] = np.where(frame["x0"] + chance.normal(size=n_rows) > 0, "up", "down")
+    table, output = write(frame, tmp_path / "large.csv"), tmp_path / "out"
+    models = ("--models", "LSR,RidgeCV,KNN,SVC", "--repeats", 1, "--folds", 3, "--n-jobs", 1)
+    budget = ("--time-budget", "18s")  # 6 for each of those that can be had
+    assert run("compare", table, "--target", "kind", "--output", output, *models, *budget) == 0
+    printed = capsys.readouterr().out
+    results = pd.read_parquet(output / "results.parquet")
+    assert {"LSR", "RidgeCV"} <= {*results["model"]}
+    assert "KNN was not judged: finished 0 of 3 folds: the fit took longer than it may" in printed
+    assert "SVC is left out: its kernel matrix takes too long" in printed
+    assert "3 of 9 fits are missing because some fits took more than their share" in printed
+    page = (output / "report.html").read_text()
+    assert "3 of 9 fits are missing" in page
+    assert "KNN" in page
+    assert "SVC is left out" in page
+
+
+def sentence_on(folder, frame, models, capsys):
+    table = write(frame, folder / "table.csv")
+    options = ("--models", models, "--repeats", 2, "--folds", 5, "--n-jobs", 1)
+    assert run("compare", table, "--target", "kind", "--output", folder / "out", *options) == 0
+    printed = capsys.readouterr().out
+    *_, last = (line for line in printed.splitlines() if "mean accuracy" in line)
+    return last
+
+
+def test_chance_has_no_winner(tmp_path, capsys):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(150, 4)), columns=list("abcd"))
+    frame["kind"] = np.random.default_rng(1).choice(["u", "v"], 150)
+    sentence = sentence_on(tmp_path, frame, "LSR,LRLR,KNN", capsys)
+    assert "cannot be told apart" in sentence
+    assert "beyond the noise" not in sentence
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "do not show that" in page
+
+
+def test_a_clear_winner_is_named(tmp_path, capsys):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame["kind"] = np.where(X.prod(axis=1) > 0, "same", "other")  # exclusive or
+    sentence = sentence_on(tmp_path, frame, "LSR,KNN", capsys)
+    assert sentence.startswith("KNN has the highest mean accuracy, and its lead over LSR is beyond")
+    assert "Neighbors" in type(load_model(tmp_path / "out" / "model.skops").pipeline[-1]).__name__
+
+
+@pytest.mark.parametrize("option", ["--folds", "--repeats"])
+def test_folds_are_given_or_drawn_and_not_both(tmp_path, capsys, option):
+    table = write(easy_frame(), tmp_path / "table.csv")
+    told = refused(capsys, "compare", table, "--target", "kind", "--fold", "x1", option, 3)
+    assert told == "--folds and --repeats draw folds; with --fold the table gives them.\n"
+
+
+def test_given_folds_are_those_of_the_results(tmp_path, capsys):
+    frame = easy_frame()
+    frame["part"] = np.repeat(["b", "a", "c"], [20, 30, 40])
+    table, output = write(frame, tmp_path / "table.csv"), tmp_path / "out"
+    options = ("--fold", "part", "--models", "LSR", "--n-jobs", 1)
+    assert run("compare", table, "--target", "kind", "--output", output, *options) == 0
+    assert "The 3 folds that the table gives, each held out once." in capsys.readouterr().out
+    results = pd.read_parquet(output / "results.parquet").query("metric == 'accuracy'")
+    assert results["fold"].tolist() == [0, 1, 2]
+    n_right = results["value"].to_numpy() * [30, 20, 40]
+    np.testing.assert_allclose(n_right, np.round(n_right), atol=1e-9)

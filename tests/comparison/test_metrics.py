@@ -1,0 +1,50 @@
+"""Scores of predictions equal their definitions."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, log_loss
+
+from discreg import g_mean_score
+from discreg.comparison.metrics import counts, label_scores, probability_scores
+
+CLASSES = np.array(["a", "b", "c"])
+
+
+@pytest.fixture
+def labels():
+    random = np.random.default_rng(0)
+    y = random.choice(CLASSES, 200, p=[0.7, 0.2, 0.1])
+    return y, np.where(random.random(200) < 0.6, y, random.choice(CLASSES, 200))
+
+
+def test_they_equal_those_of_scikit_learn(labels):
+    y, predicted = labels
+    scores = label_scores(counts(y, predicted, CLASSES))
+    assert scores["accuracy"] == pytest.approx(accuracy_score(y, predicted))
+    assert scores["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, predicted))
+    assert scores["macro_f1"] == pytest.approx(f1_score(y, predicted, average="macro"))
+    assert scores["g_mean"] == pytest.approx(g_mean_score(y, predicted))
+
+
+def test_a_class_without_test_samples_counts_for_nothing_unless_it_is_predicted():
+    y = np.array(["a", "a", "b", "b"])
+    right = label_scores(counts(y, y, CLASSES))
+    assert right == {"accuracy": 1, "balanced_accuracy": 1, "g_mean": 1, "macro_f1": 1}
+    wrong = label_scores(counts(y, np.array(["a", "a", "b", "c"]), CLASSES))
+    assert wrong["balanced_accuracy"] == 0.75
+    assert wrong["macro_f1"] == pytest.approx((1 + 2 / 3 + 0) / 3)
+
+
+def test_a_class_that_is_never_found_makes_the_g_mean_zero():
+    y = np.array(["a", "a", "b"])
+    assert label_scores(counts(y, np.array(["a", "a", "a"]), CLASSES))["g_mean"] == 0
+
+
+def test_log_loss_equals_that_of_scikit_learn_and_is_undefined_for_an_unknown_class():
+    y, classes = np.array(["a", "b", "a"]), np.array(["a", "b"])
+    probabilities = np.array([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]])
+    found = probability_scores(y, probabilities, classes)["log_loss"]
+    assert found == pytest.approx(log_loss(y, probabilities))
+    assert np.isnan(
+        probability_scores(np.array(["a", "b", "c"]), probabilities, classes)["log_loss"]
+    )

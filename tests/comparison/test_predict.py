@@ -1,0 +1,180 @@
+"""``discreg predict``: labels and probabilities of new rows, and rows that it refuses."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_runs import odd_frame, refused, run, start
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from discreg.comparison.nested_cv import Comparison
+from discreg.model_files import load_model, save_model
+from discreg.tables.columns import expected_columns
+from discreg.tables.table import read_table
+
+
+def fitted_to(path, model, **columns):
+    """The path of a model, beside the file of the rows that it was fitted to."""
+    table = read_table(path, **columns)
+    pipeline, _ = Comparison(table, [model]).final(model)
+    save_model(path.with_name(f"{model}.skops"), pipeline, expected_columns(table))
+    return path.with_name(f"{model}.skops")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "odd.csv"
+    odd_frame().to_csv(path, index=False)
+    return path
+
+
+def test_labels_and_probabilities_are_written_row_by_row(table, capsys):
+    model = fitted_to(table, "Logistic", target="kind")
+    new = odd_frame().drop(columns=["kind", "unit"]).iloc[::-1, ::-1]  # any order will do
+    new.to_parquet(table.with_name("new.parquet"))
+    output = table.with_name("labels.csv")
+    assert run("predict", model, table.with_name("new.parquet"), "--output", output) == 0
+    assert capsys.readouterr().out == f"60 labels in {output}\n"
+    predicted = pd.read_csv(output)
+    classes = [str(label) for label in load_model(model).classes_]
+    assert list(predicted) == ["label", *(f"probability of {label}" for label in classes)]
+    assert predicted["label"].tolist() == load_model(model).predict(new).tolist()
+    probabilities = predicted.iloc[:, 1:].to_numpy()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
+    assert [classes[place] for place in probabilities.argmax(axis=1)] == [*predicted["label"]]
+
+
+def test_without_a_file_to_write_the_labels_are_printed_as_csv(table, capsys):
+    model = fitted_to(table, "LSR", target="kind")
+    assert run("predict", model, table) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(printed) == ["label"]  # least squares gives no probabilities
+    assert {*printed["label"]} <= {*odd_frame()["kind"]}
+    assert len(printed) == 60
+
+
+def test_a_reader_that_leaves_early_is_no_error(table):
+    big = table.with_name("big.csv")
+    pd.concat([odd_frame()] * 300).to_csv(big, index=False)
+    process = start("predict", fitted_to(table, "Logistic", target="kind"), big)
+    assert process.stdout.readline().startswith("label,")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.wait()
+    process.stderr.close()
+
+
+def test_labels_are_spelt_as_in_the_table(tmp_path, capsys):
+    chance = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": chance.normal(size=20), "label": chance.normal(size=20)})
+    for spelt, expected in (([0.0, 1.0], {"0", "1"}), ([True, False], {"True", "False"})):
+        frame["kind"] = np.where(frame["a"] > 0, *spelt).astype(type(spelt[0]))
+        frame.to_csv(tmp_path / "table.csv", index=False)
+        model = fitted_to(tmp_path / "table.csv", "LSR", target="kind")
+        assert run("predict", model, tmp_path / "table.csv") == 0
+        assert {*capsys.readouterr().out.split()} == {"label", *expected}
+
+
+def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
+    new = odd_frame()
+    new.loc[0, "colour"] = "ultraviolet"
+    new.loc[0, "Größe (cm)"] = np.nan
+    new.to_csv(table.with_name("new.csv"), index=False)
+    assert run("predict", fitted_to(table, "LSR", target="kind"), table.with_name("new.csv")) == 0
+    printed = capsys.readouterr()
+    assert len(pd.read_csv(io.StringIO(printed.out))) == 60
+    assert printed.err == (
+        "column 'colour' has a category that the model was not fitted to in 1 of 60 rows: "
+        "'ultraviolet'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Categorical(["0", "1", "2"] * 20),
+        pd.to_datetime(["2024-01-03", "2024-01-04", "2024-01-05"] * 20),
+    ],
+    ids=["digits", "days"],
+)
+def test_categories_are_known_in_any_format(tmp_path, capsys, column):
+    frame = pd.DataFrame({"c": column, "kind": ["x", "y", "z"] * 20})
+    frame.to_parquet(tmp_path / "table.parquet")
+    model = fitted_to(tmp_path / "table.parquet", "LSR", target="kind")
+    frame["c"] = frame["c"].astype(str).replace({"0": "0.0", "1": "1.0"})
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", model, tmp_path / "new.csv") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.split() == ["label", *frame["kind"]]
+
+
+def test_labels_that_cannot_be_written_are_told_in_a_sentence(table, capsys):
+    model = fitted_to(table, "LSR", target="kind")
+    nowhere = table.with_name("no folder") / "labels.csv"
+    assert f"{nowhere} cannot be written" in refused(
+        capsys, "predict", model, table, "--output", nowhere
+    )
+
+
+def with_text(frame):
+    frame["a b"] = frame["a b"].astype(object)
+    frame.loc[4, "a b"] = "?!"
+    return frame
+
+
+MISFITS = {
+    "missing": (
+        lambda frame: frame.drop(columns=["a b", "smokes"]),
+        "2 of 4 columns are missing: 'a b', 'smokes'",
+    ),
+    "renamed": (
+        lambda frame: frame.rename(columns={"a b": "a_b"}),
+        "is 'a_b' meant to be 'a b'?",
+    ),
+    "text": (with_text, "column 'a b' holds text '?!' in row 5"),
+    "no truth": (
+        lambda frame: frame.assign(smokes="often"),
+        "column 'smokes' holds text 'often' in row 1",
+    ),
+    "infinite": (
+        lambda frame: frame.assign(**{"a b": np.inf}),
+        "column 'a b' is infinite in row 1",
+    ),
+    "empty": (lambda frame: frame[:0], "no rows"),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_rows_that_do_not_fit_are_refused(table, capsys, case):
+    change, complaint = MISFITS[case]
+    model = fitted_to(table, "LSR", target="kind")
+    new = table.with_name("new.csv")
+    change(odd_frame()).to_csv(new, index=False)
+    output = table.with_name("labels.csv")
+    message = refused(capsys, "predict", model, new, "--output", output)
+    assert message.startswith(str(new))
+    assert complaint in message
+    assert not output.exists()
+
+
+def test_a_file_that_is_no_model_is_refused(table, capsys):
+    assert "not a model that discreg has written" in refused(capsys, "predict", table, table)
+    assert "There is no file" in refused(capsys, "predict", table.with_name("none.skops"), table)
+
+
+def test_sparse_rows_are_labelled_and_others_refused(tmp_path, table, capsys):
+    y = np.arange(40) % 2
+    X = sparse.csr_array(sparse.random(40, 5, density=0.5, random_state=0))
+    X = sparse.csr_array(X + sparse.csr_array(np.outer(y, np.eye(5)[0])))
+    dump_svmlight_file(X, y, str(tmp_path / "table.svm"), zero_based=False)
+    model = fitted_to(tmp_path / "table.svm", "LSR", target=None)
+    assert run("predict", model, tmp_path / "table.svm") == 0
+    labels = capsys.readouterr().out.split()[1:]
+    assert [int(label) for label in labels] == load_model(model).predict(X).tolist()
+    assert "without names" in refused(capsys, "predict", model, table)
+    wide = sparse.csr_array(np.eye(9))
+    dump_svmlight_file(wide, np.zeros(9), str(tmp_path / "wide.svm"), zero_based=False)
+    assert "fitted to 5" in refused(capsys, "predict", model, tmp_path / "wide.svm")

@@ -1,0 +1,83 @@
+"""A store keeps whole fits, and only those of one experiment."""
+
+import numpy as np
+import pytest
+
+from discreg.base.errors import StudyError
+from discreg.comparison.experiment import Key, Outcome
+from discreg.comparison.store import Store
+
+KEY = Key("iris", "ReLSR", 0, 3)
+SETTINGS = {"seed": "0", "target": "species"}
+
+
+def test_what_was_stored_is_there_when_it_is_opened_again(tmp_path):
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        outcome = Outcome({"accuracy": 0.1 + 0.2}, {"confusion": np.eye(3)}, ("slow", "steep"))
+        store.finish(store.begin(KEY), KEY, outcome)
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        assert store.results() == [(*KEY, "accuracy", 0.1 + 0.2)]
+        np.testing.assert_array_equal(store.array(KEY, "confusion"), np.eye(3))
+        assert store.array(KEY, "margins") is None
+        assert store.ended() == {KEY}
+        assert store.warnings() == {KEY: ["slow", "steep"]}
+        assert store.failures() == {}
+
+
+def test_a_number_that_could_not_be_computed_comes_back_as_nan(tmp_path):
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        store.finish(store.begin(KEY), KEY, Outcome({"log_loss": np.nan}))
+        assert np.isnan(store.results()[0][-1])
+
+
+def test_an_attempt_that_did_not_end_is_to_be_made_again(tmp_path):
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        store.begin(KEY)
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        assert store.ended() == set()
+        assert store.attempts() == [(KEY, False)]
+
+
+def test_a_model_that_failed_is_not_tried_again_but_a_lost_fit_is(tmp_path):
+    lost = KEY._replace(fold=4)
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        store.fail(store.begin(KEY), "ValueError: singular")
+        store.lose(store.begin(lost), "took too long")
+        assert store.ended() == {KEY}
+        assert store.failures() == {KEY: "ValueError: singular", lost: "took too long"}
+        store.finish(store.begin(lost), lost, Outcome({"accuracy": 1.0}))
+        assert store.failures() == {KEY: "ValueError: singular"}
+
+
+def test_a_fit_that_cannot_be_stored_wholly_is_not_stored(tmp_path):
+    with Store(tmp_path / "results.sqlite", SETTINGS) as store:
+        attempt = store.begin(KEY)
+        unpackable = Outcome({"accuracy": 1.0}, {"objects": np.array([object()])})
+        with pytest.raises(ValueError, match="pickle"):
+            store.finish(attempt, KEY, unpackable)
+        store.finish(attempt, KEY, Outcome({"accuracy": 1.0}))
+        with pytest.raises(Exception, match="UNIQUE"):
+            store.finish(store.begin(KEY), KEY, Outcome({"f1": 0.5, "accuracy": 0.0}))
+        assert store.results() == [(*KEY, "accuracy", 1.0)]
+
+
+def test_results_of_another_experiment_are_refused_by_what_differs(tmp_path):
+    Store(tmp_path / "results.sqlite", SETTINGS).close()
+    with pytest.raises(StudyError, match=r"target was species, now it is height.*another --output"):
+        Store(tmp_path / "results.sqlite", {**SETTINGS, "target": "height"})
+
+
+def test_a_second_run_cannot_write_beside_the_first(tmp_path):
+    with (
+        Store(tmp_path / "results.sqlite", SETTINGS),
+        pytest.raises(StudyError, match="in use by another run"),
+    ):
+        Store(tmp_path / "results.sqlite", SETTINGS)
+    Store(tmp_path / "results.sqlite", SETTINGS).close()
+
+
+def test_a_file_that_is_no_store_is_named(tmp_path):
+    path = tmp_path / "results.sqlite"
+    path.write_text("model,accuracy\n" * 100)
+    with pytest.raises(StudyError, match=r"results\.sqlite cannot be used"):
+        Store(path, SETTINGS)

@@ -1,0 +1,39 @@
+"""Numbers and lists in words."""
+
+import pytest
+
+from discreg.comparison.words import duration, listed, p_value, percent, title
+
+
+@pytest.mark.parametrize(
+    ("names", "limit", "text"),
+    [
+        ([], None, ""),
+        (["a"], None, "a"),
+        (["a", "b"], None, "a and b"),
+        (["a", "b", "c"], 3, "a, b and c"),
+        (["a", "b", "c", "d"], 3, "a, b and 2 others"),
+    ],
+)
+def test_names_are_listed_as_in_a_sentence(names, limit, text):
+    assert listed(names, limit) == text
+
+
+def test_a_p_value_is_never_zero():
+    assert (p_value(0.0), p_value(0.0421)) == ("p < 0.001", "p = 0.042")
+
+
+def test_a_share_has_its_sign_apart():
+    assert percent(0.05) == "5\N{NO-BREAK SPACE}%"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(2e-5, "0.02 ms"), (0.0123, "12 ms"), (1.25, "1.2 s"), (90, "90.0 s"), (150, "2.5 min")],
+)
+def test_a_time_is_in_the_unit_that_suits_it(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_metrics_have_their_usual_names():
+    assert (title("macro_f1"), title("area_under_curve")) == ("macro F1", "area under curve")

@@ -1,0 +1,394 @@
+"""Kernel matrices equal scikit-learn's for all kinds of data and any number of threads."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from discreg.linalg import memory
+from discreg.linalg._kernel_loops import rbf_tile, single_rbf_tile, tanh_tile
+from discreg.linalg.kernels import (
+    INNER_PRODUCT_KERNELS,
+    kernel_diagonal,
+    kernel_matrix,
+    kernel_product,
+    require_kernel_memory,
+    resolve_gamma,
+)
+from discreg.linalg.threads import run_in_threads
+
+NAMES = sorted(PAIRWISE_KERNEL_FUNCTIONS)
+DENSE_ONLY = {"chi2", "additive_chi2"}
+PARAMS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
+# A sum of products in another order, and then a function with a slope of at most about ten.
+CLOSE = {"rtol": 1e-14, "atol": 1e-14}
+
+FORMATS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "CSR array": sparse.csr_array,
+    "CSR matrix": sparse.csr_matrix,
+}
+
+# scikit-learn has no sparse form of some kernels.
+CASES = [
+    (kernel, layout)
+    for kernel in NAMES
+    for layout in FORMATS
+    if not (kernel in DENSE_ONLY and layout.startswith("CSR"))
+]
+
+
+def table(n_rows, n_features=7, seed=0):
+    """Entries in [0, 1), half of them zero: data that every kernel accepts."""
+    random = np.random.default_rng(seed)
+    values = random.random((n_rows, n_features))
+    return np.where(random.random(values.shape) < 0.5, values, 0.0)
+
+
+def expected(X, Y, kernel, **params):
+    return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **params)
+
+
+def longdouble_rbf(X, Y, gamma):
+    differences = X[:, None].astype(np.longdouble) - Y[None].astype(np.longdouble)
+    return np.exp(-np.longdouble(gamma) * (differences**2).sum(axis=2))
+
+
+def units_in_the_last_place(values, exact):
+    return float(np.max(np.abs(values - exact) / np.spacing(np.abs(exact).astype(np.float64))))
+
+
+class TestEqualToScikitLearn:
+    @pytest.mark.parametrize(("kernel", "layout"), CASES)
+    @pytest.mark.parametrize("n_rows", [1, 5, 600])  # 600 rows make several tiles
+    def test_with_itself(self, kernel, layout, n_rows):
+        X = table(n_rows)
+        K = kernel_matrix(FORMATS[layout](X), kernel=kernel, **PARAMS)
+        assert K.dtype == np.float64
+        assert_allclose(K, expected(X, None, kernel, **PARAMS), **CLOSE)
+        assert_array_equal(K, K.T)
+
+    @pytest.mark.parametrize(("kernel", "layout"), CASES)
+    @pytest.mark.parametrize(("n_rows", "n_cols"), [(1, 1), (4, 9), (1, 700), (400, 1000)])
+    def test_with_other_rows(self, kernel, layout, n_rows, n_cols):
+        X, Y = table(n_rows), table(n_cols, seed=1)
+        K = kernel_matrix(FORMATS[layout](X), FORMATS[layout](Y), kernel=kernel, **PARAMS)
+        assert_allclose(K, expected(X, Y, kernel, **PARAMS), **CLOSE)
+
+    @pytest.mark.parametrize("kernel", NAMES)
+    def test_default_parameters(self, kernel):
+        X = table(20)
+        defaults = {"degree": 3, "coef0": 1.0}
+        assert_allclose(kernel_matrix(X, kernel=kernel), expected(X, None, kernel, **defaults))
+
+    @pytest.mark.parametrize("degree", [0, 1, 2, 3, 8, 1.5])
+    def test_any_degree(self, degree):
+        X = table(30)
+        K = kernel_matrix(X, kernel="poly", degree=degree)
+        assert_allclose(K, expected(X, None, "poly", degree=degree), rtol=1e-14)
+
+    @pytest.mark.parametrize("kernel", NAMES)
+    def test_float32_is_computed_in_float64(self, kernel):
+        X = table(30).astype(np.float32)
+        K = kernel_matrix(X, kernel=kernel, **PARAMS)
+        assert_array_equal(K, kernel_matrix(X.astype(np.float64), kernel=kernel, **PARAMS))
+
+    @pytest.mark.parametrize("layout", FORMATS)
+    def test_read_only_data(self, layout):
+        X = FORMATS[layout](table(30))
+        for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
+            array.setflags(write=False)
+        assert_allclose(kernel_matrix(X, kernel="rbf"), kernel_matrix(table(30), kernel="rbf"))
+
+    @pytest.mark.parametrize("kernel", sorted(set(NAMES) - DENSE_ONLY))
+    def test_sparse_with_dense(self, kernel):
+        X, Y = table(4), table(9, seed=1)
+        K = expected(X, Y, kernel, **PARAMS)
+        assert_allclose(kernel_matrix(sparse.csr_array(X), Y, kernel=kernel, **PARAMS), K, **CLOSE)
+        assert_allclose(kernel_matrix(X, sparse.csr_matrix(Y), kernel=kernel, **PARAMS), K, **CLOSE)
+
+    def test_sparse_rows_with_unsorted_entries(self):
+        X = sparse.csr_array(table(600))
+        for row in range(600):
+            entries = slice(X.indptr[row], X.indptr[row + 1])
+            X.indices[entries], X.data[entries] = X.indices[entries][::-1], X.data[entries][::-1]
+        X.has_sorted_indices = False
+        assert_allclose(kernel_matrix(X), table(600) @ table(600).T, rtol=1e-14)
+
+    def test_a_callable_means_what_it_means_in_kernel_ridge(self):
+        def shifted(x, y, shift):
+            return float(np.dot(x, y)) + shift
+
+        X, y = table(20), np.arange(20.0)
+        ridge = KernelRidge(kernel=shifted, kernel_params={"shift": 2.0}).fit(X, y)
+        K = kernel_matrix(table(5, seed=1), X, kernel=shifted, kernel_params={"shift": 2.0})
+        assert_array_equal(K @ ridge.dual_coef_, ridge.predict(table(5, seed=1)))
+
+    def test_precomputed_is_returned_as_it_is(self):
+        K = np.eye(3)
+        assert kernel_matrix(K, kernel="precomputed") is K
+
+    def test_unknown_name_is_refused_with_the_names_there_are(self):
+        for function in (kernel_matrix, kernel_diagonal):
+            with pytest.raises(ValueError, match=r"no kernel 'rfb'.*'precomputed'.*'rbf'"):
+                function(np.eye(2), kernel="rfb")
+
+
+class TestDiagonal:
+    @pytest.mark.parametrize(("kernel", "layout"), CASES)
+    def test_equals_that_of_the_matrix(self, kernel, layout):
+        X = FORMATS[layout](np.vstack([table(40), np.zeros(7)]))
+        K = kernel_matrix(X, kernel=kernel, **PARAMS)
+        assert_allclose(kernel_diagonal(X, kernel=kernel, **PARAMS), K.diagonal(), **CLOSE)
+
+    def test_of_a_power_that_is_not_an_integer(self):
+        X = table(40)
+        K = kernel_matrix(X, kernel="poly", degree=2.5)
+        assert_allclose(kernel_diagonal(X, kernel="poly", degree=2.5), K.diagonal(), **CLOSE)
+
+    @pytest.mark.parametrize("layout", FORMATS)
+    def test_of_a_callable(self, layout):
+        def product(x, y, factor):
+            return factor * float((x.multiply(y) if sparse.issparse(x) else x * y).sum())
+
+        X = FORMATS[layout](table(40))
+        diagonal = kernel_diagonal(X, kernel=product, kernel_params={"factor": 2.0})
+        assert_allclose(diagonal, 2 * (table(40) ** 2).sum(axis=1), rtol=1e-14)
+
+    def test_of_a_precomputed_matrix(self):
+        assert_array_equal(kernel_diagonal(np.diag([1.0, 2.0]), kernel="precomputed"), [1.0, 2.0])
+
+
+class TestAccuracy:
+    @pytest.mark.parametrize("centre", [0.0, 1e6])
+    def test_rbf_near_and_far_from_the_origin(self, centre):
+        random = np.random.default_rng(0)
+        X, Y = centre + random.standard_normal((60, 5)), centre + random.standard_normal((40, 5))
+        assert_allclose(
+            kernel_matrix(X, kernel="rbf", gamma=0.2), longdouble_rbf(X, X, 0.2), rtol=2e-14
+        )
+        assert_allclose(
+            kernel_matrix(X, Y, kernel="rbf", gamma=0.2), longdouble_rbf(X, Y, 0.2), rtol=2e-14
+        )
+
+    def test_an_outlier_does_not_blur_the_rest(self):
+        X = np.random.default_rng(0).standard_normal((60, 5))
+        X[7] = 1e12
+        assert_allclose(
+            kernel_matrix(X, kernel="rbf", gamma=0.2), longdouble_rbf(X, X, 0.2), rtol=2e-14
+        )
+
+    def test_rbf_of_equal_rows_of_integers_is_one(self):
+        X = np.random.default_rng(0).integers(-1000, 1000, size=(600, 5)) * 1.0
+        assert_array_equal(kernel_matrix(X, X, kernel="rbf", gamma=1.0).diagonal(), 1.0)
+
+    @pytest.mark.parametrize("layout", FORMATS)
+    def test_rbf_of_a_row_with_itself_is_one(self, layout):
+        X = FORMATS[layout](table(600) * 1e3)
+        assert_array_equal(kernel_matrix(X, kernel="rbf", gamma=10.0).diagonal(), 1.0)
+
+    def test_huge_distances_give_zero(self):
+        X = np.array([[0.0], [1e3], [1e50], [-1e150]])
+        assert_array_equal(kernel_matrix(X, kernel="rbf", gamma=1.0), np.eye(4))
+
+    def test_exponential_over_its_whole_range(self):
+        """Two units in the last place are twice the smallest number where results underflow."""
+        x = np.concatenate([-np.linspace(0, 760, 200_001), -np.logspace(-300, 3, 50_000)])
+        exact = np.exp(x.astype(np.longdouble))
+        assert units_in_the_last_place(exponential(x), exact) < 2
+
+    def test_exponential_at_its_ends(self):
+        x = np.array([0.0, -0.0, -745.0, -746.0, -1e300, -np.inf])
+        assert_array_equal(exponential(x), [1.0, 1.0, 5e-324, 0.0, 0.0, 0.0])
+
+    def test_exponential_keeps_nan(self):
+        assert np.isnan(exponential(np.array([np.nan]))).all()
+
+    def test_hyperbolic_tangent_over_its_whole_range(self):
+        magnitude = np.concatenate([np.linspace(0, 25, 100_001), np.logspace(-300, 300, 50_000)])
+        x = np.concatenate([magnitude, -magnitude])
+        values = x[np.newaxis].copy()
+        tanh_tile(values, slice(0, 1), slice(0, x.size), 1.0, 0.0)
+        assert units_in_the_last_place(values[0], np.tanh(x.astype(np.longdouble))) < 4
+
+
+class TestProduct:
+    @pytest.mark.parametrize("kernel", sorted(INNER_PRODUCT_KERNELS))
+    @pytest.mark.parametrize("shape", [(1, 1), (384, 385), (1_700, 800)])
+    def test_is_the_matrix_times_the_coefficients(self, kernel, shape):
+        X, Y = table(shape[0]), table(shape[1], seed=1)
+        coef = np.random.default_rng(2).normal(size=(len(Y), 3))
+        params = PARAMS if kernel != "poly" else PARAMS | {"degree": 2.5}
+        matrix = kernel_matrix(X, Y, kernel=kernel, **params)
+        product = kernel_product(X, Y, coef, kernel=kernel, **params)
+        assert_allclose(product, matrix @ coef, rtol=0, atol=1e-14 * np.abs(coef).sum())
+
+    def test_nothing_times_nothing(self):
+        none = np.empty((0, 7))
+        assert kernel_product(none, table(3), np.ones((3, 2)), kernel="rbf").shape == (0, 2)
+        assert_array_equal(kernel_product(table(3), none, np.ones((0, 2)), kernel="rbf"), 0)
+
+    def test_other_kernels_are_refused(self):
+        with pytest.raises(ValueError, match="'laplacian' is not a function of inner products"):
+            kernel_product(table(2), table(2), np.ones((2, 1)), kernel="laplacian")
+
+    def test_single_precision_is_summed_in_double(self):
+        X, Y = table(900), table(3_000, seed=1)
+        ones = np.ones((len(Y), 1))
+        product = kernel_product(X, Y, ones, kernel="rbf", gamma=0.3, dtype=np.float32)
+        exact = expected(X, Y, "rbf", gamma=0.3) @ ones
+        assert product.dtype == np.float64
+        assert_allclose(product, exact, rtol=5e-7)
+
+
+class TestSinglePrecision:
+    @pytest.mark.parametrize(("kernel", "layout"), CASES)
+    def test_is_the_rounded_matrix(self, kernel, layout):
+        X = table(600)
+        K = kernel_matrix(FORMATS[layout](X), kernel=kernel, **PARAMS, dtype=np.float32)
+        exact = expected(X, None, kernel, **PARAMS)
+        assert K.dtype == np.float32
+        assert_allclose(K, exact, rtol=2e-6, atol=1e-6)  # a few units of single precision
+        assert_allclose(K, K.T, rtol=1e-6, atol=1e-7)
+
+    def test_far_from_the_origin_distances_keep_their_digits(self):
+        X = table(600) + 1e6
+        K = kernel_matrix(X, kernel="rbf", gamma=0.3, dtype=np.float32)
+        assert_allclose(K, longdouble_rbf(X, X, 0.3).astype(np.float64), rtol=2e-6)
+
+    def test_the_exponential_to_two_units_in_the_last_place(self):
+        x = -np.random.default_rng(0).uniform(0, 86, 100_000).astype(np.float32)
+        values = (x / 2)[np.newaxis].copy()
+        nothing = np.zeros(x.size, dtype=np.float32)
+        single_rbf_tile(values, slice(0, 1), slice(0, x.size), nothing[:1], nothing, np.float32(1))
+        exact = np.exp(x.astype(np.float64))
+        units = np.abs(values[0] - exact) / np.spacing(exact.astype(np.float32))
+        assert units.max() < 2
+
+    def test_distances_beyond_its_range_give_almost_nothing(self):
+        K = kernel_matrix(np.array([[0.0], [1e3]]), kernel="rbf", gamma=1.0, dtype=np.float32)
+        assert K[0, 1] < 1e-37
+        assert K[0, 0] == 1
+
+
+def exponential(x):
+    """exp(x) as the RBF kernel computes it, from inner products x/2 and norms of zero."""
+    values = 0.5 * x[np.newaxis]
+    rbf_tile(values, slice(0, 1), slice(0, x.size), np.zeros(1), np.zeros(x.size), 1.0)
+    return values[0]
+
+
+class TestThreads:
+    @pytest.mark.parametrize("layout", FORMATS)
+    def test_their_number_changes_the_result_by_rounding_at_most(self, layout):
+        X = FORMATS[layout](table(1100, n_features=60))
+        with threadpool_limits(1):
+            alone = kernel_matrix(X, kernel="rbf")
+        with threadpool_limits(3):
+            together = kernel_matrix(X, kernel="rbf")
+        assert_allclose(alone, together, rtol=1e-15)
+
+    def test_calls_at_the_same_time_give_the_same_result(self):
+        X = table(1100, n_features=60)
+        alone = kernel_matrix(X, kernel="rbf")
+        before = [library["num_threads"] for library in threadpool_info()]
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda _: kernel_matrix(X, kernel="rbf"), range(8)))
+        for K in together:
+            assert_allclose(K, alone, rtol=1e-15)
+        assert [library["num_threads"] for library in threadpool_info()] == before
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+    def test_a_forked_child_can_compute(self):
+        program = (
+            "import os, warnings, numpy as np\n"
+            "from discreg.linalg.kernels import kernel_matrix\n"
+            "warnings.simplefilter('ignore')\n"
+            "X = np.random.default_rng(0).random((1100, 10))\n"
+            "K = kernel_matrix(X, kernel='rbf')\n"
+            "if child := os.fork():\n"
+            "    raise SystemExit(os.waitpid(child, 0)[1])\n"
+            "os._exit(not np.array_equal(K, kernel_matrix(X, kernel='rbf')))\n"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+    def test_every_task_runs_once(self):
+        done = []
+        run_in_threads(done.append, range(50))
+        assert sorted(done) == list(range(50))
+
+    def test_tasks_may_start_tasks(self):
+        done = []
+        run_in_threads(lambda _: run_in_threads(done.append, range(5)), range(5))
+        assert sorted(done) == sorted(5 * list(range(5)))
+
+    def test_what_a_task_raises_is_raised(self):
+        with pytest.raises(ZeroDivisionError):
+            run_in_threads(lambda number: 1 / number, [1, 0, 2])
+
+
+class TestGamma:
+    def test_names_and_numbers(self):
+        X = table(50)
+        assert resolve_gamma(None, X) == resolve_gamma("auto", X) == 1 / 7
+        assert resolve_gamma(0.25, X) == 0.25
+        assert_allclose(resolve_gamma("scale", X), 1 / (7 * X.var()), rtol=1e-14)
+
+    @pytest.mark.parametrize("layout", FORMATS)
+    @pytest.mark.parametrize("centre", [0.0, 1e6])
+    def test_a_weight_of_k_is_k_copies(self, layout, centre):
+        X = centre + table(50)
+        copies = np.random.default_rng(0).integers(0, 4, size=50)
+        weighted = resolve_gamma("scale", FORMATS[layout](X), copies)
+        assert_allclose(weighted, resolve_gamma("scale", np.repeat(X, copies, axis=0)), rtol=1e-13)
+        assert_allclose(weighted, 1 / (7 * np.repeat(X, copies, axis=0).var()), rtol=1e-13)
+
+    @pytest.mark.parametrize("layout", FORMATS)
+    def test_float32(self, layout):
+        X = table(50).astype(np.float32)
+        gamma = resolve_gamma("scale", FORMATS[layout](X))
+        assert_allclose(gamma, 1 / (7 * X.astype(np.float64).var()), rtol=1e-14)
+
+    @pytest.mark.parametrize("layout", FORMATS)
+    @pytest.mark.parametrize("value", [0.0, 2.0])
+    def test_equal_entries_have_no_scale(self, layout, value):
+        assert resolve_gamma("scale", FORMATS[layout](np.full((4, 3), value))) == 1.0
+
+
+class TestMemory:
+    @pytest.fixture(autouse=True)
+    def one_gigabyte(self, monkeypatch):
+        monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
+
+    def test_what_fits_is_not_refused(self):
+        require_kernel_memory(11_000)
+        require_kernel_memory(1000, 100_000)
+
+    def test_training_matrix_is_refused_with_what_would_fit(self):
+        with pytest.raises(MemoryError) as refusal:
+            require_kernel_memory(100_000, copies=3)
+        assert str(refusal.value) == (
+            "A kernel matrix of 100,000 x 100,000, held 3 times, would take 240.0 GB of memory, "
+            "but 1.0 GB are free. Fit on at most 6,454 samples, or map them to features with "
+            "sklearn.kernel_approximation.Nystroem(n_components=625) and use kernel='linear'."
+        )
+        require_kernel_memory(6_454, copies=3)
+
+    def test_rows_to_predict_are_refused_with_how_many_would_fit(self):
+        with pytest.raises(MemoryError, match=r"2,000 x 100,000 would.*at most 1,250 rows at a"):
+            require_kernel_memory(2_000, 100_000)
+        require_kernel_memory(1_250, 100_000)
+
+
+def test_importing_the_module_does_not_import_numba():
+    program = "import sys, discreg.linalg.kernels; sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

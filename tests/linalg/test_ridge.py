@@ -1,0 +1,87 @@
+"""Both forms of the engine give ridge regression onto any targets, and the same eigenvalues."""
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+
+from discreg.linalg.ridge import KernelRegression, Regression, centre_kernel, linear_regression
+
+
+def data(n_samples, n_features, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_features)) + 1
+    return X, rng.normal(size=(n_samples, 2)), rng.uniform(0.5, 2, size=n_samples)
+
+
+def fitted(regression, weighted_targets):
+    """Coefficients of the regression onto targets that are already multiplied by the weights."""
+    return regression.solve(regression.gradient(weighted_targets, weighted_targets.sum(axis=0)))
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("shape", [(30, 5), (12, 40), (20, 20)])
+def test_regression_onto_targets_is_ridge(shape, centre):
+    X, targets, weights = data(*shape)
+    regression = linear_regression(X, weights, centre=centre)
+    assert isinstance(regression, KernelRegression) == (shape[1] > shape[0])
+    regression.at(0.7)
+    shifted = targets - (weights @ targets / weights.sum() if centre else 0)
+    coef = fitted(regression, weights[:, None] * shifted)
+    features, mean_score = regression.predictor(coef)
+    ridge = Ridge(alpha=0.7, fit_intercept=centre).fit(X, targets, sample_weight=weights)
+    np.testing.assert_allclose(features.T, ridge.coef_, atol=1e-9)
+    expected = ridge.predict(X) - (weights @ ridge.predict(X) / weights.sum() if centre else 0)
+    np.testing.assert_allclose(regression.scores(coef, np.ones(2)) - 1, expected, atol=1e-9)
+    np.testing.assert_allclose(X @ features - mean_score, expected, atol=1e-9)
+
+
+def test_kernel_regression_is_kernel_ridge_without_intercept():
+    X, targets, weights = data(25, 3)
+    kernel = rbf_kernel(X, gamma=0.5)
+    regression = KernelRegression(kernel.copy(), weights, None)
+    regression.at(0.3)
+    coef = fitted(regression, weights[:, None] * targets)
+    samples, mean_score = regression.predictor(coef)
+    ridge = KernelRidge(alpha=0.3, kernel="precomputed").fit(kernel, targets, sample_weight=weights)
+    np.testing.assert_allclose(samples, ridge.dual_coef_, atol=1e-6)
+    np.testing.assert_allclose(kernel @ samples, ridge.predict(kernel), atol=1e-9)
+    np.testing.assert_array_equal(mean_score, 0)
+
+
+def test_scale_is_the_papers_unit():
+    X, _, weights = data(40, 6)
+    centred = X - weights @ X / weights.sum()
+    trace = np.sum(weights[:, None] * centred**2)
+    assert linear_regression(X, weights, centre=True).scale == pytest.approx(trace / 6)
+    wide = linear_regression(X[:5], weights[:5], centre=False)
+    assert wide.scale == pytest.approx(np.sum(weights[:5, None] * X[:5] ** 2) / 6)
+    kernel = X @ X.T
+    mean = centre_kernel(kernel, weights)
+    regression = KernelRegression(kernel, weights, mean)
+    assert regression.scale == pytest.approx(trace / weights.sum())
+    assert regression.size == 6
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_eigenvectors_of_both_forms(centre):
+    X, _, weights = data(15, 6)
+    primal = Regression(X, weights, centre=centre)
+    kernel = X @ X.T
+    mean = centre_kernel(kernel, weights) if centre else None
+    dual = KernelRegression(kernel, weights, mean)
+    for regression in (primal, dual):
+        values, blocks = regression.eigen()
+        rows = np.vstack([block for _, block in blocks()])
+        np.testing.assert_allclose(rows.T @ (weights[:, None] * rows), np.diag(values), atol=1e-9)
+    np.testing.assert_allclose(primal.eigen()[0], dual.eigen()[0], atol=1e-9)
+
+
+def test_centred_kernel_is_that_of_centred_features():
+    X, _, weights = data(10, 4)
+    kernel = X @ X.T
+    mean = centre_kernel(kernel, weights)
+    centre = weights @ X / weights.sum()
+    np.testing.assert_allclose(kernel, (X - centre) @ (X - centre).T, atol=1e-12)
+    np.testing.assert_allclose(mean, X @ centre, atol=1e-12)

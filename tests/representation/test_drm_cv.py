@@ -1,0 +1,303 @@
+"""Facts about DRM with its parameters chosen on held-out samples."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    log_loss,
+    make_scorer,
+    roc_auc_score,
+)
+from sklearn.model_selection import (
+    GroupKFold,
+    LeaveOneOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
+from sklearn.preprocessing import scale
+
+from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
+
+ALPHAS, BETAS = (1.0, 0.01), (1.0, 0.01)
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X)[::2], y[::2]
+
+
+def naive_leave_one_out(X, y, **params):
+    """Decision values of refits, each without one sample."""
+    return cross_val_predict(
+        DRMClassifier(**params), X, y, cv=LeaveOneOut(), method="decision_function"
+    )
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_scores_are_those_of_refits_without_each_sample(kernel):
+    X, y = wine()
+    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel=kernel, gammas=(0.1,), degrees=(2,))
+    model.fit(X, y)
+    for setting, score in zip(
+        model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
+    ):
+        held_out = naive_leave_one_out(X, y, kernel=kernel, **setting)
+        assert score == accuracy_score(y, held_out.argmax(axis=1))
+    best = naive_leave_one_out(X, y, kernel=kernel, **model.best_params_)
+    np.testing.assert_allclose(
+        model.loo_decision_function_, best, atol=1e-9 * np.abs(best).max(), rtol=0
+    )
+
+
+def test_ties_go_to_the_smaller_log_loss():
+    X, y = load_iris(return_X_y=True)
+    model = DRMClassifierCV(kernel="poly", degrees=(2,)).fit(scale(X), y)
+    results = model.cv_results_
+    tied = results["mean_test_score"] == results["mean_test_score"].max()
+    assert tied.sum() > 1
+    chosen = results["params"].index(model.best_params_)
+    assert results["mean_log_loss"][chosen] == results["mean_log_loss"][tied].min()
+
+
+@pytest.mark.parametrize(
+    ("scoring", "metric"),
+    [
+        ("balanced_accuracy", lambda y, P, labels: balanced_accuracy_score(y, labels)),
+        ("neg_log_loss", lambda y, P, labels: -log_loss(y, P)),
+        ("roc_auc", lambda y, P, labels: roc_auc_score(y, P[:, 1])),
+        ("g_mean", lambda y, P, labels: g_mean_score(y, labels)),
+        (make_scorer(balanced_accuracy_score), lambda y, P, k: balanced_accuracy_score(y, k)),
+        (lambda estimator, X, y: estimator.score(X, y), lambda y, P, k: accuracy_score(y, k)),
+    ],
+)
+def test_any_scorer(scoring, metric):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = scale(X)[:150], y[:150]
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=("scale",), scoring=scoring)
+    model.fit(X, y)
+    scores = model.loo_decision_function_
+    shares = 1 / (1 + np.exp(-model.inverse_temperature_ * scores))
+    expected = metric(y, np.stack([1 - shares, shares], axis=1), (scores > 0).astype(int))
+    assert model.best_score_ == pytest.approx(expected, rel=1e-9)
+
+
+def test_g_mean_is_zero_where_a_class_is_missed():
+    assert g_mean_score([0, 0, 1, 2], [0, 0, 1, 1]) == 0
+    assert g_mean_score([0, 0, 1, 2], [0, 1, 1, 2]) == pytest.approx(0.5 ** (1 / 3))
+    assert g_mean_score([0, 0, 1], [0, 1, 1], sample_weight=[3, 1, 1]) == pytest.approx(0.75**0.5)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize(
+    "cv", [3, StratifiedKFold(4, shuffle=True, random_state=0), ShuffleSplit(3, random_state=1)]
+)
+def test_folds_are_refits(kernel, cv):
+    X, y = load_iris(return_X_y=True)
+    X = scale(X)
+    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel=kernel, gammas=(0.5,), cv=cv)
+    results = model.fit(X, y).cv_results_
+    folds = list((StratifiedKFold(3) if cv == 3 else cv).split(X, y))
+    for number, (train, test) in enumerate(folds):
+        for index, setting in enumerate(results["params"]):
+            refit = DRMClassifier(kernel=kernel, **setting).fit(X[train], y[train])
+            assert results[f"split{number}_test_score"][index] == refit.score(X[test], y[test])
+    assert model.best_score_ == results["mean_test_score"].max()
+
+
+def test_folds_need_not_cover_all_samples_in_features():
+    X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
+    cv = ShuffleSplit(3, train_size=50, test_size=20, random_state=0)
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), kernel="linear", cv=cv).fit(X, y)
+    for number, (train, test) in enumerate(cv.split(X, y)):
+        refit = DRMClassifier(alpha=0.1, beta=0.1, kernel="linear").fit(X[train], y[train])
+        assert model.cv_results_[f"split{number}_test_score"][0] == refit.score(X[test], y[test])
+
+
+def test_groups_reach_the_splitter():
+    X, y = wine()
+    groups = np.arange(len(y)) % 5
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,), cv=GroupKFold(5))
+    model.fit(X, y, groups=groups)
+    assert "split4_test_score" in model.cv_results_
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_weight_k_equals_k_copies(kernel, class_weight):
+    X, y = wine()
+    copies = np.random.default_rng(0).integers(0, 4, size=len(y))
+    model = DRMClassifierCV(
+        alphas=ALPHAS, betas=BETAS, kernel=kernel, gammas=(0.1,), class_weight=class_weight
+    )
+    weighted = clone(model).fit(X, y, sample_weight=copies)
+    copied = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    assert weighted.best_params_ == copied.best_params_
+    for name in ("mean_test_score", "mean_log_loss"):
+        np.testing.assert_allclose(weighted.cv_results_[name], copied.cv_results_[name], rtol=1e-8)
+    np.testing.assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), atol=1e-8)
+
+
+def test_sparse_equals_dense():
+    X, y = wine()
+    X = np.where(X > 0, X, 0)
+    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, gammas=(0.1,))
+    dense = clone(model).fit(X, y)
+    from_sparse = clone(model).fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(
+        dense.cv_results_["mean_log_loss"], from_sparse.cv_results_["mean_log_loss"], rtol=1e-9
+    )
+
+
+def test_precomputed_kernel_equals_linear_kernel():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel="linear", solver="closed").fit(X, y)
+    K = X @ X.T
+    precomputed = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel="precomputed").fit(K, y)
+    np.testing.assert_allclose(
+        model.loo_decision_function_, precomputed.loo_decision_function_, atol=1e-9
+    )
+    np.testing.assert_array_equal(precomputed.predict(K), model.predict(X))
+
+
+def test_probabilities_agree_with_predictions():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, gammas=(0.1, 1.0)).fit(X, y)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
+
+
+def test_features_of_a_kernel_are_searched_too():
+    X, y = wine()
+    model = DRMClassifierCV(
+        alphas=ALPHAS, betas=BETAS, gammas=(0.05, 0.1), n_components=30, random_state=0
+    ).fit(X, y)
+    assert model.best_estimator_.solver_ == "scatter"
+    refit = naive_leave_one_out  # the features depend on all samples, so refits are in features
+    features = model.best_estimator_._solver.training.features(X)
+    params = {name: model.best_params_[name] for name in ("alpha", "beta")}
+    expected = refit(features, y, kernel="linear", **params)
+    np.testing.assert_allclose(model.loo_decision_function_, expected, atol=1e-9)
+
+
+def test_widths_are_relative_to_the_data_by_default():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,)).fit(X, y)
+    scale_gamma = 1 / (X.shape[1] * X.var())
+    np.testing.assert_allclose(
+        sorted(set(model.cv_results_["param_gamma"])), scale_gamma * np.array([0.1, 0.3, 1, 3, 10])
+    )
+
+
+def test_progress_is_shown_when_asked_for(capsys):
+    X, y = wine()
+    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, gammas=(0.1,))
+    model.fit(X, y)
+    assert capsys.readouterr().err == ""
+    model.set_params(progress=True).fit(X, y)
+    assert "4/4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"alphas": (-1.0,)}, "alphas"),
+        ({"betas": (0.0,)}, "betas"),
+        ({"betas": ()}, "betas"),
+        ({"gammas": ("wide",)}, "gammas"),
+        ({"gammas": (0.0,)}, "gammas"),
+        ({"kernel": "poly", "degrees": (-2,)}, "degrees"),
+        ({"scoring": 3}, "scoring"),
+        ({"solver": "scatter"}, "scatter"),
+    ],
+)
+def test_refused_parameters(params, named):
+    X, y = wine()
+    with pytest.raises(ValueError, match=named):
+        DRMClassifierCV(**params).fit(X, y)
+
+
+def test_a_class_of_one_sample_is_named():
+    X, y = wine()
+    y = np.array(["one", "two", "three"])[y]
+    y[0] = "rare"
+    with pytest.raises(ValueError, match="rare"):
+        DRMClassifierCV().fit(X, y)
+    without_it = [(np.arange(1, len(y)), np.array([0]))]
+    with pytest.raises(ValueError, match=r"fold 0.*rare"):
+        DRMClassifierCV(cv=without_it).fit(X, y)
+
+
+@pytest.mark.parametrize("params", [{"kernel": "linear"}, {"n_components": 20, "random_state": 0}])
+def test_folds_without_some_class_are_refits_in_features(params):
+    X, y = wine()
+    setting = {"alpha": 0.1, "beta": 0.1}
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,), cv=LeaveOneOut(), **params)
+    one_by_one = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,), **params)
+    assert model.fit(X, y).best_score_ == one_by_one.fit(X, y).best_score_
+    assert model.best_params_.items() >= setting.items()
+
+
+def test_a_split_that_leaves_samples_out_and_takes_some_twice_is_a_refit():
+    X, y = wine()
+    rng = np.random.RandomState(0)
+    train, test = rng.choice(89, 60, replace=False), rng.choice(89, 29, replace=False)
+    params = {"alphas": (0.1,), "betas": (0.1,), "kernel": "linear", "cv": [(train, test)]}
+    refit = DRMClassifier(alpha=0.1, beta=0.1, kernel="linear").fit(X[train], y[train])
+    assert DRMClassifierCV(**params).fit(X, y).best_score_ == refit.score(X[test], y[test])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"kernel": "poly", "degrees": (2, 2.5)},
+        {"alphas": (0.0,), "betas": (1e-17, 1.0), "gammas": (1e-9,)},
+        {"kernel": "linear", "solver": "scatter", "alphas": (0.0,), "betas": (1e-13, 1e3)},
+    ],
+)
+@pytest.mark.parametrize("cv", [None, 3])
+def test_settings_that_cannot_be_fitted_are_left_out(params, cv):
+    X, y = wine()
+    X = np.hstack([X, X])
+    with pytest.warns(FitFailedWarning, match="cannot be fitted"):
+        model = DRMClassifierCV(**({"alphas": (0.1,), "betas": (0.1,)} | params), cv=cv).fit(X, y)
+    scores = model.cv_results_["mean_test_score"]
+    assert np.isnan(scores).any()
+    assert model.best_score_ == np.nanmax(scores)
+    assert model.cv_results_["rank_test_score"][np.isnan(scores)].min() > 1
+
+
+def test_no_setting_that_can_be_fitted_is_an_error():
+    X, y = wine()
+    model = DRMClassifierCV(kernel="poly", degrees=(2.5,), alphas=(0.1,), betas=(0.1,))
+    with pytest.raises(ValueError, match=r"None of the 1 settings.*lower gamma or degree"):
+        model.fit(X, y)
+
+
+def test_a_second_search_leaves_nothing_of_the_first():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=(1.0,), betas=(100.0,), kernel="linear", solver="ppa").fit(X, y)
+    assert hasattr(model, "gap_")
+    model.set_params(solver="auto").fit(X, y)
+    assert not hasattr(model, "gap_")
+
+
+def test_feature_names_reach_the_best_estimator():
+    pd = pytest.importorskip("pandas")
+    X, y = wine()
+    frame = pd.DataFrame(X, columns=[f"feature {k}" for k in range(X.shape[1])])
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,)).fit(frame, y)
+    np.testing.assert_array_equal(model.best_estimator_.predict(frame), model.predict(frame))
+
+
+def test_a_fold_that_cannot_be_scored_is_named():
+    X, y = wine()
+    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), scoring="neg_log_loss", cv=LeaveOneOut())
+    with pytest.raises(ValueError, match=r"fold 0 cannot be scored.*cv=None"):
+        model.fit(X, y)

@@ -1,0 +1,139 @@
+"""Leave-one-out from one decomposition equals refits without the sample, or a unit of it."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import balanced_accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, LeaveOneOut
+from sklearn.preprocessing import StandardScaler
+
+from discreg import LSRClassifier, LSRClassifierCV
+from discreg.linalg.rows import one_hot
+from discreg.retargeted._leave_one_out import leave_one_out_scores
+
+BETAS = [1.0, 0.1, 1e-3]
+
+
+def small_iris():
+    X, y = load_iris(return_X_y=True)
+    return X[::4], y[::4]
+
+
+def small_wide():
+    rng = np.random.default_rng(0)
+    y = np.arange(25) % 3
+    return rng.normal(size=(25, 60)) + rng.normal(size=(3, 60))[y], y
+
+
+def held_out(params, X, y, weights):
+    model = LSRClassifier(**params)
+    prepared = model._prepare(X, y, weights)
+    return leave_one_out_scores(
+        prepared.regression,
+        one_hot(prepared.y, 3),
+        prepared.weights / np.maximum(weights, 1.0),
+        BETAS,
+        scale_beta=model.scale_beta,
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"scale_beta": False},
+        {"fit_intercept": False},
+        {"class_weight": {0: 2.0, 1: 1.0, 2: 0.5}},
+        {"kernel": "rbf", "gamma": 0.3},
+        {"kernel": "rbf", "gamma": 0.3, "scale_beta": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("data", [small_iris, small_wide])
+def test_equals_refits(data, params, weighted):
+    X, y = data()
+    rng = np.random.default_rng(1)
+    weights = rng.choice([0.5, 1.0, 2.0, 3.5], size=len(y)) if weighted else np.ones(len(y))
+    scores = held_out(params, X, y, weights)
+    for index, beta in enumerate(BETAS):
+        for i in range(len(y)):
+            lowered = weights.copy()
+            lowered[i] -= min(weights[i], 1.0)
+            refit = LSRClassifier(beta=beta, **params).fit(X, y, sample_weight=lowered)
+            expected = refit.decision_function(X[i : i + 1])[0]
+            np.testing.assert_allclose(scores[index, i], expected, atol=1e-9)
+
+
+def test_sparse_equals_dense():
+    X, y = small_iris()
+    weights = np.ones(len(y))
+    np.testing.assert_allclose(
+        held_out({}, sparse.csr_array(X), y, weights), held_out({}, X, y, weights), atol=1e-10
+    )
+
+
+def test_search_equals_grid_search_with_leave_one_out():
+    X, y = small_iris()
+    for scoring in (None, "accuracy"):
+        fitted = LSRClassifierCV(betas=BETAS, scoring=scoring).fit(X, y)
+        grid = GridSearchCV(
+            LSRClassifier(), {"beta": sorted(BETAS, reverse=True)}, cv=LeaveOneOut()
+        )
+        grid.fit(X, y)
+        np.testing.assert_allclose(
+            fitted.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], atol=1e-12
+        )
+        assert fitted.best_params_ == grid.best_params_
+        assert fitted.best_score_ == pytest.approx(grid.best_score_)
+        np.testing.assert_allclose(fitted.coef_, grid.best_estimator_.coef_, atol=1e-12)
+
+
+def test_any_scorer_judges_the_held_out_scores():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    named = LSRClassifierCV(betas=BETAS, scoring="balanced_accuracy").fit(X, y)
+    made = LSRClassifierCV(betas=BETAS, scoring=make_scorer(balanced_accuracy_score)).fit(X, y)
+    assert named.best_score_ == made.best_score_
+
+    def plain(estimator, X, y):
+        return np.mean(estimator.predict(X) == y)
+
+    accuracy = LSRClassifierCV(betas=BETAS).fit(X, y)
+    called = LSRClassifierCV(betas=BETAS, scoring=plain).fit(X, y)
+    assert called.best_score_ == accuracy.best_score_
+    binary = LSRClassifierCV(betas=BETAS, scoring="roc_auc").fit(X, y == 0)
+    assert 0.99 < binary.best_score_ <= 1
+
+
+def test_weight_k_equals_k_copies():
+    X, y = small_iris()
+    copies = np.random.default_rng(0).integers(1, 4, size=len(y))
+    weighted = LSRClassifierCV(betas=BETAS).fit(X, y, sample_weight=copies)
+    copied = LSRClassifierCV(betas=BETAS).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(
+        weighted.cv_results_["mean_test_score"], copied.cv_results_["mean_test_score"], atol=1e-12
+    )
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-9)
+
+
+def test_leave_one_out_refuses_a_penalty_of_zero():
+    X, y = small_iris()
+    with pytest.raises(ValueError, match=r"positive betas.*cv=5"):
+        LSRClassifierCV(betas=[1.0, 0.0]).fit(X, y)
+    assert LSRClassifierCV(betas=[1.0, 0.0], cv=5).fit(X, y).best_params_["beta"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "betas"),
+    [
+        (np.array([[0.0], [1.0]]), [0, 1], BETAS),
+        (np.ones((4, 2)), [0, 1, 0, 1], BETAS),
+        (np.random.default_rng(0).normal(size=(10, 30)), np.arange(10) % 2, [1e-300]),
+    ],
+    ids=["two samples", "constant", "no penalty"],
+)
+def test_leave_one_out_that_is_not_defined_is_refused(X, y, betas):
+    with pytest.raises(ValueError, match="Leave-one-out is not defined"):
+        LSRClassifierCV(betas=betas).fit(X, y)

@@ -1,0 +1,296 @@
+"""Files of every format: what is read from them, and what is said about malformed ones."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from discreg.base.errors import StudyError
+from discreg.tables.formats import nearest, quoted, read_contents
+
+FRAME = pd.DataFrame({"size": [1.5, 2.25, -3e-7], "colour": ["red", "blue", None]})
+X = np.array([[0, 1.5, 0], [2, 0, 0], [0, 0, -3]])
+Y = np.array([1, -1, 1])
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes text or bytes to a file and returns its path."""
+
+    def to_file(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return to_file
+
+
+def message(path):
+    with pytest.raises(StudyError) as caught:
+        read_contents(path)
+    return str(caught.value)
+
+
+def npz(path, **arrays):
+    np.savez_compressed(path, **arrays)
+    return path
+
+
+def csr_parts(X):
+    X = sparse.csr_array(X)
+    return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+
+
+@pytest.mark.parametrize("ending", ["csv", "CSV", "tsv", "tab", "parquet", "arff"])
+def test_formats_of_columns_hold_the_same(tmp_path, ending):
+    path = tmp_path / f"table.{ending}"
+    if ending == "parquet":
+        FRAME.to_parquet(path)
+    elif ending == "arff":
+        path.write_text(
+            "@relation r\n@attribute size numeric\n@attribute colour string\n@data\n"
+            "1.5,red\n2.25,blue\n-3e-7,?\n"
+        )
+    else:
+        FRAME.to_csv(path, index=False, sep="," if ending.lower() == "csv" else "\t")
+    frame = read_contents(path).X.fillna("missing")
+    pd.testing.assert_frame_equal(frame, FRAME.fillna("missing"))
+
+
+@pytest.mark.parametrize("ending", ["svm", "svmlight", "libsvm", "txt", "npz"])
+def test_formats_of_sparse_arrays_hold_the_same(tmp_path, ending):
+    path = tmp_path / f"table.{ending}"
+    if ending == "npz":
+        npz(path, y=Y, **csr_parts(X))
+    else:
+        dump_svmlight_file(X, Y, str(path), zero_based=True)
+    contents = read_contents(path)
+    assert isinstance(contents.X, sparse.csr_array)
+    np.testing.assert_array_equal(contents.X.toarray(), X)
+    np.testing.assert_array_equal(contents.y, Y)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npz", "t.svm", "t.arff"])
+def test_gzipped_files_are_read_as_what_they_contain(tmp_path, name):
+    path = tmp_path / name
+    if name == "t.csv":
+        FRAME.to_csv(path, index=False)
+    elif name == "t.parquet":
+        FRAME.to_parquet(path)
+    elif name == "t.npz":
+        npz(path, X=X, y=Y)
+    elif name == "t.svm":
+        dump_svmlight_file(X, Y, str(path))
+    else:
+        path.write_text("@relation r\n@attribute a real\n@data\n1\n2\n")
+    zipped = tmp_path / f"{name}.gz"
+    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    plain, unzipped = read_contents(path).X, read_contents(zipped).X
+    if isinstance(plain, pd.DataFrame):
+        pd.testing.assert_frame_equal(plain, unzipped)
+    else:
+        assert (plain != unzipped).nnz == 0
+
+
+def test_csv_may_have_a_byte_order_mark_spaces_quotes_and_missing_codes(write):
+    text = '\ufeffname, n ,note\n"a, b", 1,"two\nlines"\nc, ?,NA\n\nd,,None\n'
+    frame = read_contents(write("t.csv", text)).X
+    assert list(frame) == ["name", "n", "note"]
+    assert frame["name"].tolist() == ["a, b", "c", "d"]
+    np.testing.assert_array_equal(frame["n"], [1, np.nan, np.nan])
+    assert frame["note"].fillna("missing").tolist() == ["two\nlines", "missing", "None"]
+
+
+def test_semicolons_come_with_decimal_commas(write):
+    frame = read_contents(write("t.csv", 'a;"b, c"\n1,5;x\n2,25;y\n')).X
+    assert list(frame) == ["a", "b, c"]
+    assert frame["a"].tolist() == [1.5, 2.25]
+
+
+@pytest.mark.parametrize("cells", [["2.472", "939"], ["1.234,5", "12,5"], ["1.234.567", "?"]])
+def test_points_that_may_divide_thousands_are_refused(write, cells):
+    path = write("t.csv", "mass;temp;y\n" + "".join(f"{cell};-2,56;a\n" for cell in cells))
+    with pytest.raises(StudyError, match=f"column 'mass' has cells such as '{cells[0]}' in a file"):
+        read_contents(path)
+    assert read_contents(path, text_columns={"mass"}).X["mass"][0] == cells[0]
+
+
+def test_decimal_points_beside_decimal_commas_are_numbers(write):
+    frame = read_contents(write("t.csv", "a;b\n0.5;1,5\n12.125;2,5\n")).X
+    assert pd.to_numeric(frame["a"]).tolist() == [0.5, 12.125]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1,5", "-2,25"], [1.5, -2.25]),
+        (["0,125", "1,250"], [0.125, 1.25]),
+        (["1234,567", "2"], [1234.567, 2]),
+    ],
+)
+def test_tabs_may_come_with_decimal_commas(write, cells, numbers):
+    text = "x\tkind\n" + "".join(f"{cell}\ta\n" for cell in cells)
+    assert read_contents(write("t.tsv", text)).X["x"].tolist() == numbers
+
+
+@pytest.mark.parametrize("cells", [["1,234", "5,678"], ["1,5", "2.5"], ["a,1", "b,2"]])
+def test_commas_between_tabs_that_may_be_something_else_are_left_alone(write, cells):
+    text = "x\tkind\n" + "".join(f"{cell}\ta\n" for cell in cells)
+    assert read_contents(write("t.tsv", text)).X["x"].tolist() == cells
+
+
+def test_csv_columns_can_be_kept_as_text(write):
+    path = write("t.csv", "code,n\n007,1\n,2\n")
+    frame = read_contents(path, text_columns={"code", "absent"}).X
+    assert frame["code"].fillna("missing").tolist() == ["007", "missing"]
+    assert frame["n"].tolist() == [1, 2]
+
+
+def test_a_header_may_end_with_a_delimiter(write):
+    frame = read_contents(write("t.csv", "a,b,\n1,2,\n3,4,\n")).X
+    assert list(frame) == ["a", "b", "Unnamed: 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n3,4,5\n", "line 3 should have 2 cells, as the header has, but has 3"),
+        ("a,b\n1,2\n\n3\n", "line 4 should have 2 cells, as the header has, but has 1"),
+        ("a,b\n1,2,3\n4,5,6\n", "line 2 should have 2 cells, as the header has, but has 3"),
+        ('a,b\n1,2\n"3,4\n5,6\n', "a quote in line 3 is never closed"),
+        ('a,b\n"1\n",2\n3,"4\n', "a quote in line 4 is never closed"),
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
+        ("a,b\n", "the file has no rows of data"),
+        ("a,b,a\n1,2,3\n", "two columns are called 'a', the columns 1 and 3; rename one"),
+        ("a,b, a\n1,2,3\n", "two columns are called 'a'"),
+        ("5.1,3,5.1\n5,3,1\n", "add a header line: the first line looks like data"),
+        (b"a,b\n1,2\nM\xfcller,3\n", "line 3 is not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "line 1 is not UTF-8"),
+    ],
+)
+def test_malformed_csv_is_refused_with_its_place(write, text, said):
+    assert said in message(write("t.csv", text))
+
+
+def test_a_quote_that_swallows_a_long_file_is_found(write):
+    text = 'a,b\n1,2\n3,"4\n' + "5,6\n" * 50_000
+    assert "line 3 cannot be read; is a quote never closed?" in message(write("t.csv", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 1:2 2:3\n1 2:3 1:4\n", "line 2 is no svmlight"),
+        ("1 1:2\n\n# note\ncat 1:2\n", "line 4 is no svmlight"),
+        ("1 1:2\n1,2 1:4\n", "line 2 is no svmlight"),
+        ("1 1:2\n2 1:x4\n", "line 2 is no svmlight"),
+        ("", "the file has no rows of data"),
+    ],
+)
+def test_malformed_svmlight_is_refused_with_its_place(write, text, said):
+    assert said in message(write("t.svm", text))
+
+
+@pytest.mark.parametrize("text", ["a b c\n1 2 3\n", "a,b\n1,2\n", ""])
+def test_text_files_that_are_not_svmlight_are_refused_with_advice(write, text):
+    assert "rename it to .csv" in message(write("t.txt", text))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "first"), [("1:5 3:2", 1), ("0:5 3:2", 0), ("2:5 3:2", 1), ("", 0)]
+)
+def test_svmlight_says_where_its_indices_begin(write, pairs, first):
+    assert read_contents(write("t.svm", f"1 {pairs}\n")).first_index == first
+
+
+def test_parquet_of_several_kinds(tmp_path):
+    path = tmp_path / "t.parquet"
+    kinds = {
+        "flag": pd.array([True, None], dtype="boolean"),
+        "count": pd.array([1, None], dtype="Int64"),
+        "level": pd.Categorical(["low", "high"]),
+    }
+    pd.DataFrame(kinds).to_parquet(path)
+    frame = read_contents(path).X
+    assert isinstance(frame["level"].dtype, pd.CategoricalDtype)
+    np.testing.assert_array_equal(frame["count"], [1, np.nan])
+
+
+def test_malformed_parquet_is_refused(write, tmp_path):
+    assert "no intact Parquet file" in message(write("t.parquet", b"PAR1 but no more"))
+    path = tmp_path / "nested.parquet"
+    pd.DataFrame({"a": [1, 2], "pixels": [[1, 2], [3]]}).to_parquet(path)
+    assert "column 'pixels' is of type list" in message(path)
+    twice = pa.table([pa.array([1, 2])] * 2, names=["a", "a"])
+    pa.parquet.write_table(twice, path)
+    assert "two columns are called 'a', the columns 1 and 2" in message(path)
+
+
+def test_npz_of_a_dense_array_has_named_columns(tmp_path):
+    names = np.array(["a", "b", "c"])
+    assert list(read_contents(npz(tmp_path / "t.npz", X=X, y=Y)).X) == ["x1", "x2", "x3"]
+    named = read_contents(npz(tmp_path / "named.npz", X=X, y=Y, feature_names=names, part=Y > 0))
+    assert list(named.X) == ["a", "b", "c"]
+    assert named.marks["part"].tolist() == [True, False, True]
+
+
+def test_npz_labels_may_be_bytes(tmp_path):
+    path = npz(tmp_path / "t.npz", X=X, y=np.array([b"a", b"b", b"a"]))
+    assert read_contents(path).y.tolist() == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"Z": X, "y": Y}, "an array 'X', or 'data', 'indices'"),
+        ({"X": X, "y": Y[:2]}, "'y' has shape (2,), but X has 3 rows"),
+        ({"X": X.reshape(3, 3, 1), "y": Y}, "'X' has shape (3, 3, 1)"),
+        ({"X": X, "y": Y, "feature_names": ["a"]}, "there are 1 'feature_names' for 3 columns"),
+        ({"X": X, "y": Y, "feature_names": ["a", "b", "a"]}, "two columns are called 'a'"),
+        ({"X": X * 1j, "y": Y}, "array 'X' is of type complex128"),
+        ({"X": X, "y": np.array([{}] * 3)}, "no intact npz file of plain arrays"),
+        (csr_parts(X) | {"indices": [0, 0, 9], "y": Y}, "the parts make no CSR matrix"),
+        ({"X": X[:0], "y": Y[:0]}, "the file has no rows of data"),
+    ],
+)
+def test_unsuitable_npz_is_refused(tmp_path, arrays, said):
+    assert said in message(npz(tmp_path / "t.npz", **arrays))
+
+
+def test_malformed_npz_and_gzip_are_refused(write, tmp_path):
+    assert "no intact npz file" in message(write("t.npz", b"PK\x03\x04 cut off"))
+    np.save(tmp_path / "one.npy", X)
+    assert "no intact npz file" in message((tmp_path / "one.npy").rename(tmp_path / "one.npz"))
+    assert "no intact gzip file" in message(write("t.csv.gz", b"a,b\n1,2\n"))
+    cut_off = gzip.compress(b"a,b\n" + b"1,2\n" * 999)[:-20]
+    assert "no intact gzip file" in message(write("u.csv.gz", cut_off))
+
+
+def test_a_missing_file_is_answered_with_the_nearest_one(write, tmp_path):
+    write("patients.csv", "a,b\n1,2\n")
+    said = message(tmp_path / "patient.csv")
+    assert "no such file; did you mean" in said
+    assert "patients.csv" in said
+    assert message(tmp_path / "something else") == "there is no such file"
+    assert "nor is there a folder" in message(tmp_path / "nowhere" / "patients.csv")
+
+
+def test_folders_and_unknown_types_are_refused(write, tmp_path):
+    assert "this is a folder" in message(tmp_path)
+    assert "files of type '.xlsx' are not read; there are .csv, " in message(write("t.xlsx", ""))
+
+
+def test_nearest_ignores_case_and_leaves_the_unlike():
+    assert nearest("SPECIES", ["size", "species"]) == "species"
+    assert nearest("xyz", ["size", "species"]) is None
+
+
+def test_long_lists_are_cut():
+    assert quoted("abc", at_most=2) == "'a', 'b' and 1 more"
+    assert quoted("abc", at_most=3) == "'a', 'b', 'c'"
