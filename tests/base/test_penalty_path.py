@@ -74,8 +74,8 @@ def test_rows_anywhere_in_one_pass(tmp_path, monkeypatch):
     for rows, labels in forms:
         assert_allclose(penalty_path(LSRClassifier(), rows, labels, BETAS).errors, expected.errors)
     passes = []
-    fold = ArrayBlocks.fold
-    monkeypatch.setattr(ArrayBlocks, "fold", lambda *args: passes.append(args) or fold(*args))
+    fold = ArrayBlocks.reduce
+    monkeypatch.setattr(ArrayBlocks, "reduce", lambda *args: passes.append(args) or fold(*args))
     with blocks_of(11, X):
         found = penalty_path(LSRClassifier(), mapped(X, tmp_path), y, BETAS)
     assert_allclose(found.errors, expected.errors)

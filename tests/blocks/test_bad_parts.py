@@ -60,7 +60,7 @@ def test_a_part_that_fails_leaves_a_fitted_model_as_it_was(name):
     model = clone(MODELS[name]).fit(frame, y)
     before = model.decision_function(frame)
     with (
-        pytest.warns(UserWarning, match="partial_fit begins anew"),
+        pytest.warns(UserWarning, match="partial_fit starts again"),
         pytest.raises(ValueError, match="label 9, which is not one of the classes"),
     ):
         model.partial_fit(X[:, :3], np.full(len(y), 9))
@@ -82,7 +82,7 @@ def test_a_fit_to_sums_that_fails_leaves_the_model_as_it_was():
 def test_a_new_beginning_without_all_classes_is_no_model(name):
     X, y = rows()
     model = clone(MODELS[name]).fit(X, y)
-    with pytest.warns(UserWarning, match="partial_fit begins anew"):
+    with pytest.warns(UserWarning, match="partial_fit starts again"):
         model.partial_fit(X[y == 0], y[y == 0])
     for method in ("predict", "decision_function"):
         with pytest.raises(NotFittedError):
@@ -146,7 +146,7 @@ def test_a_fit_begins_anew():
     X, y = rows()
     model = LSRClassifier().partial_fit(X[:100], y[:100], classes=[0, 1, 2])
     model.fit(X[100:], y[100:])
-    with pytest.warns(UserWarning, match="partial_fit begins anew"):
+    with pytest.warns(UserWarning, match="partial_fit starts again"):
         model.partial_fit(X, y)
     np.testing.assert_allclose(model.coef_, LSRClassifier().fit(X, y).coef_, atol=1e-12)
 

@@ -1,17 +1,19 @@
-"""Base of the classifiers that are regressions: data in, coefficients out."""
+"""Base classes: of all classifiers, and of those that are regressions."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.blocks.labels import encode_labels, row_weights, sample_weights
@@ -23,6 +25,7 @@ from discreg.blocks.source import (
     Block,
     BlockSource,
     in_blocks,
+    is_dask,
     open_blocks,
     why_kernel_in_memory,
 )
@@ -37,12 +40,158 @@ from discreg.linalg.ridge import (
 )
 from discreg.linalg.rows import class_sums, varies
 
-from .partial_fit import PartialFitMixin, PartialFitState, reset_partial_fit
-from .scoring import LargestScoreClassifier
+from .partial_fit import (
+    PartialFitState,
+    merge_partial_fits,
+    reset_partial_fit,
+    update_partial_fit,
+)
 
-__all__ = ["MomentFitMixin", "Prepared", "RegressionClassifier"]
+__all__ = ["BaseClassifier", "Prepared", "RegressionClassifier"]
 
 SMALLEST_TRACE = 1e-280
+
+
+def _supports_partial_fit(estimator: Any) -> bool:
+    reason = estimator._why_no_partial_fit()
+    if reason is not None:
+        raise AttributeError(f"{type(estimator).__name__} has no partial_fit and merge: {reason}")
+    return True
+
+
+class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Base of all classifiers: labels, accuracy, and fits by parts where a model allows them.
+
+    Methods that treat rows one by one are lazy on Dask collections.
+    """
+
+    kernel: Any
+    class_weight: Any
+    classes_: NDArray[Any]
+    _constraints: dict[str, Any]
+    _statistics_depend_on: tuple[str, ...] = ("class_weight",)
+
+    @abstractmethod
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes; for two classes one number, positive for the second."""
+
+    @lazily
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label of the class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[winners]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean accuracy of the predicted labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float
+        """
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        labels = np.asarray(self.predict(X))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(accuracy_score(np.asarray(y), labels, sample_weight=weights))
+
+    @available_if(_supports_partial_fit)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to some more rows.
+
+        The model is that of `fit` on all rows passed so far, whatever their order, to rounding. It
+        can predict once every class has been seen. `fit` begins anew, and keeps no sums of its rows
+        that a later `partial_fit` could add to.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Some rows of the training data.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there will be; needed in the first call, unless `fit` has told them.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The classifier, fitted to all rows so far.
+        """
+        update_partial_fit(self, X, y, classes, sample_weight)
+        return self
+
+    @available_if(_supports_partial_fit)
+    def merge(self, other: Self) -> Self:
+        """Join a model that was fitted by parts to other rows to this one.
+
+        Parameters
+        ----------
+        other : object
+            A classifier of the same kind and parameters, with the same classes and features, to
+            which `partial_fit` has passed other rows. It is not changed.
+
+        Returns
+        -------
+        self : object
+            This classifier, fitted to the rows of both.
+        """
+        merge_partial_fits(self, other)
+        return self
+
+    def _why_no_partial_fit(self) -> str | None:
+        """What stands in the way of `partial_fit`, if anything."""
+        return "it needs all rows at once."
+
+    def _statistics(self, block: Block, n_classes: int) -> Any:
+        """What `partial_fit` has to know of a block of rows; it adds up."""
+        raise AttributeError(self._why_no_partial_fit())
+
+    def _fit_state(self, state: PartialFitState) -> None:
+        """Fit the model to what `partial_fit` knows of its rows."""
+        raise AttributeError(self._why_no_partial_fit())
+
+    def _forget_fit(self) -> None:
+        """Drop what an earlier fit has found; what is known of the features stays."""
+        for name in list(vars(self)):
+            if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
+                delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model: with `partial_fit`, once every class has been seen."""
+        return hasattr(self, "classes_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
 
 
 @dataclass
@@ -62,12 +211,12 @@ class Prepared:
     source: BlockSource | None = None  # the rows where they are elsewhere
 
 
-class RegressionClassifier(LargestScoreClassifier):
+class RegressionClassifier(BaseClassifier):
     """Base of classifiers whose scores are linear in the features or in a kernel."""
 
     fit_intercept: bool
-    class_weight: Any
     n_features_in_: int
+    _known_by_moments = False  # whether the moments of the rows are all that a fit needs
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
@@ -152,6 +301,30 @@ class RegressionClassifier(LargestScoreClassifier):
         """The same for rows of which the moments are known."""
         return MomentRegression(moments, centre=self.fit_intercept)
 
+    def _fit_moments(self, prepared: Prepared) -> None:
+        """Fit the model to rows of which the moments are known, where that is enough."""
+        raise AttributeError(self._why_no_partial_fit())
+
+    def _why_no_partial_fit(self) -> str | None:
+        if not self._known_by_moments:
+            return super()._why_no_partial_fit()
+        return None if self.kernel == "linear" else f"kernel is {self.kernel!r}."
+
+    def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
+        if self.class_weight is None:
+            return block_moments(block, n_classes)
+        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in the end
+
+    def _fit_state(self, state: PartialFitState) -> None:
+        moments = state.statistics
+        if isinstance(moments, AddableTuple):
+            factors = state.class_factors(self.class_weight).tolist()
+            parts = zip(moments, factors, strict=True)
+            moments = reduce(add, (part.scaled(factor) for part, factor in parts))
+        self._fit_moments(
+            self._prepare_moments(moments, state.layout.classes, state.sizes, state.layout.dtype)
+        )
+
     def _set_coefficients(
         self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]
     ) -> None:
@@ -201,35 +374,6 @@ class RegressionClassifier(LargestScoreClassifier):
         if self._kernel is None:
             return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
-
-
-class MomentFitMixin(PartialFitMixin):
-    """`partial_fit` and `merge` for regressions that are known by the moments of their rows."""
-
-    kernel: Any
-    _prepare_moments: Callable[..., Prepared]
-
-    @abstractmethod
-    def _fit_moments(self, prepared: Prepared) -> None:
-        """Fit the model to rows of which the moments are known."""
-
-    def _why_not_by_parts(self) -> str | None:
-        return None if self.kernel == "linear" else f"kernel is {self.kernel!r}."
-
-    def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
-        if self.class_weight is None:
-            return block_moments(block, n_classes)
-        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in the end
-
-    def _fit_state(self, seen: PartialFitState) -> None:
-        moments = seen.statistics
-        if isinstance(moments, AddableTuple):
-            factors = seen.class_factors(self.class_weight).tolist()
-            parts = zip(moments, factors, strict=True)
-            moments = reduce(add, (part.scaled(factor) for part, factor in parts))
-        self._fit_moments(
-            self._prepare_moments(moments, seen.layout.classes, seen.sizes, seen.layout.dtype)
-        )
 
 
 def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from discreg.base.classifier import MomentFitMixin, Prepared
+from discreg.base.classifier import Prepared
 from discreg.base.params import KERNEL_CONSTRAINTS, check_params
 from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
 from discreg.linalg.threads import one_blas_thread
@@ -22,9 +22,10 @@ __all__ = ["RidgeLowRankClassifier", "ranked_ridge"]
 SMALL = 1_000  # size of a system that two threads solve slower than one
 
 
-class RidgeLowRankClassifier(MomentFitMixin, LowRankClassifier):
+class RidgeLowRankClassifier(LowRankClassifier):
     """Base of LRLR and LRRR, which differ in the penalty alone."""
 
+    _known_by_moments = True
     _constraints = LowRankClassifier._constraints | KERNEL_CONSTRAINTS
 
     def __init__(

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreg.base.classifier import BaseClassifier
 from discreg.base.params import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
@@ -25,7 +26,6 @@ from discreg.base.params import (
     Number,
     check_params,
 )
-from discreg.base.scoring import LargestScoreClassifier
 from discreg.blocks.labels import encode_labels, row_weights
 from discreg.blocks.lazy import lazily
 from discreg.blocks.source import BlockSource, in_blocks
@@ -67,7 +67,7 @@ class Prepared:
     signs: list[Array]  # labels ±1 of each two-class problem
 
 
-class MarginClassifier(LargestScoreClassifier):
+class MarginClassifier(BaseClassifier):
     """Base of ODM and LDM: one two-class problem for each class, all on one kernel matrix."""
 
     _constraints: dict[str, Any] = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discreg.base.partial_fit import PartialFitMixin, PartialFitState
+from discreg.base.partial_fit import PartialFitState
 from discreg.blocks.moments import class_scatters
 from discreg.blocks.source import Block, BlockLayout, open_blocks
 
@@ -21,7 +21,7 @@ from ._setup import LINEAR, unknown_label
 __all__ = ["TableFitsMixin"]
 
 
-class TableFitsMixin(PartialFitMixin):
+class TableFitsMixin:
     """The scatter form from sums over rows, which are not kept."""
 
     alpha: float
@@ -62,7 +62,7 @@ class TableFitsMixin(PartialFitMixin):
         self._solver = solve_table(self, table, check_random_state(self.random_state), X)
         self._set_scatter(table.layout)
 
-    def _why_not_by_parts(self) -> str | None:
+    def _why_no_partial_fit(self) -> str | None:
         if self.kernel != "linear" or self.n_components is not None:
             return f"kernel is {self.kernel!r} and n_components {self.n_components!r}."
         return self._why_in_memory()

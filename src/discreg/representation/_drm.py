@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.base.calibration import fit_inverse_temperature, probabilities
+from discreg.base.classifier import BaseClassifier
 from discreg.base.params import check_params
 from discreg.base.partial_fit import reset_partial_fit
 from discreg.blocks.labels import encode_labels, row_weights, sample_weights
-from discreg.blocks.lazy import DaskScoreMixin, lazily
+from discreg.blocks.lazy import lazily
 from discreg.blocks.source import in_blocks
 
 from ._block_fits import TableFitsMixin
@@ -53,7 +53,7 @@ def _has_probability(estimator: Any) -> bool:
     return True
 
 
-class DRMClassifier(TableFitsMixin, DaskScoreMixin, ClassifierMixin, BaseEstimator):
+class DRMClassifier(TableFitsMixin, BaseClassifier):
     r"""Discriminative regression machine: represent a point by the training samples.
 
     The representation of a point x solves equation (9),

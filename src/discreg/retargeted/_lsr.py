@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.classifier import MomentFitMixin, Prepared
+from discreg.base.classifier import Prepared
 
 from ._base import RetargetedClassifier
 from ._block_problem import MakeLoss
@@ -18,7 +18,7 @@ from ._solvers import minimise
 __all__ = ["LSRClassifier"]
 
 
-class LSRClassifier(MomentFitMixin, RetargetedClassifier):
+class LSRClassifier(RetargetedClassifier):
     r"""Least squares regression onto zero-one targets.
 
     Minimises equation (4) of [1]_, Y being the zero-one matrix of the labels:
@@ -101,6 +101,8 @@ class LSRClassifier(MomentFitMixin, RetargetedClassifier):
     >>> round(model.score(X[1::2], y[1::2]), 2)
     0.99
     """
+
+    _known_by_moments = True
 
     def _fit_moments(self, prepared: Prepared) -> None:
         self._fit_prepared(prepared, None, to_rounding=True)
