@@ -3,7 +3,7 @@ from . import lowrank as lowrank
 from . import margin as margin
 from . import representation as representation
 from . import retargeted as retargeted
-from .base.g_mean import g_mean_score as g_mean_score
+from .base.metrics import g_mean_score as g_mean_score
 from .base.penalty_path import PenaltyPath as PenaltyPath
 from .base.penalty_path import penalty_path as penalty_path
 from .inspection import CoefficientDisplay as CoefficientDisplay

@@ -1,257 +1,417 @@
-"""Scores of a grid of settings on held-out samples, kept as scikit-learn keeps them."""
+"""The search behind all ...CV classifiers: settings, held-out scores, a fit of the best setting.
+
+A subclass of `ClassifierSearch` names its classifier and answers two questions:
+
+- `_penalties`: which settings are tried, in the order in which a path of fits takes them;
+- `_held_out`: the scores of test samples for each of these settings, by fits to training samples.
+
+A subclass whose model knows its leave-one-out scores from one fit also answers `_leave_one_out`;
+``cv=None`` then means leave-one-out, and five stratified folds otherwise. Every combination with
+the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the kernel's parameters
+are already set when `_held_out` and `_leave_one_out` are called.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from scipy.stats import rankdata
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.metrics import check_scoring, make_scorer
+from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .calibration import probabilities
+from discreg.blocks.labels import encode_labels, row_weights, sample_weights
+from discreg.blocks.lazy import lazily
+from discreg.blocks.source import is_dask
 
-__all__ = [
-    "HeldOut",
-    "HeldOutScores",
-    "best_setting",
-    "cv_results",
-    "score_folds",
-    "score_held_out",
-    "split",
-    "warn_of_groups",
-    "weighted_score",
-]
+from .candidates import kernel_settings
+from .held_out import Fold, HeldOut, Setting, cv_results, weighted_score
+from .metrics import g_mean_score
+from .params import Choice, Number, check_params
 
-Setting = dict[str, float]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
-PathFitter = Callable[..., Iterator[Any]]
+__all__ = ["ClassifierSearch"]
 
+Weights = NDArray[np.float64] | None
 
-class HeldOutScores(ClassifierMixin, BaseEstimator):
-    """Classifier whose input is the decision values themselves, so that any scorer can judge them.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Class labels.
-    inverse_temperature : float, default=None
-        For probabilities of scores that have them.
-    """
-
-    def __init__(self, classes: NDArray[Any], inverse_temperature: float | None = None) -> None:
-        self.classes = classes
-        self.inverse_temperature = inverse_temperature
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class labels."""
-        return self.classes
-
-    def decision_function(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The scores, in scikit-learn's shape for two classes."""
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """Label of the largest score."""
-        return self.classes[scores.argmax(axis=1)]
-
-    def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, as that of every classifier but without checking the labels once a setting."""
-        return float(np.average(self.predict(scores) == y, weights=sample_weight))
-
-    @available_if(lambda self: self.inverse_temperature is not None)
-    def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """Softmax of the scores times the inverse temperature."""
-        return probabilities(scores, float(self.inverse_temperature or 0.0))
+SEARCH_CONSTRAINTS = {
+    "scoring": Choice(
+        (None,),
+        test=lambda value: isinstance(value, str) or callable(value),
+        described="the name of a scorer or a callable",
+    ),
+    "n_jobs": Choice((None,), others=(Number(integer=True),)),
+    "verbose": Number(0, closed="left", integer=True),
+}
 
 
-class HeldOut(NamedTuple):
-    """What a setting gives on a fold: scores of its test samples, their columns, the gap."""
+class Judged(NamedTuple):
+    """The score of one setting on one fold, and what is known of its fit."""
 
-    scores: NDArray[Any]
-    classes: NDArray[Any]
-    gap: float = 0.0
+    score: float
+    seconds: float
+    gap: float
+    converged: bool
+    log_loss: float
+    failure: str | None
 
 
-def weighted_score(
-    scorer: Callable[..., float], estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> float:
-    """Score with the sample weights, where there are some and the scorer takes them."""
-    if sample_weight is not None:
-        if not np.any(sample_weight):
+class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
+    """Base of the ...CV classifiers: predictions and fitted attributes of `best_estimator_`."""
+
+    kernel: Any
+    class_weight: Any
+    cv: Any
+    scoring: Any
+    n_jobs: int | None
+    verbose: int
+    best_estimator_: Any
+
+    _classifier: type[Any]
+    _has_leave_one_out = False
+
+    @abstractmethod
+    def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
+        """Settings to try beside those of the kernel; of equally good ones the first is taken."""
+
+    @staticmethod
+    @abstractmethod
+    def _held_out(
+        classifier: Any,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Weights,
+        X_test: Any,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        """Scores of test samples for one setting after another, by fits to X and y."""
+
+    @staticmethod
+    def _leave_one_out(
+        classifier: Any,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Weights,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        """Scores of all samples for one setting after another, each by a fit without the sample."""
+        raise ValueError("Leave-one-out is not known for this model.")
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose the best setting on held-out samples and fit it on all samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights, for the fits and for the held-out scores.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples, for a `cv` that splits by groups.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        self._check_params()
+        self._require_rows_in_memory(X)
+        classifier = self._unfitted()
+        rows, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        weights = None if sample_weight is None else sample_weights(sample_weight, len(labels))
+        kernels = kernel_settings(
+            self, rows, row_weights(weights, self.class_weight, *encode_labels(labels))
+        )
+        penalties = self._penalties(classifier, rows, labels, weights)
+        grid = [penalty | kernel for kernel in kernels for penalty in penalties]
+        folds = self._folds(rows, labels, groups)
+        scorer = self._scorer(classifier)
+        judged = self._judge(classifier, rows, labels, weights, kernels, penalties, folds, scorer)
+        self.cv_results_, best = self._results(grid, judged, per_fold=folds != [None])
+        self.best_params_ = grid[best]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
+        self._fit_best(rows, labels, weights, judged)
+        self._adopt_attributes()
+        return self
+
+    def _check_params(self) -> None:
+        own = self.get_params(deep=False)
+        shared = {k: v for k, v in self._classifier._constraints.items() if k in own}
+        check_params(self, shared | SEARCH_CONSTRAINTS)
+
+    def _require_rows_in_memory(self, X: Any) -> None:
+        if is_dask(X):
             raise ValueError(
-                "The test part of a fold has no sample of positive weight. Leave samples of weight "
-                "zero out, or use fewer folds."
+                f"{type(self).__name__} holds rows out and needs them in memory. On Dask use "
+                "discreg.penalty_path for LSRClassifier and LRRRClassifier, or search on a sample "
+                "of the rows and fit the best classifier to all."
             )
-        try:
-            return _score(scorer, estimator, X, y, sample_weight=sample_weight)
-        except TypeError as error:
-            if "sample_weight" not in str(error):
-                raise
+
+    def _unfitted(self) -> Any:
+        """The classifier with the parameters that are not chosen."""
+        classifier = self._classifier()
+        shared = classifier.get_params().keys() & self.get_params(deep=False).keys()
+        own = shared - {"n_jobs", "verbose"}
+        return classifier.set_params(**{name: getattr(self, name) for name in own})
+
+    def _scorer(self, classifier: Any) -> Callable[..., float]:
+        if isinstance(self.scoring, str) and self.scoring == "g_mean":
+            return make_scorer(g_mean_score)
+        return check_scoring(classifier, scoring=self.scoring)
+
+    def _folds(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[Fold | None]:
+        """Training and test rows of the folds; None stands for leave-one-out of all rows."""
+        if self.cv is None and self._has_leave_one_out:
+            if groups is not None:
+                warnings.warn(
+                    "The groups parameter is ignored by leave-one-out (cv=None). Set cv to a "
+                    "splitter of groups, such as sklearn.model_selection.GroupKFold().",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return [None]
+        splitter = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
+        return list(splitter.split(X, y, groups))
+
+    def _judge(
+        self,
+        classifier: Any,
+        X: Any,
+        y: NDArray[Any],
+        weights: Weights,
+        kernels: Sequence[Setting],
+        penalties: Sequence[Setting],
+        folds: Sequence[Fold | None],
+        scorer: Callable[..., float],
+    ) -> list[list[Judged]]:
+        """For each setting, in the order of the grid, how it is judged on each fold."""
+        tasks = [(number, kernel) for kernel in kernels for number in range(len(folds))]
+        paths = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(_judge_path)(
+                type(self),
+                clone(classifier).set_params(**kernel),
+                X,
+                y,
+                weights,
+                penalties,
+                folds[number],
+                number,
+                scorer,
+            )
+            for number, kernel in tasks
+        )
+        done = []
+        for (number, kernel), path in zip(tasks, paths, strict=True):
+            done.append(path)
+            if self.verbose:
+                where = "leave-one-out" if folds[number] is None else f"fold {number}"
+                print(f"[{len(done)}/{len(tasks)}] {where} {kernel or ''}: {len(path)} settings")
+        by_kernel = [done[start : start + len(folds)] for start in range(0, len(done), len(folds))]
+        return [list(on_folds) for paths in by_kernel for on_folds in zip(*paths, strict=True)]
+
+    def _results(
+        self, grid: list[Setting], judged: list[list[Judged]], *, per_fold: bool
+    ) -> tuple[dict[str, Any], int]:
+        """`cv_results_` and the place of the best setting."""
+        reasons = [
+            next((each.failure for each in on_folds if each.failure is not None), None)
+            for on_folds in judged
+        ]
+        failed = np.array([reason is not None for reason in reasons])
+        first = next((reason for reason in reasons if reason is not None), None)
+        if failed.all():
+            raise ValueError(f"None of the {len(grid)} settings can be fitted. {first}")
+        if failed.any():
             warnings.warn(
-                f"{scorer} takes no sample_weight: the held-out samples count alike in its score.",
-                stacklevel=2,
+                f"{failed.sum()} of {len(grid)} settings cannot be fitted; their scores are nan. "
+                f"The first says: {first}",
+                FitFailedWarning,
+                stacklevel=3,
             )
-    return _score(scorer, estimator, X, y)
+        scores = np.array([[each.score for each in on_folds] for on_folds in judged])
+        times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
+        results = cv_results(grid, scores, times if per_fold else None, failed)
+        means = results["mean_test_score"]
+        losses = np.array([np.mean([each.log_loss for each in on_folds]) for on_folds in judged])
+        if np.isnan(losses[~failed]).any():
+            return results, int(np.nanargmax(means))
+        results["mean_log_loss"] = np.where(failed, np.inf, losses)
+        tied = np.flatnonzero(means == np.nanmax(means))
+        return results, int(tied[np.argmin(results["mean_log_loss"][tied])])
+
+    def _fit_best(
+        self, X: Any, y: NDArray[Any], weights: Weights, judged: list[list[Judged]]
+    ) -> None:
+        """Fit the best setting on all samples; one warning counts all fits that stopped early."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.best_estimator_.fit(X, y, weights)
+        last = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
+        for each in caught:
+            if each not in last:
+                warnings.warn(each.message, each.category, stacklevel=3)
+        fits = [each for on_folds in judged for each in on_folds]
+        early = [each for each in fits if not each.converged]
+        if early or last:
+            worst = f", the worst at a gap of {max(e.gap for e in early):.2g}" if early else ""
+            final = f" So did the final fit: {last[0].message}" if last else ""
+            warnings.warn(
+                f"{len(early)} of {len(fits)} fits on held-out samples stopped before tol was "
+                f"reached{worst}. Increase max_iter or tol, leave out the smallest penalties, or "
+                f"scale the features.{final}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _adopt_attributes(self) -> None:
+        """Take over the fitted attributes; those of an earlier search are forgotten first."""
+        for name in self.__dict__.pop("_adopted", ()):
+            self.__dict__.pop(name, None)
+        fitted = {k: v for k, v in vars(self.best_estimator_).items() if k.endswith("_")}
+        self.__dict__.update(fitted)
+        self._adopted = [name for name in fitted if not name.endswith("_in_")]
+        if hasattr(self, "feature_names_in_"):  # the best estimator has seen the bare array
+            self.best_estimator_.feature_names_in_ = self.feature_names_in_
+
+    @lazily
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the classes by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column per class; for two classes the score of the second minus that of the first.
+        """
+        return self._best(X).decision_function(X)
+
+    @lazily
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._best(X).predict(X)
+
+    @available_if(lambda self: hasattr(self._classifier, "predict_proba"))
+    @lazily
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Probabilities of the classes by the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            The largest is that of the predicted class.
+        """
+        return self._best(X).predict_proba(X)
+
+    def _best(self, X: ArrayLike) -> Any:
+        """The best classifier, once new samples are checked in the name of this estimator."""
+        check_is_fitted(self)
+        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self.best_estimator_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
 
 
-def _score(scorer: Callable[..., float], estimator: Any, X: Any, y: Any, **weights: Any) -> float:
-    try:
-        return float(scorer(estimator, X, y, **weights))
-    except AttributeError as error:
-        if "predict_proba" not in str(error):
-            raise
-        raise ValueError(
-            f"{scorer} needs probabilities, and there are none during this search. Use a scorer of "
-            "labels or of decision values, such as scoring='balanced_accuracy'."
-        ) from error
-
-
-def warn_of_groups(groups: Any) -> None:
-    """Say that leave-one-out leaves the other samples of a group in the training part."""
-    if groups is not None:
-        warnings.warn(
-            "The groups parameter is ignored by leave-one-out (cv=None). Set cv to a splitter of "
-            "groups, such as sklearn.model_selection.GroupKFold().",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def score_folds(
-    fit_path: PathFitter,
-    estimator: Any,
+def _judge_path(
+    search: type[ClassifierSearch],
+    classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    grid: Sequence[Setting],
-    folds: Iterable[Fold],
-    scorer: Callable[..., float],
-    n_jobs: int | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Test scores and fitting times, each of shape (n_settings, n_folds).
-
-    `fit_path` yields the estimator fitted for one setting of the grid after another.
-    """
-    outcomes = Parallel(n_jobs=n_jobs)(
-        delayed(_score_fold)(
-            fit_path, clone(estimator), X, y, sample_weight, grid, fold, scorer, number
-        )
-        for number, fold in enumerate(folds)
-    )
-    scores, times = zip(*outcomes, strict=True)
-    return np.array(scores).T, np.array(times).T
-
-
-def _score_fold(
-    fit_path: PathFitter,
-    estimator: Any,
-    X: Any,
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    grid: Sequence[Setting],
-    fold: Fold,
-    scorer: Callable[..., float],
+    weights: Weights,
+    penalties: Sequence[Setting],
+    fold: Fold | None,
     number: int,
-) -> tuple[list[float], list[float]]:
-    train, test = fold
-    train_weight = None if sample_weight is None else sample_weight[train]
-    test_weight = None if sample_weight is None else sample_weight[test]
-    X_train, X_test = split(X, fold, pairwise=estimator.__sklearn_tags__().input_tags.pairwise)
-    scores, times = [], []
-    path = fit_path(estimator, X_train, y[train], train_weight, grid)
-    for _ in grid:
-        started = time.perf_counter()
-        try:
-            fitted = next(path)
-        except ValueError as error:
-            raise ValueError(
-                f"The training part of fold {number} cannot be fitted. {error}"
-            ) from error
-        times.append(time.perf_counter() - started)
-        scores.append(weighted_score(scorer, fitted, X_test, y[test], test_weight))
-    return scores, times
-
-
-def split(X: Any, fold: Fold, *, pairwise: bool) -> tuple[Any, Any]:
-    """Training and test rows of a fold; of a kernel matrix the columns of the training rows."""
-    train, test = fold
-    columns = train if pairwise else slice(None)
-    return X[train][:, columns], X[test][:, columns]
-
-
-def score_held_out(
-    path: Iterator[HeldOut],
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
     scorer: Callable[..., float],
-    number: int,
-) -> tuple[list[float], list[float], list[float]]:
-    """Scores, fitting times and gaps of the settings along a path, on the fold of that number."""
-    scores: list[float] = []
-    seconds: list[float] = []
-    gaps: list[float] = []
-    while True:
-        started = time.perf_counter()
-        try:
-            held_out = next(path)
-        except StopIteration:
-            return scores, seconds, gaps
-        except ValueError as error:
-            raise ValueError(
-                f"The training part of fold {number} cannot be fitted. {error}"
-            ) from error
-        seconds.append(time.perf_counter() - started)
-        gaps.append(held_out.gap)
-        judge = HeldOutScores(held_out.classes)
-        scores.append(weighted_score(scorer, judge, held_out.scores, y, sample_weight))
-
-
-def cv_results(
-    grid: Sequence[Setting],
-    scores: NDArray[np.float64],
-    times: NDArray[np.float64] | None = None,
-    *,
-    per_fold: bool | None = None,
-    failed: NDArray[np.bool_] | None = None,
-) -> dict[str, Any]:
-    """Results of a search under the names that `sklearn.model_selection.GridSearchCV` gives them.
-
-    `scores` has a column for each fold, or one column for the score of all held-out samples
-    together, which then is not listed as a fold. `per_fold` says which; by default there are folds
-    where there are fitting times. Only settings that have `failed` may have no score.
-    """
-    per_fold = times is not None if per_fold is None else per_fold
-    results: dict[str, Any] = {"params": list(grid)}
-    for name in grid[0]:
-        results[f"param_{name}"] = np.ma.masked_array([setting[name] for setting in grid])
-    if times is not None:
-        results["mean_fit_time"] = times.mean(axis=1)
-        results["std_fit_time"] = times.std(axis=1)
-    if per_fold:
-        for number, column in enumerate(scores.T):
-            results[f"split{number}_test_score"] = column
-        results["std_test_score"] = scores.std(axis=1)
-    means = results["mean_test_score"] = scores.mean(axis=1)
-    scored = means if failed is None else means[~failed]
-    if not np.all(np.isfinite(scored)):
-        raise ValueError(
-            f"The scorer gave {scored[~np.isfinite(scored)][0]} for at least one setting: no "
-            "setting can be preferred. Use a scorer that is defined on every fold, or fewer folds."
+) -> list[Judged]:
+    """How each setting is judged on one fold, or by leave-one-out, along one path of fits."""
+    if fold is None:
+        path, y_test, test_weights = (
+            search._leave_one_out(classifier, X, y, weights, penalties),
+            y,
+            weights,
         )
-    results["rank_test_score"] = rankdata(-np.nan_to_num(means, nan=-np.inf), method="min").astype(
-        np.int32
-    )
-    return results
-
-
-def best_setting(results: dict[str, Any]) -> tuple[Setting, float]:
-    """The setting of the best mean score, the first among equals, and that score."""
-    best = int(np.nanargmax(results["mean_test_score"]))
-    return results["params"][best], float(results["mean_test_score"][best])
+    else:
+        train, test = fold
+        columns = train if classifier.kernel == "precomputed" else slice(None)
+        train_weights, test_weights = (
+            None if weights is None else weights[part] for part in (train, test)
+        )
+        path = search._held_out(
+            classifier,
+            X[train][:, columns],
+            y[train],
+            train_weights,
+            X[test][:, columns],
+            penalties,
+        )
+        y_test = y[test]
+    judged: list[Judged] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, after the search
+        while True:
+            started = time.perf_counter()
+            try:
+                held_out = next(path)
+            except StopIteration:
+                return judged
+            except ValueError as error:
+                if fold is None:
+                    raise
+                raise ValueError(
+                    f"The training part of fold {number} cannot be fitted. {error}"
+                ) from error
+            seconds = time.perf_counter() - started
+            score = np.nan
+            if held_out.failure is None:
+                score = weighted_score(scorer, held_out, y_test, test_weights)
+            judged.append(
+                Judged(
+                    score,
+                    seconds,
+                    held_out.gap,
+                    held_out.converged,
+                    held_out.log_loss,
+                    held_out.failure,
+                )
+            )

@@ -13,7 +13,13 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import gen_batches
 
-from discreg.base.search import HeldOut, HeldOutScores, cv_results, warn_of_groups, weighted_score
+from discreg.base.old_search import (
+    HeldOut,
+    HeldOutScores,
+    cv_results,
+    warn_of_groups,
+    weighted_score,
+)
 from discreg.linalg.rows import times
 
 from . import LRRRClassifier

@@ -15,9 +15,9 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import validate_data
 
 from discreg.base.best import BestClassifier
-from discreg.base.grid import candidates_of
+from discreg.base.candidates import candidates_of
+from discreg.base.old_search import Fold, HeldOut, Setting, best_setting, score_held_out, split
 from discreg.base.params import check_params
-from discreg.base.search import Fold, HeldOut, Setting, best_setting, score_held_out, split
 from discreg.blocks.labels import encode_labels, sample_weights
 from discreg.retargeted._search import RetargetedSearchCV
 

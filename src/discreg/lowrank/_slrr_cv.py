@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
-from discreg.base.search import HeldOut, cv_results
+from discreg.base.old_search import HeldOut, cv_results
 from discreg.linalg.rows import times
 
 from . import SLRRClassifier

@@ -17,9 +17,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
 
 from discreg.base.best import BestClassifier
-from discreg.base.grid import candidates_of, kernel_settings
-from discreg.base.params import check_params
-from discreg.base.search import (
+from discreg.base.candidates import candidates_of, kernel_settings
+from discreg.base.old_search import (
     Fold,
     HeldOut,
     Setting,
@@ -28,6 +27,7 @@ from discreg.base.search import (
     score_held_out,
     split,
 )
+from discreg.base.params import check_params
 from discreg.blocks.labels import encode_labels, row_weights, sample_weights
 from discreg.linalg.rows import times
 from discreg.retargeted._search import RetargetedSearchCV

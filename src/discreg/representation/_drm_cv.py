@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from discreg.base.best import BestClassifier
-from discreg.base.g_mean import g_mean_score
-from discreg.base.grid import kernel_settings
+from discreg.base.candidates import kernel_settings
+from discreg.base.metrics import g_mean_score
+from discreg.base.old_search import cv_results, warn_of_groups
 from discreg.base.params import Boolean, Choice, check_params
 from discreg.base.progress import with_progress
-from discreg.base.search import cv_results, warn_of_groups
 from discreg.blocks.labels import encode_labels, row_weights, sample_weights
 
 from . import DRMClassifier

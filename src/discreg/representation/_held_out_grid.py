@@ -15,8 +15,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from discreg.base.calibration import fit_inverse_temperature, log_loss
-from discreg.base.grid import candidates_of
-from discreg.base.search import HeldOutScores, Setting, weighted_score
+from discreg.base.candidates import candidates_of
+from discreg.base.old_search import HeldOutScores, Setting, weighted_score
 from discreg.linalg.rows import row_norms
 
 from . import DRMClassifier

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.search import HeldOutScores, Setting, cv_results, warn_of_groups, weighted_score
+from discreg.base.old_search import (
+    HeldOutScores,
+    Setting,
+    cv_results,
+    warn_of_groups,
+    weighted_score,
+)
 from discreg.linalg.rows import one_hot
 
 from . import LSRClassifier

@@ -14,8 +14,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
 
 from discreg.base.best import BestClassifier
+from discreg.base.old_search import Setting, best_setting, cv_results, score_folds
 from discreg.base.params import Choice, Number, check_params
-from discreg.base.search import Setting, best_setting, cv_results, score_folds
 from discreg.blocks.labels import sample_weights
 
 from ._path import fit_path

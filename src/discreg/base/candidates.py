@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreg.linalg.kernels import resolve_gamma
 
-from .search import Setting
+from .held_out import Setting
 
 __all__ = ["candidates_of", "kernel_settings"]
 

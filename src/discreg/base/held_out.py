@@ -1,0 +1,168 @@
+"""Scores on held-out samples: how they are judged, and the results of a search."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from .calibration import probabilities
+
+__all__ = ["Fold", "HeldOut", "HeldOutScores", "Setting", "cv_results", "weighted_score"]
+
+Setting = dict[str, Any]
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What one setting gives on samples that its model has not seen.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_samples, n_classes)
+        Decision values.
+    classes : ndarray of shape (n_classes,)
+        The labels of the columns.
+    gap : float
+        Optimality gap that the fit reached.
+    converged : bool
+        Whether it is small enough.
+    rows : ndarray or None
+        Which of the held-out samples the scores belong to; None means all of them.
+    inverse_temperature : float or None
+        For probabilities; None where a model has none.
+    log_loss : float
+        Log-loss of the samples by these probabilities, to choose among equal scores.
+    failure : str or None
+        Why the setting cannot be fitted.
+    """
+
+    scores: NDArray[Any]
+    classes: NDArray[Any]
+    gap: float = 0.0
+    converged: bool = True
+    rows: NDArray[np.intp] | None = None
+    inverse_temperature: float | None = None
+    log_loss: float = np.nan
+    failure: str | None = None
+
+    @classmethod
+    def failed(cls, reason: object) -> HeldOut:
+        """A setting that cannot be fitted."""
+        return cls(np.empty((0, 0)), np.empty(0), failure=str(reason))
+
+
+class HeldOutScores(ClassifierMixin, BaseEstimator):
+    """Classifier whose input is the decision values themselves, so that any scorer can judge them.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    inverse_temperature : float, default=None
+        For probabilities of scores that have them.
+    """
+
+    def __init__(self, classes: NDArray[Any], inverse_temperature: float | None = None) -> None:
+        self.classes = classes
+        self.inverse_temperature = inverse_temperature
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels."""
+        return self.classes
+
+    def decision_function(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The scores, in scikit-learn's shape for two classes."""
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """Label of the largest score."""
+        return self.classes[scores.argmax(axis=1)]
+
+    def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, without the checks of labels that would be repeated for every setting."""
+        return float(np.average(self.predict(scores) == y, weights=sample_weight))
+
+    @available_if(lambda self: self.inverse_temperature is not None)
+    def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """Softmax of the scores times the inverse temperature."""
+        return probabilities(scores, float(self.inverse_temperature or 0.0))
+
+
+def weighted_score(
+    scorer: Callable[..., float], held_out: HeldOut, y: NDArray[Any], sample_weight: Any
+) -> float:
+    """Score of held-out samples, with their weights where the scorer takes them."""
+    if held_out.rows is not None:
+        y = y[held_out.rows]
+        sample_weight = None if sample_weight is None else sample_weight[held_out.rows]
+    judge = HeldOutScores(held_out.classes, held_out.inverse_temperature)
+    if sample_weight is not None:
+        if not np.any(sample_weight):
+            raise ValueError(
+                "The test part of a fold has no sample of positive weight. Leave samples of weight "
+                "zero out, or use fewer folds."
+            )
+        try:
+            return _score(scorer, judge, held_out.scores, y, sample_weight=sample_weight)
+        except TypeError as error:
+            if "sample_weight" not in str(error):
+                raise
+            warnings.warn(
+                f"{scorer} takes no sample_weight: the held-out samples count alike in its score.",
+                stacklevel=2,
+            )
+    return _score(scorer, judge, held_out.scores, y)
+
+
+def _score(scorer: Callable[..., float], judge: Any, X: Any, y: Any, **weights: Any) -> float:
+    try:
+        return float(scorer(judge, X, y, **weights))
+    except AttributeError as error:
+        if "predict_proba" not in str(error):
+            raise
+        raise ValueError(
+            f"{scorer} needs probabilities, and there are none during this search. Use a scorer of "
+            "labels or of decision values, such as scoring='balanced_accuracy'."
+        ) from error
+
+
+def cv_results(
+    grid: Sequence[Setting],
+    scores: NDArray[np.float64],
+    times: NDArray[np.float64] | None,
+    failed: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """Results of a search under the names that `sklearn.model_selection.GridSearchCV` gives them.
+
+    `scores` has one column per fold and `times` the same; without times there is one column, the
+    score of all held-out samples together. Only settings that have `failed` may have no score.
+    """
+    results: dict[str, Any] = {"params": list(grid)}
+    for name in grid[0]:
+        results[f"param_{name}"] = np.ma.masked_array([setting[name] for setting in grid])
+    if times is not None:
+        results["mean_fit_time"] = times.mean(axis=1)
+        results["std_fit_time"] = times.std(axis=1)
+        for number, column in enumerate(scores.T):
+            results[f"split{number}_test_score"] = column
+        results["std_test_score"] = scores.std(axis=1)
+    means = results["mean_test_score"] = scores.mean(axis=1)
+    scored = means[~failed]
+    if not np.all(np.isfinite(scored)):
+        raise ValueError(
+            f"The scorer gave {scored[~np.isfinite(scored)][0]} for at least one setting: no "
+            "setting can be preferred. Use a scorer that is defined on every fold, or fewer folds."
+        )
+    ranks = rankdata(-np.nan_to_num(means, nan=-np.inf), method="min")
+    results["rank_test_score"] = ranks.astype(np.int32)
+    return results
