@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from discreg.linalg import memory
 from discreg.linalg._kernel_loops import rbf_tile, single_rbf_tile, tanh_tile
+from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.kernels import (
-    INNER_PRODUCT_KERNELS,
     kernel_diagonal,
     kernel_matrix,
     kernel_product,
@@ -26,6 +27,7 @@ from discreg.linalg.kernels import (
 from discreg.linalg.threads import run_in_threads
 
 NAMES = sorted(PAIRWISE_KERNEL_FUNCTIONS)
+OF_INNER_PRODUCTS = [name for name, facts in KERNELS.items() if facts.of_inner_products]
 DENSE_ONLY = {"chi2", "additive_chi2"}
 PARAMS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
 # A sum of products in another order, and then a function with a slope of at most about ten.
@@ -222,7 +224,7 @@ class TestAccuracy:
 
 
 class TestProduct:
-    @pytest.mark.parametrize("kernel", sorted(INNER_PRODUCT_KERNELS))
+    @pytest.mark.parametrize("kernel", OF_INNER_PRODUCTS)
     @pytest.mark.parametrize("shape", [(1, 1), (384, 385), (1_700, 800)])
     def test_is_the_matrix_times_the_coefficients(self, kernel, shape):
         X, Y = table(shape[0]), table(shape[1], seed=1)
@@ -392,3 +394,22 @@ class TestMemory:
 def test_importing_the_module_does_not_import_numba():
     program = "import sys, discreg.linalg.kernels; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_registry_has_the_kernels_of_scikit_learn():
+    assert sorted(KERNELS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_registry_tells_the_truth(name):
+    X = np.random.default_rng(0).uniform(0.1, 2.0, size=(30, 4))
+    facts = KERNELS[name]
+    K = kernel_matrix(X, kernel=name, gamma=0.3 if "gamma" in facts.params else None)
+    if facts.bounded:
+        assert K.max() <= 1 + 1e-12
+    if facts.diagonal is not None:
+        np.testing.assert_allclose(K.diagonal(), facts.diagonal, atol=1e-12)
+    if facts.is_psd(3, 1.0):
+        assert np.linalg.eigvalsh(K).min() > -1e-10 * np.abs(K).max()
+    scikit_learns = signature(PAIRWISE_KERNEL_FUNCTIONS[name]).parameters
+    assert set(facts.params) == {"gamma", "degree", "coef0"} & set(scikit_learns)

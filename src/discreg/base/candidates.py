@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.kernels import resolve_gamma
 
 from .held_out import Setting
@@ -17,19 +18,18 @@ __all__ = ["candidates_of", "kernel_settings"]
 
 Array = NDArray[np.float64]
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times "scale"
-WITH_WIDTH = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
-WITH_DEGREE = {"poly", "polynomial"}
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
     """All pairs of the width and the degree that the kernel has."""
     settings: dict[str, list[Any]] = {}
-    named = search.kernel if isinstance(search.kernel, str) else ""
-    if named in WITH_WIDTH:
+    known = KERNELS.get(search.kernel) if isinstance(search.kernel, str) else None
+    params = () if known is None else known.params
+    if "gamma" in params:
         gammas = search.gammas
         if gammas is None:
             scale = resolve_gamma("scale", X, weights)
-            gammas = [scale * width for width in WIDTHS] if named == "rbf" else [scale]
+            gammas = [scale * width for width in WIDTHS] if search.kernel == "rbf" else [scale]
         else:
             gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
             gammas = [
@@ -37,7 +37,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
                 for gamma in gammas
             ]
         settings["gamma"] = candidates_of("gammas", gammas, lambda values: values > 0, "positive")
-    if named in WITH_DEGREE:
+    if "degree" in params:
         degrees = candidates_of(
             "degrees", search.degrees, lambda values: values >= 0, "not negative"
         )

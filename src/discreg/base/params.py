@@ -8,7 +8,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from discreg.linalg.kernel_registry import KERNELS
 
 __all__ = ["CLASS_WEIGHT", "KERNEL_CONSTRAINTS", "Boolean", "Choice", "Number", "check_params"]
 
@@ -93,9 +94,7 @@ CLASS_WEIGHT = Choice(
 
 # Of the parameters that make a kernel.
 KERNEL_CONSTRAINTS: dict[str, Any] = {
-    "kernel": Choice(
-        ("precomputed", *sorted(PAIRWISE_KERNEL_FUNCTIONS)), test=callable, described="a callable"
-    ),
+    "kernel": Choice(("precomputed", *KERNELS), test=callable, described="a callable"),
     "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
     "degree": Number(0, closed="left"),
     "coef0": Number(),

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from .factorisation import require_psd
+from .kernel_registry import KERNELS, KernelFacts
 from .kernels import (
-    INNER_PRODUCT_KERNELS,
     kernel_diagonal,
     kernel_matrix,
     kernel_product,
@@ -26,8 +26,6 @@ __all__ = ["FittedKernel"]
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
-BOUNDED = {"rbf", "laplacian", "chi2", "cosine"}
-POSITIVE_SEMI_DEFINITE = {"linear", *BOUNDED}
 
 
 @dataclass(frozen=True)
@@ -60,14 +58,20 @@ class FittedKernel:
         )
 
     @property
+    def _facts(self) -> KernelFacts:
+        """What is known of the kernel: nothing of a callable or a precomputed matrix."""
+        known = KERNELS.get(self.kernel) if isinstance(self.kernel, str) else None
+        return KernelFacts() if known is None else known
+
+    @property
     def is_bounded(self) -> bool:
         """Whether no value exceeds 1, wherever the samples are."""
-        return isinstance(self.kernel, str) and self.kernel in BOUNDED
+        return self._facts.bounded
 
     @property
     def has_product(self) -> bool:
         """Whether its matrices can be multiplied tile by tile, as they are computed."""
-        return isinstance(self.kernel, str) and self.kernel in INNER_PRODUCT_KERNELS
+        return self._facts.of_inner_products
 
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
@@ -143,7 +147,7 @@ class FittedKernel:
                 "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
                 "lower gamma or degree."
             )
-        if self.kernel in INNER_PRODUCT_KERNELS:  # computed once for both triangles
+        if self.has_product:  # computed once for both triangles
             return matrix
         asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
         if asymmetry > 1e4 * self._rounding(X) * float(np.abs(matrix).max()):
@@ -155,7 +159,7 @@ class FittedKernel:
 
     def require_psd(self, matrix: NDArray[np.float64], X: Any) -> None:
         """Refuse a (centred) training matrix that no feature map gives."""
-        if self._certainly_psd():
+        if self._facts.is_psd(self.degree, self.coef0):
             return
         require_psd(
             matrix,
@@ -179,11 +183,6 @@ class FittedKernel:
         for rows in gen_batches(n_samples, size):
             scores[rows] = self(X[rows], X_fit) @ coef.T + intercept
         return scores
-
-    def _certainly_psd(self) -> bool:
-        if self.kernel in ("poly", "polynomial"):
-            return float(self.degree).is_integer() and self.coef0 >= 0
-        return isinstance(self.kernel, str) and self.kernel in POSITIVE_SEMI_DEFINITE
 
     def _rounding(self, X: Any) -> float:
         return float(np.finfo(X.dtype).eps) if self.kernel == "precomputed" else 1e-15

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 
+from .kernel_registry import KERNELS
 from .memory import require_memory
 from .rows import row_norms
 from .threads import run_in_threads
 
 __all__ = [
-    "INNER_PRODUCT_KERNELS",
     "kernel_diagonal",
     "kernel_matrix",
     "kernel_product",
@@ -35,7 +35,6 @@ Matrix = NDArray[np.float64]
 OnTile = Callable[[Matrix, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
 Corner = tuple[int, int]  # of a matrix: which row and column of a larger one its first are
 
-INNER_PRODUCT_KERNELS = {"linear", "cosine", "rbf", "poly", "polynomial", "sigmoid"}
 TILE = 384  # rows and columns: about a megabyte, which stays in the second cache
 HIGH_TILE = 768  # rows of a tile that is multiplied at once: threads then seldom meet
 SMALL = 512 * 512  # entries of a matrix that is done before threads would have started
@@ -90,7 +89,7 @@ def kernel_matrix(
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
     if callable(kernel):
         return pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
-    if kernel not in INNER_PRODUCT_KERNELS:
+    if not KERNELS[kernel].of_inner_products:
         # None is left out because not every kernel takes it for its default.
         width = {} if gamma is None else {"gamma": gamma}
         return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **width).astype(dtype)
@@ -121,7 +120,7 @@ def kernel_product(
     Y : ndarray of shape (n_cols, n_features)
     coef : ndarray of shape (n_cols, n_outputs)
     kernel : str
-        One of `INNER_PRODUCT_KERNELS`.
+        A function of inner products, see `KernelFacts`.
     gamma, degree, coef0
         As in :func:`kernel_matrix`.
     dtype : float64 or float32
@@ -138,7 +137,7 @@ def kernel_product(
     >>> kernel_product([[0.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]], np.eye(2), kernel="linear")
     array([[2., 4.]])
     """
-    if kernel not in INNER_PRODUCT_KERNELS:
+    if not KERNELS[kernel].of_inner_products:
         raise ValueError(f"The kernel {kernel!r} is not a function of inner products.")
     coef = np.asarray(coef, dtype=dtype)
     product = np.zeros((len(X), coef.shape[1]))
@@ -197,10 +196,9 @@ def kernel_diagonal(
     if callable(kernel):
         rows = (X[[i]] for i in range(X.shape[0])) if sparse.issparse(X) else X
         return np.array([kernel(x, x, **(kernel_params or {})) for x in rows], dtype=np.float64)
-    if kernel in ("rbf", "laplacian", "chi2"):
-        return np.ones(X.shape[0])
-    if kernel == "additive_chi2":
-        return np.zeros(X.shape[0])
+    constant = KERNELS[kernel].diagonal
+    if constant is not None:
+        return np.full(X.shape[0], constant)
     diagonal = row_norms(X)
     if kernel == "cosine":
         return np.sign(diagonal)
@@ -283,8 +281,8 @@ def require_kernel_memory(
 
 
 def _require_known(kernel: str) -> None:
-    if kernel not in PAIRWISE_KERNEL_FUNCTIONS:
-        names = ", ".join(map(repr, sorted(PAIRWISE_KERNEL_FUNCTIONS)))
+    if kernel not in KERNELS:
+        names = ", ".join(map(repr, KERNELS))
         raise ValueError(
             f"There is no kernel {kernel!r}. Use 'precomputed', a function of two rows, or one of "
             f"{names}."

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from discreg.base.params import CLASS_WEIGHT, KERNEL_CONSTRAINTS, Boolean, Choice, Number
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import feature_map
-from discreg.linalg.kernels import INNER_PRODUCT_KERNELS
 from discreg.linalg.memory import require_memory
 from discreg.linalg.rows import row_norms
 
@@ -78,7 +77,7 @@ def make_training(
 
 def require_squares(X: Any, kernel: FittedKernel) -> None:
     """Refuse rows whose squared norms overflow, for kernels that depend on inner products."""
-    if not isinstance(kernel.kernel, str) or kernel.kernel not in INNER_PRODUCT_KERNELS:
+    if not kernel.has_product:
         return
     with np.errstate(over="ignore"):
         finite = np.all(np.isfinite(row_norms(X)))

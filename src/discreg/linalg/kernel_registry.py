@@ -1,0 +1,58 @@
+"""What is known of each named kernel: one entry per kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["KERNELS", "KernelFacts"]
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """Facts about a kernel.
+
+    Attributes
+    ----------
+    params : tuple of str
+        Its parameters, among "gamma", "degree" and "coef0".
+    of_inner_products : bool
+        Whether it is a function of the inner product of two rows and of their norms, so that its
+        matrices can be computed tile by tile.
+    bounded : bool
+        Whether no value exceeds 1, wherever the rows are.
+    diagonal : float or None
+        k(x, x), where it is the same for all x.
+    is_psd : callable
+        Whether all its matrices are positive semi-definite, given degree and coef0.
+    """
+
+    params: tuple[str, ...] = ()
+    of_inner_products: bool = False
+    bounded: bool = False
+    diagonal: float | None = None
+    is_psd: Callable[[float, float], bool] = lambda degree, coef0: False
+
+
+def _always(degree: float, coef0: float) -> bool:
+    return True
+
+
+def _polynomial_is_psd(degree: float, coef0: float) -> bool:
+    return float(degree).is_integer() and coef0 >= 0
+
+
+_POLYNOMIAL = KernelFacts(("gamma", "degree", "coef0"), True, is_psd=_polynomial_is_psd)
+
+# The kernels of sklearn.metrics.pairwise.pairwise_kernels.
+KERNELS: dict[str, KernelFacts] = {
+    "additive_chi2": KernelFacts(diagonal=0.0),
+    "chi2": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always),
+    "cosine": KernelFacts(of_inner_products=True, bounded=True, is_psd=_always),
+    "laplacian": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always),
+    "linear": KernelFacts(of_inner_products=True, is_psd=_always),
+    "poly": _POLYNOMIAL,
+    "polynomial": _POLYNOMIAL,
+    "rbf": KernelFacts(("gamma",), True, bounded=True, diagonal=1.0, is_psd=_always),
+    "sigmoid": KernelFacts(("gamma", "coef0"), True),
+}
