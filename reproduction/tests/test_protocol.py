@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from discreg_reproduction.protocol import Part, Study, Sweep, Tuned
-from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import Halves
 from sklearn.datasets import make_classification
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -12,6 +9,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from discreg import LRRRClassifierCV
+from discreg_reproduction.protocol import Part, Study, Sweep, Tuned
+from discreg_reproduction.registry import Dataset
+from discreg_reproduction.splits import Halves
 
 X, Y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
 TRAIN, TEST = Part(X[:80], Y[:80]), Part(X[80:], Y[80:])

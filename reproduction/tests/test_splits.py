@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import Halves, KFold, OfficialSplit, PerClass, StoredFolds
 from numpy.testing import assert_array_equal
 
 from discreg.base.errors import StudyError
+from discreg_reproduction.registry import Dataset
+from discreg_reproduction.splits import Halves, KFold, OfficialSplit, PerClass, StoredFolds
 
 Y = np.repeat([0, 1, 2], [40, 20, 10])
 DATA = Dataset("data", np.zeros((70, 2)), Y, folds=np.tile([1, 2, 3, 4, 5], 14), n_train=50)

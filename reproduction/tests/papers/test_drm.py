@@ -7,6 +7,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris, load_wine, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.svm import SVC
+
+from discreg import DRMClassifier, DRMClassifierCV
 from discreg_reproduction.papers._drm_methods import (
     DRMSearch,
     EachScaling,
@@ -30,14 +38,6 @@ from discreg_reproduction.papers.drm import (
 )
 from discreg_reproduction.protocol import Part
 from discreg_reproduction.registry import Dataset, entries, named_by
-from sklearn.datasets import load_iris, load_wine, make_classification
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import LeaveOneOut, cross_val_predict
-from sklearn.preprocessing import MaxAbsScaler
-from sklearn.svm import SVC
-
-from discreg import DRMClassifier, DRMClassifierCV
 
 BY_NAME = {study.name: study for study in STUDIES}
 

@@ -5,6 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.decomposition import PCA
+
+from discreg import GReLSRClassifier, ReLSRClassifier
 from discreg_reproduction.papers._collaborative import CollaborativeClassifier
 from discreg_reproduction.papers.grelsr import (
     BETAS,
@@ -16,10 +20,6 @@ from discreg_reproduction.papers.grelsr import (
 )
 from discreg_reproduction.protocol import Part, Sweep, Tuned
 from discreg_reproduction.registry import Dataset, entries
-from sklearn.datasets import load_digits, load_iris
-from sklearn.decomposition import PCA
-
-from discreg import GReLSRClassifier, ReLSRClassifier
 
 STUDY = {study.name: study for study in STUDIES}
 

@@ -6,6 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine, make_blobs
+from sklearn.model_selection import StratifiedKFold
+
+from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
 from discreg_reproduction.papers import lowrank
 from discreg_reproduction.papers._lowrank_methods import (
     ALGORITHM_3,
@@ -23,10 +27,6 @@ from discreg_reproduction.papers._lowrank_methods import (
 )
 from discreg_reproduction.protocol import Part, Tuned
 from discreg_reproduction.registry import Dataset, entries
-from sklearn.datasets import load_wine, make_blobs
-from sklearn.model_selection import StratifiedKFold
-
-from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
 
 X, Y = make_blobs(180, 8, centers=6, cluster_std=6.0, random_state=0)
 X = X / np.abs(X).max()

@@ -6,6 +6,15 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from discreg import LDMClassifier
+from discreg.base.errors import StudyError
 from discreg_reproduction.papers import odm
 from discreg_reproduction.papers._odm_methods import (
     LDMSearchCV,
@@ -17,15 +26,6 @@ from discreg_reproduction.papers._odm_methods import (
 )
 from discreg_reproduction.protocol import Part, Tuned
 from discreg_reproduction.registry import Dataset, entries
-from scipy import sparse
-from sklearn.datasets import make_classification
-from sklearn.linear_model import SGDClassifier
-from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import LinearSVC
-
-from discreg import LDMClassifier
-from discreg.base.errors import StudyError
 
 X, Y = make_classification(120, 6, n_informative=4, flip_y=0.1, random_state=0)
 X = (X - X.min(axis=0)) / np.ptp(X, axis=0)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits, load_iris
+
+from discreg import ReLSRClassifier
 from discreg_reproduction.papers._retargeted_methods import Published
 from discreg_reproduction.papers.relsr import BETAS, STUDIES
 from discreg_reproduction.protocol import Part
 from discreg_reproduction.registry import Dataset, entries
-from sklearn.datasets import load_digits, load_iris
-
-from discreg import ReLSRClassifier
 
 STUDY = {study.name: study for study in STUDIES}
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from conftest import DATA_FOLDER
-from discreg_reproduction import _sources
-from discreg_reproduction._sources import Source
-from discreg_reproduction.registry import availability, entries, load
 from sklearn.metrics import pairwise_distances
 from sklearn.preprocessing import minmax_scale
 
 from discreg import g_mean_score
+from discreg_reproduction import _sources
+from discreg_reproduction._sources import Source
+from discreg_reproduction.registry import availability, entries, load
 
 PRESENT = [name for name, place in availability(DATA_FOLDER).items() if place == "data directory"]
 

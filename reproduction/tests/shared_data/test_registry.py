@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 from conftest import DATA_FOLDER
+
 from discreg_reproduction import _sources
 from discreg_reproduction.registry import availability, entries, load
 

@@ -4,13 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from discreg_reproduction import registry, reproduction
-from discreg_reproduction.papers import PAPERS, studies
-from discreg_reproduction.registry import Dataset, DatasetUnavailable
-from discreg_reproduction.reproduction import Reproduction, chosen_studies, majority_rate
 
 from discreg.base.errors import StudyError
 from discreg.comparison.experiment import Key
+from discreg_reproduction import experiment, registry
+from discreg_reproduction.experiment import Reproduction, chosen_studies, majority_rate
+from discreg_reproduction.papers import PAPERS, studies
+from discreg_reproduction.registry import Dataset, DatasetUnavailable
 
 # Every table and figure that is declared.
 NAMES = {
@@ -32,10 +32,10 @@ def without_data(monkeypatch):
             raise DatasetUnavailable(f"{name} is nowhere")
         return registry.load(name)
 
-    monkeypatch.setattr(reproduction, "load", load)
-    reproduction._why_unavailable.cache_clear()
+    monkeypatch.setattr(experiment, "load", load)
+    experiment._why_unavailable.cache_clear()
     yield
-    reproduction._why_unavailable.cache_clear()
+    experiment._why_unavailable.cache_clear()
 
 
 def test_every_table_and_figure_of_the_five_papers_is_there():

@@ -1,8 +1,9 @@
 """The reported numbers: all of them, under the names of the studies."""
 
 import pytest
+
+from discreg_reproduction.paper_values import Reported, reported
 from discreg_reproduction.papers import studies
-from discreg_reproduction.reported import Reported, reported
 
 N_VALUES = {
     "drm/table2": 133,

@@ -4,8 +4,9 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+
+from discreg_reproduction.paper_values import Reported, reported
 from discreg_reproduction.papers import studies
-from discreg_reproduction.reported import Reported, reported
 from discreg_reproduction.views import Evidence, show
 
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]

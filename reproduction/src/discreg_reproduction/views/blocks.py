@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from numpy.typing import NDArray
 
-from .protocol import Study
+from discreg_reproduction.protocol import Study
 
 __all__ = ["Agreement", "Block", "Evidence", "Grid", "Key", "Picture", "Score", "Text"]
 

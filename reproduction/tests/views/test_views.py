@@ -4,11 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from discreg_reproduction.papers import studies
-from discreg_reproduction.reported import Reported, reported
-from discreg_reproduction.view_blocks import Score
-from discreg_reproduction.view_tables import agreement
-from discreg_reproduction.views import VIEWS, Agreement, Evidence, Grid, Picture, Text, show
 from study_results import (
     SWEEPS,
     arrays_of,
@@ -21,6 +16,12 @@ from study_results import (
     results_of,
     shown,
 )
+
+from discreg_reproduction.paper_values import Reported, reported
+from discreg_reproduction.papers import studies
+from discreg_reproduction.views import VIEWS, Agreement, Evidence, Grid, Picture, Text, show
+from discreg_reproduction.views.blocks import Score
+from discreg_reproduction.views.tables import agreement
 
 
 def test_every_view_of_every_study_is_known():

@@ -1,8 +1,7 @@
 """What a study says of fits that were not made."""
 
-from discreg_reproduction.reproduce import _notes
-
 from discreg.comparison.experiment import Key
+from discreg_reproduction.run import _notes
 
 
 def key(model, fold):

@@ -11,12 +11,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
 from discreg.comparison.files import write_whole
-from discreg.comparison.pages import rendered
 
 from .papers import PAPERS
 from .protocol import Study
-from .view_blocks import Agreement, Block, Grid, Picture, Text
+from .views.blocks import Agreement, Block, Grid, Picture, Text
 
 __all__ = [
     "SUMMARY_HEADER",
@@ -159,8 +160,14 @@ def _by_paper(sections: Sequence[Section]) -> dict[str, list[Study]]:
 
 def write_page(path: Path, sections: Sequence[Section]) -> None:
     """Write the page: one HTML file that needs no network."""
-    page = rendered(
-        "reproduction.html",
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(__package__), PackageLoader("discreg.comparison")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("reproduction.html").render(
         heading=HEADING,
         choices_heading=CHOICES_HEADING,
         overall=overall(sections),

@@ -10,11 +10,11 @@ import pandas as pd
 
 from discreg.comparison.metrics import LOWER_IS_BETTER, SHARES
 from discreg.comparison.words import TITLES, number, title
+from discreg_reproduction.paper_values import Reported, reported
+from discreg_reproduction.protocol import Study
 
-from .protocol import Study
-from .reported import Reported, reported
-from .view_blocks import Agreement, Block, Evidence, Grid, Key, Score
-from .view_comparisons import NOTHING, ROUNDING, majority_texts, paired_grid
+from .baselines import NOTHING, ROUNDING, majority_texts, paired_grid
+from .blocks import Agreement, Block, Evidence, Grid, Key, Score
 
 __all__ = ["NOTHING", "agreement", "measure", "number_text", "score_grid", "scores", "table"]
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from discreg_reproduction.reproduce import reproduce
+
+from discreg_reproduction.run import reproduce
 
 STORED = Path(__file__).with_name("quick_studies.json")
 STUDIES = ("drm/table7", "odm/table2", "lowrank/fig2")

@@ -9,10 +9,10 @@ import pandas as pd
 
 from discreg.comparison.statistics import LEVEL, win_tie_loss
 from discreg.comparison.words import number, percent
+from discreg_reproduction.paper_values import Reported
+from discreg_reproduction.protocol import Study
 
-from .protocol import Study
-from .reported import Reported
-from .view_blocks import Block, Evidence, Grid, Key, Score, Text
+from .blocks import Block, Evidence, Grid, Key, Score, Text
 
 __all__ = ["NOTHING", "ROUNDING", "majority_texts", "paired_grid"]
 

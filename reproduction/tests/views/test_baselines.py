@@ -1,10 +1,11 @@
 """What a table of scores is held against, and what is said about it."""
 
 import pytest
-from discreg_reproduction.papers import studies
-from discreg_reproduction.reported import reported
-from discreg_reproduction.view_blocks import Grid, Text
 from study_results import as_reported, everything, frame, of_kind, shown
+
+from discreg_reproduction.paper_values import reported
+from discreg_reproduction.papers import studies
+from discreg_reproduction.views.blocks import Grid, Text
 
 # The most frequent class
 

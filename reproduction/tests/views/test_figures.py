@@ -6,7 +6,11 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from discreg_reproduction.view_figures import (
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+
+from discreg.comparison.figures import COLOURS, INK, svg
+from discreg_reproduction.views.figures import (
     bars_figure,
     coefficients_figure,
     curves_figure,
@@ -14,10 +18,6 @@ from discreg_reproduction.view_figures import (
     margins_panels_figure,
     singular_values_figure,
 )
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
-
-from discreg.comparison.figures import COLOURS, INK, svg
 
 KINDS = ["bars", "curves", "histories", "margins", "singular values", "coefficients"]
 

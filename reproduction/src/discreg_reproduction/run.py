@@ -19,8 +19,7 @@ from discreg.comparison.files import make_folder
 from discreg.comparison.nested_cv import long_frame, write_parquet
 from discreg.comparison.store import Store
 
-from .protocol import Study
-from .reproduction import (
+from .experiment import (
     Reproduction,
     chosen_studies,
     majority_rate,
@@ -28,7 +27,8 @@ from .reproduction import (
     prepared,
     study_and_label,
 )
-from .reproduction_page import Section, console_text, markdown, write_page
+from .pages import Section, console_text, markdown, write_page
+from .protocol import Study
 from .views import Evidence, show
 
 __all__ = ["Reproduced", "reproduce"]
@@ -36,7 +36,7 @@ __all__ = ["Reproduced", "reproduce"]
 STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
 TEXT, IMAGES = "reproduction.md", "images"
 NOT_QUICK = "not in the quick form"
-NOT_HAD = "data not to be had here; see discreg datasets"
+NOT_HAD = "data not to be had here; see discreg-reproduce datasets"
 LONGEST_TEXT = 160
 SHOWN_ARRAYS = ("history", "margins", "singular_values", "coefficients")
 

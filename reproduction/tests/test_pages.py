@@ -6,8 +6,9 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from discreg_reproduction.papers import PAPERS, studies
-from discreg_reproduction.reproduction_page import (
+from study_results import blocks_of
+
+from discreg_reproduction.pages import (
     SUMMARY_HEADER,
     Section,
     console_text,
@@ -16,8 +17,8 @@ from discreg_reproduction.reproduction_page import (
     summary_rows,
     write_page,
 )
-from discreg_reproduction.view_blocks import Agreement, Grid, Picture, Text
-from study_results import blocks_of
+from discreg_reproduction.papers import PAPERS, studies
+from discreg_reproduction.views.blocks import Agreement, Grid, Picture, Text
 
 NAMES = ("drm/table7", "relsr/table1", "relsr/fig3", "odm/fig2")
 HOSTILE = "<img src=x onerror=alert(1)> *not bold* | `code` $1$"

@@ -1,13 +1,9 @@
-"""The views of a study: its results as tables, pictures and sentences.
-
-`show` makes the blocks of all views that a study names; pages and consoles only lay them out.
-"""
+"""Views of a study with a picture: bars, curves, ranks, histories, margins, coefficients."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,11 +15,11 @@ from discreg.comparison.figures import critical_difference_figure, svg
 from discreg.comparison.metrics import LOWER_IS_BETTER, SHARES
 from discreg.comparison.statistics import LEVEL, Ranking, friedman_nemenyi
 from discreg.comparison.words import listed, p_value, percent, title
+from discreg_reproduction.paper_values import reported
+from discreg_reproduction.protocol import Study
 
-from .protocol import Study
-from .reported import reported
-from .view_blocks import Agreement, Block, Evidence, Grid, Picture, Text
-from .view_figures import (
+from .blocks import Block, Evidence, Grid, Picture, Text
+from .figures import (
     bars_figure,
     coefficients_figure,
     curves_figure,
@@ -31,11 +27,10 @@ from .view_figures import (
     margins_panels_figure,
     singular_values_figure,
 )
-from .view_tables import NOTHING, measure, number_text, score_grid, scores, table
+from .tables import NOTHING, measure, number_text, score_grid, scores
 
-__all__ = ["VIEWS", "Agreement", "Block", "Evidence", "Grid", "Picture", "Text", "show"]
+__all__ = ["bars", "coefficients", "critical_difference", "curve", "history", "margins"]
 
-NO_REASON = "no results"
 DWARFED = 0.05  # of the first value's height: what comes after it lies on one line
 SETTING = re.compile(r"(?P<metric>[^\[]+)\[(?P<parameter>[^=\]]+)=(?P<value>[^\]]+)\]")
 
@@ -43,32 +38,7 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 Rows = dict[str, dict[str, Any]]  # by data set, then by method
 
 
-def show(evidence: Evidence) -> tuple[Block, ...]:
-    """The blocks of a study's views, and at the end what did not run."""
-    blocks: list[Block] = []
-    if evidence.results.empty:
-        blocks.append(Text("There are no results yet."))
-    else:
-        for view in evidence.study.views:
-            blocks += VIEWS[view](evidence)
-    if text := _not_run_text(evidence):
-        blocks.append(Text(text))
-    return tuple(blocks)
-
-
-def _not_run_text(evidence: Evidence) -> str:
-    """Data sets of the paper without results, under the reasons."""
-    there = set(evidence.results["dataset"])
-    reasons: dict[str, list[str]] = {}
-    for dataset in evidence.study.datasets:
-        if dataset not in there:
-            reason = evidence.missing.get(dataset, NO_REASON)
-            reasons.setdefault(reason, []).append(dataset)
-    parts = [f"{listed(datasets)} ({reason})" for reason, datasets in reasons.items()]
-    return f"Not run: {'; '.join(parts)}." if parts else ""
-
-
-def _bars(evidence: Evidence) -> Iterator[Block]:
+def bars(evidence: Evidence) -> Iterator[Block]:
     """Means and deviations as bars, and the numbers unless a table has them already."""
     study = evidence.study
     ours = scores(study, evidence.results)
@@ -92,7 +62,7 @@ def _bars(evidence: Evidence) -> Iterator[Block]:
         yield score_grid(study, ours, reported(study.name), evidence.majority)
 
 
-def _curve(evidence: Evidence) -> Iterator[Block]:
+def curve(evidence: Evidence) -> Iterator[Block]:
     """Scores against the parameters that name them, and a few of the numbers."""
     study = evidence.study
     found = _settings(evidence.results, study.metric)
@@ -162,7 +132,7 @@ def _end_points(curve: Curve, metric: str) -> str:
     return "\n".join(f"{number_text(curve[1][end], metric)} at {curve[0][end]:g}" for end in ends)
 
 
-def _critical_difference(evidence: Evidence) -> Iterator[Block]:
+def critical_difference(evidence: Evidence) -> Iterator[Block]:
     """Mean ranks over the data sets that have every method, and what Nemenyi's test says."""
     study, results = evidence.study, evidence.results
     chosen = results[results["metric"] == study.metric]
@@ -217,7 +187,7 @@ def _lead_text(beyond: list[str], within: list[str]) -> str:
     )
 
 
-def _history(evidence: Evidence) -> Iterator[Block]:
+def history(evidence: Evidence) -> Iterator[Block]:
     """The objective by iteration, and its last value."""
     study = evidence.study
     histories = _arrays(evidence, "history")
@@ -272,7 +242,7 @@ def _distances(histories: Rows) -> Rows:
     return found
 
 
-def _margins(evidence: Evidence) -> Iterator[Block]:
+def margins(evidence: Evidence) -> Iterator[Block]:
     """The distribution of the margins, and its mean and deviation."""
     study = evidence.study
     margins = _arrays(evidence, "margins")
@@ -295,7 +265,7 @@ def _margins(evidence: Evidence) -> Iterator[Block]:
     yield _grid_of(study, "Mean ± standard deviation of the margins.", margins, cell)
 
 
-def _coefficients(evidence: Evidence) -> Iterator[Block]:
+def coefficients(evidence: Evidence) -> Iterator[Block]:
     """Singular values of the coefficients, and their sizes."""
     study = evidence.study
     kinds = {
@@ -358,17 +328,3 @@ def _keys(study: Study) -> Iterator[tuple[str, str]]:
     for dataset in study.datasets:
         for method in study.methods:
             yield dataset, method
-
-
-# What a study may name as its views.
-VIEWS: Mapping[str, Callable[[Evidence], Iterator[Block]]] = MappingProxyType(
-    {
-        "table": table,
-        "bars": _bars,
-        "curve": _curve,
-        "critical difference": _critical_difference,
-        "history": _history,
-        "margins": _margins,
-        "coefficients": _coefficients,
-    }
-)

@@ -1,0 +1,55 @@
+"""The views of a study: its results as tables, pictures and sentences.
+
+`show` makes the blocks of all views that a study names; pages and terminals lay them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from discreg.comparison.words import listed
+
+from .blocks import Agreement, Block, Evidence, Grid, Picture, Text
+from .pictures import bars, coefficients, critical_difference, curve, history, margins
+from .tables import table
+
+__all__ = ["VIEWS", "Agreement", "Block", "Evidence", "Grid", "Picture", "Text", "show"]
+
+# The names that a study may use for its views.
+VIEWS: Mapping[str, Callable[[Evidence], Iterator[Block]]] = MappingProxyType(
+    {
+        "table": table,
+        "bars": bars,
+        "curve": curve,
+        "critical difference": critical_difference,
+        "history": history,
+        "margins": margins,
+        "coefficients": coefficients,
+    }
+)
+
+
+def show(evidence: Evidence) -> tuple[Block, ...]:
+    """The blocks of a study's views, and at the end what did not run."""
+    blocks: list[Block] = []
+    if evidence.results.empty:
+        blocks.append(Text("There are no results yet."))
+    else:
+        for view in evidence.study.views:
+            blocks += VIEWS[view](evidence)
+    if text := _not_run_text(evidence):
+        blocks.append(Text(text))
+    return tuple(blocks)
+
+
+def _not_run_text(evidence: Evidence) -> str:
+    """Data sets of the paper without results, under the reasons."""
+    there = set(evidence.results["dataset"])
+    reasons: dict[str, list[str]] = {}
+    for dataset in evidence.study.datasets:
+        if dataset not in there:
+            reason = evidence.missing.get(dataset, "no results")
+            reasons.setdefault(reason, []).append(dataset)
+    parts = [f"{listed(datasets)} ({reason})" for reason, datasets in reasons.items()]
+    return f"Not run: {'; '.join(parts)}." if parts else ""
