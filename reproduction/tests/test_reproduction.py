@@ -9,7 +9,7 @@ from discreg_reproduction.papers import PAPERS, studies
 from discreg_reproduction.registry import Dataset, DatasetUnavailable
 from discreg_reproduction.reproduction import Reproduction, chosen_studies, majority_rate
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.experiment import Key
 
 # Every table and figure that is declared.
@@ -49,7 +49,7 @@ def test_studies_are_chosen_by_paper_or_name(name, expected):
 
 
 def test_an_unknown_study_is_refused_with_the_nearest():
-    with pytest.raises(StudyError, match=r"no study 'drm/tabel7'. Did you mean drm/table7\?"):
+    with pytest.raises(InputError, match=r"no study 'drm/tabel7'. Did you mean drm/table7\?"):
         chosen_studies("drm/tabel7")
 
 

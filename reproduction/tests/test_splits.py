@@ -6,7 +6,7 @@ from discreg_reproduction.registry import Dataset
 from discreg_reproduction.splits import Halves, KFold, OfficialSplit, PerClass, StoredFolds
 from numpy.testing import assert_array_equal
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 Y = np.repeat([0, 1, 2], [40, 20, 10])
 DATA = Dataset("data", np.zeros((70, 2)), Y, folds=np.tile([1, 2, 3, 4, 5], 14), n_train=50)
@@ -58,5 +58,5 @@ def test_stratified_halves_keep_the_shares_of_the_classes():
 
 @pytest.mark.parametrize("splits", [StoredFolds(), OfficialSplit()], ids=repr)
 def test_a_copy_without_the_division_is_named(splits):
-    with pytest.raises(StudyError, match="This copy of data has no"):
+    with pytest.raises(InputError, match="This copy of data has no"):
         splits.rows(Dataset("data", DATA.X, Y), 0, 0)
