@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from skops import io
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
 from discreg.comparison.nested_cv import Comparison
 from discreg.model_files import TRUSTED, load_model, save_model
@@ -68,20 +68,20 @@ def test_columns_are_found_by_name(small):
 
 
 def test_other_columns_are_refused_by_name(small):
-    with pytest.raises(StudyError, match="1 of 2 columns are missing: 'b'"):
+    with pytest.raises(InputError, match="1 of 2 columns are missing: 'b'"):
         load_model(small).predict(pd.DataFrame({"a": [1.0]}))
-    with pytest.raises(StudyError, match="a pandas data frame, not ndarray"):
+    with pytest.raises(InputError, match="a pandas data frame, not ndarray"):
         load_model(small).predict(np.ones((1, 2)))
 
 
 def test_a_file_with_a_foreign_type_is_refused_and_nothing_of_it_is_kept(tmp_path):
     steps = make_pipeline(FunctionTransformer(pd.DataFrame.abs), LogisticRegression())
     steps.fit(pd.DataFrame({"a": [0.0, 1.0]}), [0, 1])
-    with pytest.raises(StudyError, match="not trusted: pandas"):
+    with pytest.raises(InputError, match="not trusted: pandas"):
         save_model(tmp_path / "model.skops", steps, ExpectedColumns({"a": "numeric"}, 1))
     assert not (tmp_path / "model.skops").exists()
     io.dump(steps, tmp_path / "foreign.skops")
-    with pytest.raises(StudyError, match="not trusted: pandas"):
+    with pytest.raises(InputError, match="not trusted: pandas"):
         load_model(tmp_path / "foreign.skops")
 
 
@@ -90,23 +90,23 @@ def test_a_function_of_a_trusted_package_is_refused(tmp_path, small):
     model = load_model(small)
     model.pipeline.steps.insert(0, ("run", FunctionTransformer(np.testing.measure)))
     io.dump(model, tmp_path / "evil.skops")
-    with pytest.raises(StudyError, match=r"not trusted: numpy\.testing.*measure"):
+    with pytest.raises(InputError, match=r"not trusted: numpy\.testing.*measure"):
         load_model(tmp_path / "evil.skops")
 
 
 def test_what_is_no_model_of_a_comparison_is_refused(tmp_path, table):
-    with pytest.raises(StudyError, match="There is no file"):
+    with pytest.raises(InputError, match="There is no file"):
         load_model(tmp_path / "model.skops")
-    with pytest.raises(StudyError, match="not a model that discreg has written"):
+    with pytest.raises(InputError, match="not a model that discreg has written"):
         load_model(tmp_path / "odd.csv")
     io.dump(LogisticRegression(), tmp_path / "plain.skops")
-    with pytest.raises(StudyError, match="holds a LogisticRegression"):
+    with pytest.raises(InputError, match="holds a LogisticRegression"):
         load_model(tmp_path / "plain.skops")
 
 
 def test_a_cut_file_is_refused(small):
     small.write_bytes(small.read_bytes()[:-200])
-    with pytest.raises(StudyError, match="not a model that discreg has written"):
+    with pytest.raises(InputError, match="not a model that discreg has written"):
         load_model(small)
 
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.experiment import Key
 from discreg_reproduction import experiment, registry
 from discreg_reproduction.experiment import Reproduction, chosen_studies, majority_rate
@@ -49,7 +49,7 @@ def test_studies_are_chosen_by_paper_or_name(name, expected):
 
 
 def test_an_unknown_study_is_refused_with_the_nearest():
-    with pytest.raises(StudyError, match=r"no study 'drm/tabel7'. Did you mean drm/table7\?"):
+    with pytest.raises(InputError, match=r"no study 'drm/tabel7'. Did you mean drm/table7\?"):
         chosen_studies("drm/tabel7")
 
 

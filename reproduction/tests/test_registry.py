@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg_reproduction import _sources, registry
 from discreg_reproduction._sources import Source, keel_folds
 from discreg_reproduction.registry import (
@@ -100,7 +100,7 @@ def test_every_data_set_of_the_papers_is_found_by_the_papers_name(paper, spellin
 def test_a_papers_name_means_one_data_set():
     counts = Counter(alias for entry in entries().values() for alias in entry.aliases)
     assert set(counts.values()) == {1}
-    with pytest.raises(StudyError, match="the paper 'odm' calls 'mnist'"):
+    with pytest.raises(InputError, match="the paper 'odm' calls 'mnist'"):
         named_by("odm", "mnist")
 
 
@@ -237,9 +237,9 @@ def test_the_environment_names_the_data_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("DISCREG_DATA", str(tmp_path))
     assert availability()["keel/glass4"] == "data directory"
     monkeypatch.setenv("DISCREG_DATA", str(tmp_path / "none"))
-    with pytest.raises(StudyError, match=r"DISCREG_DATA is .*none', which is not a folder"):
+    with pytest.raises(InputError, match=r"DISCREG_DATA is .*none', which is not a folder"):
         load("iris")
-    with pytest.raises(StudyError, match=r"data directory is .*other', which is not a folder"):
+    with pytest.raises(InputError, match=r"data directory is .*other', which is not a folder"):
         availability(tmp_path / "other")
     monkeypatch.setenv("DISCREG_DATA", "")
     monkeypatch.chdir(tmp_path)
@@ -288,12 +288,12 @@ def test_what_is_nowhere_is_named_with_every_source_and_why(tmp_path, monkeypatc
 
 
 def test_unknown_names_bring_the_nearest():
-    with pytest.raises(StudyError, match="Did you mean 'keel/haberman' or 'odm/haberman'"):
+    with pytest.raises(InputError, match="Did you mean 'keel/haberman' or 'odm/haberman'"):
         load("Habermann")
-    with pytest.raises(StudyError, match=r"Did you mean 'odm/sonar'\?"):
+    with pytest.raises(InputError, match=r"Did you mean 'odm/sonar'\?"):
         load("keel/sonr")
     with pytest.raises(
-        StudyError, match=r"no data set 'qqqq' in the registry\. `discreg-reproduce datasets`"
+        InputError, match=r"no data set 'qqqq' in the registry\. `discreg-reproduce datasets`"
     ):
         load("qqqq")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg_reproduction.registry import Dataset
 from discreg_reproduction.splits import Halves, KFold, OfficialSplit, PerClass, StoredFolds
 
@@ -58,5 +58,5 @@ def test_stratified_halves_keep_the_shares_of_the_classes():
 
 @pytest.mark.parametrize("splits", [StoredFolds(), OfficialSplit()], ids=repr)
 def test_a_copy_without_the_division_is_named(splits):
-    with pytest.raises(StudyError, match="This copy of data has no"):
+    with pytest.raises(InputError, match="This copy of data has no"):
         splits.rows(Dataset("data", DATA.X, Y), 0, 0)

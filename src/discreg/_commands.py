@@ -30,11 +30,11 @@ def _told(job: Callable[..., int]) -> Callable[..., None]:
 
     @functools.wraps(job)
     def run(*arguments: Any, **options: Any) -> None:
-        from discreg.base.errors import StudyError
+        from discreg.base.errors import InputError
 
         try:
             code = job(*arguments, **options)
-        except StudyError as error:
+        except InputError as error:
             code = _complain(str(error), 2)
         except KeyboardInterrupt:
             code = _complain(f"Interrupted. {SAVED}", INTERRUPTED)
@@ -123,12 +123,12 @@ def compare(
     seconds = _seconds(time_budget)
     with no_collection():
         import_largest()
-        from discreg.base.errors import StudyError
+        from discreg.base.errors import InputError
         from discreg.comparison import console
         from discreg.comparison.compare import compare as run
         from discreg.comparison.nested_cv import N_FOLDS, N_REPEATS
     if fold is not None and (folds is not None or repeats is not None):
-        raise StudyError("--folds and --repeats draw folds; with --fold the table gives them.")
+        raise InputError("--folds and --repeats draw folds; with --fold the table gives them.")
     table = _table(file, target, fold, dataset)
     console.show_table(table)
     with console.Bar() as tell:
@@ -185,9 +185,8 @@ def reproduce(
     n_jobs: Annotated[int | None, N_JOBS] = None,
     time_budget: Annotated[str | None, BUDGET] = None,
 ) -> int:
-    from discreg_reproduction.reproduce import reproduce as run
-
     from discreg.comparison import console
+    from discreg_reproduction.reproduce import reproduce as run
 
     seconds = _seconds(time_budget)
     with console.Bar() as tell:
@@ -215,15 +214,15 @@ def datasets(data_dir: Annotated[Path | None, DATA_DIR] = None) -> int:
 
 def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:
     """The table of a file, or one that comes with scikit-learn."""
-    from discreg.base.errors import StudyError
+    from discreg.base.errors import InputError
     from discreg.tables.table import read_table
 
     if file is not None:
         if dataset is not None:
-            raise StudyError("Give a FILE or --dataset, not both.")
+            raise InputError("Give a FILE or --dataset, not both.")
         return read_table(file, target=target, fold=fold)
     if target is not None or fold is not None:
-        raise StudyError(
+        raise InputError(
             "--target and --fold name columns of a FILE: discreg compare FILE --target COLUMN"
         )
     from discreg.comparison.bundled import DEFAULT, bundled_table
@@ -235,7 +234,7 @@ def _seconds(text: str | None) -> float | None:
     """Seconds of "90", "90s", "10m" or "1h"."""
     if text is None:
         return None
-    from discreg.base.errors import StudyError
+    from discreg.base.errors import InputError
 
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
@@ -243,5 +242,5 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise StudyError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
+        raise InputError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
     return seconds

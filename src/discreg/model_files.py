@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.columns import ExpectedColumns, check_columns
 
 __all__ = ["TableClassifier", "load_model", "save_model"]
@@ -112,7 +112,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         if sparse.issparse(X) and not self.expected.kinds:
             return X
         kind = "a pandas data frame" if self.expected.kinds else "a sparse array"
-        raise StudyError(f"The model takes {kind}, not {type(X).__name__}.")
+        raise InputError(f"The model takes {kind}, not {type(X).__name__}.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -142,20 +142,20 @@ def load_model(path: str | os.PathLike[str]) -> TableClassifier:
     try:
         from skops import io
     except ImportError as error:
-        raise StudyError(
+        raise InputError(
             "Reading a model file needs skops: pip install 'discreg[deploy]'."
         ) from error
     path = Path(path)
     if not path.is_file():
-        raise StudyError(f"There is no file {path}.")
+        raise InputError(f"There is no file {path}.")
     try:
         model = io.load(path, trusted=_types_to_trust(path))
-    except StudyError:
+    except InputError:
         raise
     except Exception as error:
-        raise StudyError(f"{path} is not a model that discreg has written ({error}).") from error
+        raise InputError(f"{path} is not a model that discreg has written ({error}).") from error
     if not isinstance(model, TableClassifier):
-        raise StudyError(
+        raise InputError(
             f"{path} holds a {type(model).__name__}, not a model that `discreg compare` has "
             "written; load it with skops.io.load."
         )
@@ -168,5 +168,5 @@ def _types_to_trust(path: Path) -> list[str]:
     types = io.get_untrusted_types(file=path)
     strange = sorted(set(types) - TRUSTED)
     if strange:
-        raise StudyError(f"{path} holds types that are not trusted: {', '.join(strange)}.")
+        raise InputError(f"{path} holds types that are not trusted: {', '.join(strange)}.")
     return types

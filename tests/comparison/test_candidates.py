@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 import discreg
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES, MANY_ROWS, Shape, chosen
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -27,7 +27,7 @@ def test_names_in_any_case_order_and_number_give_the_same_candidates():
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_and_all():
-    with pytest.raises(StudyError, match=r"no model 'ReLRS'\. Did you mean ReLSR\?") as refusal:
+    with pytest.raises(InputError, match=r"no model 'ReLRS'\. Did you mean ReLSR\?") as refusal:
         chosen(["LSR", "ReLRS"])
     assert all(name in str(refusal.value) for name in BY_NAME)
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from cli_runs import attempts, easy_frame, interrupt, odd_frame, refused, run, start
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.workers import Aside
 from discreg.model_files import load_model
 
@@ -28,7 +28,7 @@ PATIENCE = 60  # seconds to wait for what should come at once
 
 
 def fail(message):
-    raise StudyError(message)
+    raise InputError(message)
 
 
 def write(frame, path):
@@ -293,7 +293,7 @@ def test_files_named_like_modules_are_none_of_its_business(tmp_path):
 
 def test_without_a_process_for_it_the_model_alone_is_missing(tmp_path, monkeypatch, capsys):
     def refuse(*_):
-        raise StudyError("A process for the fits could not be started: no room.")
+        raise InputError("A process for the fits could not be started: no room.")
 
     monkeypatch.setattr("discreg.comparison.compare.Aside", refuse)
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"

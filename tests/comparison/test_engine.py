@@ -19,7 +19,7 @@ from study_experiments import (
     Unwelcome,
 )
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison import engine
 from discreg.comparison.experiment import Key
 from discreg.comparison.store import Store
@@ -188,7 +188,7 @@ def test_a_fit_that_an_interrupt_finds_stored_is_counted(tmp_path, log, monkeypa
 def test_a_process_that_cannot_start_is_told_and_not_waited_for(experiment, trouble, tmp_path, log):
     with (
         Store(tmp_path / "store", {}) as store,
-        pytest.raises(StudyError, match=f"could not start: {trouble}"),
+        pytest.raises(InputError, match=f"could not start: {trouble}"),
     ):
         engine.run(experiment(log, n_models=2, n_folds=2), store, n_jobs=2)
 
@@ -216,7 +216,7 @@ def test_a_call_aside_is_made_in_another_process():
     ],
 )
 def test_trouble_aside_is_told(function, arguments, trouble):
-    with Aside(function, *arguments) as call, pytest.raises(StudyError, match=trouble):
+    with Aside(function, *arguments) as call, pytest.raises(InputError, match=trouble):
         call.answer()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.files import make_folder, write_whole
 
 
@@ -31,7 +31,7 @@ def test_a_folder_that_is_there_stays(tmp_path):
 
 def test_folders_that_cannot_be_made_are_told_in_a_sentence(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StudyError, match="is a file"):
+    with pytest.raises(InputError, match="is a file"):
         make_folder(tmp_path / "file")
-    with pytest.raises(StudyError, match=r"file/b cannot be made \(Not a directory\). Give"):
+    with pytest.raises(InputError, match=r"file/b cannot be made \(Not a directory\). Give"):
         make_folder(tmp_path / "file" / "b")

@@ -7,7 +7,7 @@ from cli_runs import kept_models
 from scipy import sparse
 from sklearn.metrics import log_loss
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison import candidates
 from discreg.comparison.candidates import CANDIDATES
 from discreg.comparison.experiment import Key
@@ -179,5 +179,5 @@ def test_settings_tell_apart_what_gives_other_results():
 def test_a_comparison_of_nothing_is_refused():
     X = sparse.csr_array(np.eye(6))
     table = Table.from_arrays("table", X, np.arange(6) % 2)
-    with pytest.raises(StudyError, match="HistGB is left out: it takes no sparse data"):
+    with pytest.raises(InputError, match="HistGB is left out: it takes no sparse data"):
         Comparison(table, ["HistGB"]).check()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.experiment import Key, Outcome
 from discreg.comparison.store import Store
 
@@ -63,14 +63,14 @@ def test_a_fit_that_cannot_be_stored_wholly_is_not_stored(tmp_path):
 
 def test_results_of_another_experiment_are_refused_by_what_differs(tmp_path):
     Store(tmp_path / "results.sqlite", SETTINGS).close()
-    with pytest.raises(StudyError, match=r"target was species, now it is height.*another --output"):
+    with pytest.raises(InputError, match=r"target was species, now it is height.*another --output"):
         Store(tmp_path / "results.sqlite", {**SETTINGS, "target": "height"})
 
 
 def test_a_second_run_cannot_write_beside_the_first(tmp_path):
     with (
         Store(tmp_path / "results.sqlite", SETTINGS),
-        pytest.raises(StudyError, match="in use by another run"),
+        pytest.raises(InputError, match="in use by another run"),
     ):
         Store(tmp_path / "results.sqlite", SETTINGS)
     Store(tmp_path / "results.sqlite", SETTINGS).close()
@@ -79,5 +79,5 @@ def test_a_second_run_cannot_write_beside_the_first(tmp_path):
 def test_a_file_that_is_no_store_is_named(tmp_path):
     path = tmp_path / "results.sqlite"
     path.write_text("model,accuracy\n" * 100)
-    with pytest.raises(StudyError, match=r"results\.sqlite cannot be used"):
+    with pytest.raises(InputError, match=r"results\.sqlite cannot be used"):
         Store(path, SETTINGS)

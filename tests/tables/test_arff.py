@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.arff import parse_arff
 
 HEADER = "@relation r\n@attribute a numeric\n@attribute b {x, 'y z'}\n@data\n"
@@ -61,7 +61,7 @@ def test_lines_may_end_in_any_way():
     ],
 )
 def test_malformed_files_are_refused_with_their_line(text, said):
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(InputError) as caught:
         parse_arff(text)
     assert said in str(caught.value)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.column_types import as_categories, as_texts, describe, parse
 
 NAN = np.nan
@@ -55,7 +55,7 @@ def test_categories_are_one_however_a_format_stores_them():
 
 def test_many_identifiers_are_told_in_one_sentence():
     names = {f"gene{place}": [f"{place}-{row}" for row in range(9)] for place in range(500)}
-    with pytest.raises(StudyError, match="no column is left to learn from") as told:
+    with pytest.raises(InputError, match="no column is left to learn from") as told:
         describe(pd.DataFrame(names))
     assert len(str(told.value)) < 500
 
@@ -137,10 +137,10 @@ def test_many_constant_columns_share_a_note():
 
 def test_infinite_cells_are_refused_with_their_place():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, np.inf, 2.0]}).drop(index=0)
-    with pytest.raises(StudyError, match="column 'b' is infinite in row 2;"):
+    with pytest.raises(InputError, match="column 'b' is infinite in row 2;"):
         describe(frame)
 
 
 def test_a_table_without_useful_columns_is_refused():
-    with pytest.raises(StudyError, match="no column is left to learn from: column 'site' is const"):
+    with pytest.raises(InputError, match="no column is left to learn from: column 'site' is const"):
         describe(table()[["site", "patient"]])

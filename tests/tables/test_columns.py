@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.columns import ExpectedColumns, check_columns, expected_columns
 from discreg.tables.table import Table
 
@@ -63,18 +63,18 @@ def test_columns_take_the_kind_that_the_model_knows(expected):
     ],
 )
 def test_columns_of_another_type_are_refused_with_the_cell(expected, changes, said):
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(InputError) as caught:
         check_columns(FRAME[:3].assign(**changes), expected)
     assert said in str(caught.value)
 
 
 def test_missing_columns_are_refused_by_name(expected):
     with pytest.raises(
-        StudyError, match="2 of 3 columns are missing: 'size', 'colour'; is 'color'"
+        InputError, match="2 of 3 columns are missing: 'size', 'colour'; is 'color'"
     ):
         check_columns(FRAME.rename(columns={"size": "x", "colour": "color"}), expected)
 
 
 def test_named_columns_do_not_fit_a_model_of_sparse_data():
-    with pytest.raises(StudyError, match="fitted to sparse data of 7 features without names"):
+    with pytest.raises(InputError, match="fitted to sparse data of 7 features without names"):
         check_columns(FRAME, ExpectedColumns({}, 7))

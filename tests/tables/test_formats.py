@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.formats import nearest, quoted, read_contents
 
 FRAME = pd.DataFrame({"size": [1.5, 2.25, -3e-7], "colour": ["red", "blue", None]})
@@ -31,7 +31,7 @@ def write(tmp_path):
 
 
 def message(path):
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(InputError) as caught:
         read_contents(path)
     return str(caught.value)
 
@@ -115,7 +115,7 @@ def test_semicolons_come_with_decimal_commas(write):
 @pytest.mark.parametrize("cells", [["2.472", "939"], ["1.234,5", "12,5"], ["1.234.567", "?"]])
 def test_points_that_may_divide_thousands_are_refused(write, cells):
     path = write("t.csv", "mass;temp;y\n" + "".join(f"{cell};-2,56;a\n" for cell in cells))
-    with pytest.raises(StudyError, match=f"column 'mass' has cells such as '{cells[0]}' in a file"):
+    with pytest.raises(InputError, match=f"column 'mass' has cells such as '{cells[0]}' in a file"):
         read_contents(path)
     assert read_contents(path, text_columns={"mass"}).X["mass"][0] == cells[0]
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_iris
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.columns import expected_columns
 from discreg.tables.table import Table, read_features, read_table
 
@@ -45,7 +45,7 @@ def labelled(labels, **columns):
 
 
 def refusal(path, **options):
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(InputError) as caught:
         read_table(path, **{"target": "y", **options})
     assert str(caught.value).startswith(f"{path}: ")
     return str(caught.value)
@@ -207,7 +207,7 @@ def test_data_in_memory():
     assert list(table.X) == iris.feature_names
     assert list(Table.from_arrays("iris", iris.data, iris.target).X) == ["x1", "x2", "x3", "x4"]
     assert table.notes == ("4 of 4 columns are used: 4 numeric",)
-    with pytest.raises(StudyError, match="iris: there are 149 labels for 150 rows"):
+    with pytest.raises(InputError, match="iris: there are 149 labels for 150 rows"):
         Table.from_arrays("iris", iris.data, iris.target[1:])
 
 
@@ -274,9 +274,9 @@ def test_digits_stay_the_texts_they_were(write):
 def test_new_rows_that_do_not_fit_are_refused_with_their_file(write):
     expected = expected_columns(read_table(write(PEOPLE), target="group"))
     wrong = write("age,smoker,town\n41,true,Rome\nold,true,Rome\n", "new.csv")
-    with pytest.raises(StudyError, match=r"new\.csv: column 'age' holds text 'old' in row 2"):
+    with pytest.raises(InputError, match=r"new\.csv: column 'age' holds text 'old' in row 2"):
         read_features(wrong, expected)
-    with pytest.raises(StudyError, match=r"new\.svm: the model needs columns by name \('age', "):
+    with pytest.raises(InputError, match=r"new\.svm: the model needs columns by name \('age', "):
         read_features(write("1 1:2\n", "new.svm"), expected)
 
 
@@ -289,7 +289,7 @@ def test_new_sparse_rows_are_as_wide_as_those_of_the_model(write):
         ("0 0:1\n", "an index is 0, but the model was fitted to indices from 1 on"),
         ("0 4:nan\n", "feature 4 is nan in row 1"),
     ]:
-        with pytest.raises(StudyError, match=said):
+        with pytest.raises(InputError, match=said):
             read_features(write(text, "wrong.svm"), expected)
 
 
@@ -307,5 +307,5 @@ def test_new_rows_of_arrays(tmp_path):
     np.savez(path, shape=SPARSE.shape, **parts)
     np.testing.assert_array_equal(read_features(path, expected).toarray(), SPARSE.toarray())
     np.savez(path, shape=(4, 9), **parts)
-    with pytest.raises(StudyError, match="there are 9 features, but the model was fitted to 3"):
+    with pytest.raises(InputError, match="there are 9 features, but the model was fitted to 3"):
         read_features(path, expected)

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.console import Bar
 
 from .registry import availability, entries
@@ -102,7 +102,7 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise StudyError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
+        raise InputError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
     return seconds
 
 
@@ -110,6 +110,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command with the given arguments, or with those of the process, and exit."""
     try:
         app(args=argv, prog_name="discreg-reproduce")
-    except StudyError as error:
+    except InputError as error:
         print(error, file=sys.stderr)
         raise SystemExit(2) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from discreg import __version__
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.experiment import Key, Outcome
 from discreg.tables.formats import nearest
 
@@ -38,7 +38,7 @@ def chosen_studies(name: str | None) -> tuple[Study, ...]:
     if name not in known:
         hint = nearest(name, [*PAPERS, *known])
         meant = f" Did you mean {hint}?" if hint else ""
-        raise StudyError(f"There is no study '{name}'.{meant} There are {', '.join(known)}.")
+        raise InputError(f"There is no study '{name}'.{meant} There are {', '.join(known)}.")
     return (known[name],)
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from ._sources import Samples, Source, SourceFailed, read
 
 __all__ = ["Dataset", "DatasetUnavailable", "Entry", "availability", "entries", "load", "named_by"]
 
 
-class DatasetUnavailable(StudyError):
+class DatasetUnavailable(InputError):
     """No source gives the data set; the message names every one that was tried, and why."""
 
 
@@ -124,7 +124,7 @@ def named_by(paper: str, spelling: str) -> Entry:
     for entry in entries().values():
         if (paper, spelling) in entry.aliases:
             return entry
-    raise StudyError(f"The registry has no data set that the paper {paper!r} calls {spelling!r}.")
+    raise InputError(f"The registry has no data set that the paper {paper!r} calls {spelling!r}.")
 
 
 def load(name: str, data_dir: str | Path | None = None) -> Dataset:
@@ -165,7 +165,7 @@ def _find(name: str) -> Entry:
         for known in by_last_part[part]
     ]
     guess = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise StudyError(
+    raise InputError(
         f"There is no data set {name!r} in the registry.{guess} "
         "`discreg-reproduce datasets` lists them all."
     )
@@ -182,7 +182,7 @@ def _folder(data_dir: str | Path | None) -> Path | None:
     folder = Path(named)
     if not folder.is_dir():
         origin = "DISCREG_DATA" if data_dir is None else "the data directory"
-        raise StudyError(f"{origin} is {str(folder)!r}, which is not a folder: correct it.")
+        raise InputError(f"{origin} is {str(folder)!r}, which is not a folder: correct it.")
     return folder
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .registry import Dataset
 
@@ -42,7 +42,7 @@ class StoredFolds:
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
         if dataset.folds is None:
-            raise StudyError(f"This copy of {dataset.name} has no folds.")
+            raise InputError(f"This copy of {dataset.name} has no folds.")
         held_out = dataset.folds == np.unique(dataset.folds)[fold]
         return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
@@ -105,6 +105,6 @@ class OfficialSplit:
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
         if dataset.n_train is None:
-            raise StudyError(f"This copy of {dataset.name} has no official split into two parts.")
+            raise InputError(f"This copy of {dataset.name} has no official split into two parts.")
         rows: Any = np.arange(len(dataset.y))
         return rows[: dataset.n_train], rows[dataset.n_train :]

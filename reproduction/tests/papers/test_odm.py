@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from discreg import LDMClassifier
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg_reproduction.papers import odm
 from discreg_reproduction.papers._odm_methods import (
     LDMSearchCV,
@@ -138,5 +138,5 @@ def test_timed_fit_has_the_parameters_of_its_size():
 
 def test_lda_refuses_rows_that_would_fill_the_memory():
     np.testing.assert_array_equal(dense(sparse.csr_array(X)), X)
-    with pytest.raises(StudyError, match=r"10,000 of 10,000 features"):
+    with pytest.raises(InputError, match=r"10,000 of 10,000 features"):
         dense(sparse.csr_array((10_000, 10_000)))

@@ -1,9 +1,12 @@
-"""What a person did that a study cannot work with."""
+"""The error for mistakes in the user's input."""
 
 from __future__ import annotations
 
-__all__ = ["StudyError"]
+__all__ = ["InputError"]
 
 
-class StudyError(Exception):
-    """A mistake in a call or a file; its message says what to do and is shown without traceback."""
+class InputError(ValueError):
+    """A mistake in a file, an option or a call; the message says what to do about it.
+
+    The command prints the message without a traceback.
+    """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.formats import nearest
 from discreg.tables.table import Table
 
@@ -17,7 +17,7 @@ def bundled_table(name: str) -> Table:
     if name not in BUNDLED:
         hint = nearest(name, list(BUNDLED))
         meant = f" Did you mean {hint}?" if hint else ""
-        raise StudyError(
+        raise InputError(
             f"scikit-learn has no data set '{name}' here.{meant} There are {', '.join(BUNDLED)}."
         )
     from sklearn import datasets

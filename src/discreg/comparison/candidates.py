@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import discreg
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.formats import nearest
 
 if TYPE_CHECKING:
@@ -191,5 +191,5 @@ def chosen(names: Iterable[str] | None) -> tuple[Candidate, ...]:
     if unknown:
         hint = nearest(unknown[0], known)
         meant = f" Did you mean {hint}?" if hint else ""
-        raise StudyError(f"There is no model '{unknown[0]}'.{meant} There are {', '.join(known)}.")
+        raise InputError(f"There is no model '{unknown[0]}'.{meant} There are {', '.join(known)}.")
     return found

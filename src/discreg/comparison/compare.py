@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from discreg import __version__
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.model_files import save_model
 from discreg.tables.columns import expected_columns
 from discreg.tables.table import Table
@@ -154,7 +154,7 @@ def _final(experiment: Comparison, verdict: Verdict | None) -> Iterator[_Final |
     with ExitStack() as stack:
         try:
             fit = stack.enter_context(Aside(experiment.final, verdict.best))
-        except StudyError as error:
+        except InputError as error:
             yield _Final(verdict.best, None, str(error))
         else:
             yield _Final(verdict.best, fit)
@@ -184,7 +184,7 @@ def _saved(experiment: Comparison, final: _Final | None, path: Path) -> _Saved:
         return _Saved()
     try:
         if final.fit is None:
-            raise StudyError(final.trouble)
+            raise InputError(final.trouble)
         pipeline, seconds = final.fit.answer()
         return _Saved(save_model(path, pipeline, expected_columns(experiment.table)), seconds)
     except Exception as error:  # the report is worth more than the model

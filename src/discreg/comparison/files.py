@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 __all__ = ["make_folder", "write_whole"]
 
@@ -13,11 +13,11 @@ __all__ = ["make_folder", "write_whole"]
 def make_folder(path: Path) -> None:
     """Make a folder for results, where it is not there yet."""
     if path.exists() and not path.is_dir():
-        raise StudyError(f"{path} is a file. Give a directory for the results with --output.")
+        raise InputError(f"{path} is a file. Give a directory for the results with --output.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StudyError(
+        raise InputError(
             f"The directory {path} cannot be made ({error.strerror}). Give another one with "
             "--output."
         ) from error

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from discreg import __version__
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.tables.table import Table
 
 from .candidates import SLOWEST, WITH_KERNEL, Candidate, Shape, chosen
@@ -84,12 +84,12 @@ class Comparison:
     def check(self) -> None:
         """Refuse what no candidate can be judged on."""
         if not self.candidates:
-            raise StudyError("There is nothing to compare. " + " ".join(self.left_out()))
+            raise InputError("There is nothing to compare. " + " ".join(self.left_out()))
         for fold in range(self.folds):
             train, _ = self._parts(0, fold)
             labels = np.unique(self.table.y[train])
             if len(labels) < 2:
-                raise StudyError(
+                raise InputError(
                     f"Every row outside fold {fold + 1} of {self.folds} is of class '{labels[0]}': "
                     "there is nothing to learn from. Give folds that each leave two classes."
                 )

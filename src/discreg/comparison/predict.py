@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.model_files import TableClassifier, load_model
 from discreg.tables.formats import quoted
 from discreg.tables.table import read_features
@@ -32,7 +32,7 @@ def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predi
     model = load_model(model_file)
     X = read_features(data, model.expected)
     if not X.shape[0]:
-        raise StudyError(f"{data} has no rows to predict.")
+        raise InputError(f"{data} has no rows to predict.")
     predicted = pd.DataFrame({"label": model.predict(X)})
     if hasattr(model, "predict_proba"):
         names = [f"probability of {label}" for label in model.classes_]
@@ -46,7 +46,7 @@ def write_labels(predicted: Predicted, path: Path) -> None:
     try:
         predicted.labels.to_csv(path, index=False)
     except OSError as error:
-        raise StudyError(f"{path} cannot be written ({error}).") from error
+        raise InputError(f"{path} cannot be written ({error}).") from error
 
 
 def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:

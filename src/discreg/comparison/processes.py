@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 __all__ = ["prepare", "started"]
 
@@ -62,7 +62,7 @@ def started(target: Callable[..., None], *arguments: Any) -> tuple[Any, Connecti
             process.start()
     except (EOFError, OSError) as error:
         ours.close()
-        raise StudyError(f"A process for the fits could not be started: {error}") from error
+        raise InputError(f"A process for the fits could not be started: {error}") from error
     finally:
         theirs.close()
     return process, ours

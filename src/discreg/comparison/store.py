@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .experiment import Key, Outcome
 
@@ -61,25 +61,25 @@ class Store:
             self._guard = _only_writer(path.with_name(path.name + ".lock"))
         except sqlite3.Error as error:
             if "locked" not in str(error):
-                raise StudyError(_unusable(path, error)) from error
-            raise StudyError(
+                raise InputError(_unusable(path, error)) from error
+            raise InputError(
                 f"{path} is in use by another run. Wait for it, or give another --output directory."
             ) from error
         try:
             self._connection = sqlite3.connect(path, isolation_level=None)
         except sqlite3.Error as error:
             self._guard.close()
-            raise StudyError(_unusable(path, error)) from error
+            raise InputError(_unusable(path, error)) from error
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.executescript(SCHEMA)
         except sqlite3.DatabaseError as error:
             self.close()
-            raise StudyError(_unusable(path, error)) from error
+            raise InputError(_unusable(path, error)) from error
         try:
             self._agree_on(settings)
-        except StudyError:
+        except InputError:
             self.close()
             raise
 
@@ -91,7 +91,7 @@ class Store:
             if stored and stored.get(name) != settings.get(name)
         ]
         if differing:
-            raise StudyError(
+            raise InputError(
                 f"{self.path} holds results of another run: {'; '.join(differing)}. "
                 "Give another --output directory, or delete that file to begin anew."
             )

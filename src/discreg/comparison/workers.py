@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .experiment import Experiment, Key, Outcome
 from .processes import started
@@ -141,7 +141,7 @@ def _welcome(worker: _Worker) -> None:
     except (EOFError, ConnectionError):
         trouble = "it ended without a word"
     if trouble is not None:
-        raise StudyError(f"A process that should make the fits could not start: {trouble}.")
+        raise InputError(f"A process that should make the fits could not start: {trouble}.")
     worker.ready = True
 
 
@@ -161,13 +161,13 @@ class Aside:
         self._worker = _Worker(*started(_answer, function, arguments))
 
     def answer(self) -> Any:
-        """Wait for what the call returns; an error of its own is a `StudyError` here."""
+        """Wait for what the call returns; an error of its own is a `InputError` here."""
         try:
             answer, trouble = self._worker.pipe.recv()
         except (EOFError, ConnectionError):
-            raise StudyError(GONE) from None
+            raise InputError(GONE) from None
         if trouble is not None:
-            raise StudyError(trouble)
+            raise InputError(trouble)
         return answer
 
     def __enter__(self) -> Aside:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 __all__ = ["parse_arff"]
 
@@ -41,13 +41,13 @@ def parse_arff(text: str) -> pd.DataFrame:
     numbers, rows = [], []
     for number, line in lines:
         if line.startswith("{"):
-            raise StudyError(
+            raise InputError(
                 f"line {number} is a sparse row, which is not read; save the file as svmlight or "
                 "as plain ARFF"
             )
         cells = _cells(line, number)
         if len(cells) != len(attributes):
-            raise StudyError(
+            raise InputError(
                 f"line {number} should have {len(attributes)} cells, as many as there are "
                 f"attributes, but has {len(cells)}"
             )
@@ -77,27 +77,27 @@ def _attributes(lines: Iterator[tuple[int, str]]) -> list[Attribute]:
         keyword = line.split(maxsplit=1)[0].lower()
         if keyword == "@data":
             if not attributes:
-                raise StudyError(f"no @attribute is declared before @data in line {number}")
+                raise InputError(f"no @attribute is declared before @data in line {number}")
             return attributes
         if keyword == "@attribute":
             attributes.append(_attribute(line, number))
             if attributes[-1].name in {each.name for each in attributes[:-1]}:
-                raise StudyError(
+                raise InputError(
                     f"line {number} declares '{attributes[-1].name}' for the second time; two "
                     "columns cannot have one name"
                 )
         elif keyword != "@relation":
-            raise StudyError(
+            raise InputError(
                 f"line {number} is no ARFF: @relation, @attribute or @data is expected, not "
                 f"'{line[:40]}'"
             )
-    raise StudyError("the file has no @data")
+    raise InputError("the file has no @data")
 
 
 def _attribute(line: str, number: int) -> Attribute:
     found = ATTRIBUTE.fullmatch(line)
     if found is None:
-        raise StudyError(f"line {number}: '@attribute name type' is expected, not '{line[:60]}'")
+        raise InputError(f"line {number}: '@attribute name type' is expected, not '{line[:60]}'")
     name, kind = _unquoted(found[1]), found[2].strip()
     nominal = NOMINAL.fullmatch(kind)
     if nominal:
@@ -105,7 +105,7 @@ def _attribute(line: str, number: int) -> Attribute:
         return Attribute(name, "nominal", tuple(value for value in values if value is not None))
     kind = kind.split()[0].lower()
     if kind not in (*NUMERIC, *TEXT):
-        raise StudyError(f"line {number}: attributes of type '{kind}' are not read")
+        raise InputError(f"line {number}: attributes of type '{kind}' are not read")
     return Attribute(name, kind)
 
 
@@ -119,7 +119,7 @@ def _cells(line: str, number: int) -> list[str | None]:
     while divider == ",":
         cell = CELL.match(line, place)
         if cell is None:
-            raise StudyError(f"line {number} has a quote that is not closed, or text beside one")
+            raise InputError(f"line {number} has a quote that is not closed, or text beside one")
         text, divider = cell[1].strip(), cell[2]
         found.append(None if text == "?" else _unquoted(text))
         place = cell.end()
@@ -145,5 +145,5 @@ def _column(attribute: Attribute, cells: Sequence[str | None], numbers: Sequence
         expected = f"a number, as '{attribute.name}' is {attribute.kind}"
     wrong = np.flatnonzero(pd.isna(column) & ~pd.isna(np.array(cells, dtype=object)))
     if wrong.size:
-        raise StudyError(f"line {numbers[wrong[0]]}: '{cells[wrong[0]]}' is not {expected}")
+        raise InputError(f"line {numbers[wrong[0]]}: '{cells[wrong[0]]}' is not {expected}")
     return column

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .formats import MISSING, UNTITLED, quoted
 
@@ -127,7 +127,7 @@ def refuse_infinite(name: object, values: NDArray[Any], rows: pd.Index) -> None:
     """Raise if a numeric column has an infinite cell."""
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = rows[np.flatnonzero(np.isinf(values))[0]] + 1
-        raise StudyError(
+        raise InputError(
             f"column '{name}' is infinite in row {row}; correct the value, or leave the cell empty"
         )
 
@@ -151,7 +151,7 @@ def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], lis
             used[column.name] = values
     notes = [*_kinds_found(columns), *doubts, *_left_out(columns), *_gaps(columns)]
     if not used:
-        raise StudyError(f"no column is left to learn from: {'; '.join(_left_out(columns))}")
+        raise InputError(f"no column is left to learn from: {'; '.join(_left_out(columns))}")
     return pd.DataFrame(used), tuple(columns), notes
 
 

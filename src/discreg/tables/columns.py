@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .column_types import USED, Kind, as_categories, as_texts, first_text, parse, refuse_infinite
 from .formats import nearest, quoted
@@ -43,7 +43,7 @@ def check_columns(frame: pd.DataFrame, expected: ExpectedColumns) -> pd.DataFram
     Other columns, such as a target or those that were left out, are ignored.
     """
     if not expected.kinds:
-        raise StudyError(
+        raise InputError(
             f"the model was fitted to sparse data of {expected.n_features} features without "
             "names; a table with named columns does not fit it"
         )
@@ -52,7 +52,7 @@ def check_columns(frame: pd.DataFrame, expected: ExpectedColumns) -> pd.DataFram
         others = [str(name) for name in frame if name not in expected.kinds]
         candidates = ((name, nearest(name, others)) for name in missing[:8])
         hints = [f"; is '{near}' meant to be '{name}'?" for name, near in candidates if near]
-        raise StudyError(
+        raise InputError(
             f"{len(missing)} of {len(expected.kinds)} columns are missing: {quoted(missing)}"
             + "".join(hints[:1])
         )
@@ -72,7 +72,7 @@ def _as_truths(name: str, column: pd.Series) -> NDArray[np.float64]:
     truths = np.array([TRUTHS.get(str(text).lower(), np.nan) for text in texts])
     wrong = np.flatnonzero(np.isnan(truths) & ~pd.isna(texts))
     if wrong.size:
-        raise StudyError(_misfit(name, texts, wrong[0], "true or false was"))
+        raise InputError(_misfit(name, texts, wrong[0], "true or false was"))
     return truths
 
 
@@ -82,7 +82,7 @@ def _as_numbers(name: str, column: pd.Series) -> NDArray[np.float64]:
     kind, values = parse(column.astype(object) if is_category else column)
     if kind == "categorical":
         _, place = first_text(values)
-        raise StudyError(_misfit(name, values, place, "numbers were"))
+        raise InputError(_misfit(name, values, place, "numbers were"))
     refuse_infinite(name, values, pd.RangeIndex(len(values)))
     return values
 

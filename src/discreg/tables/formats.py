@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .arff import parse_arff
 
@@ -54,7 +54,7 @@ class Source:
             return self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = self.content.count(b"\n", 0, error.start) + 1
-            raise StudyError(f"line {line} is not UTF-8; save the file in that encoding") from error
+            raise InputError(f"line {line} is not UTF-8; save the file in that encoding") from error
 
 
 @dataclass(frozen=True)
@@ -71,23 +71,23 @@ class Contents:
 def read_contents(path: Path, *, text_columns: Collection[str] = ()) -> Contents:
     """Read a file by the format that its suffix names."""
     if not path.exists():
-        raise StudyError(f"there is no such file{_nearest_file(path)}")
+        raise InputError(f"there is no such file{_nearest_file(path)}")
     if path.is_dir():
-        raise StudyError("this is a folder; name a file in it")
+        raise InputError("this is a folder; name a file in it")
     zipped = path.suffix.lower() == ".gz"
     suffix = (path.with_suffix("") if zipped else path).suffix.lower()
     if suffix not in READERS:
-        raise StudyError(
+        raise InputError(
             f"files of type '{suffix}' are not read; there are {', '.join(READERS)}, each also "
             "with .gz; save a spreadsheet as CSV"
         )
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise StudyError(f"the file cannot be read: {error.strerror}") from error
+        raise InputError(f"the file cannot be read: {error.strerror}") from error
     contents = READERS[suffix](Source(_unzipped(content) if zipped else content, text_columns))
     if not contents.X.shape[0]:
-        raise StudyError("the file has no rows of data")
+        raise InputError("the file has no rows of data")
     return contents
 
 
@@ -95,7 +95,7 @@ def _unzipped(content: bytes) -> bytes:
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise StudyError(f"the file is no intact gzip file: {error}") from error
+        raise InputError(f"the file is no intact gzip file: {error}") from error
 
 
 def _nearest_file(path: Path) -> str:
@@ -129,7 +129,7 @@ def refuse_duplicates(names: Collection[str]) -> None:
     seen: dict[str, int] = {}
     for place, name in enumerate(names, start=1):
         if name in seen:
-            raise StudyError(
+            raise InputError(
                 f"two columns are called '{name}', the columns {seen[name]} and {place}; "
                 f"rename one{_no_header_hint(names)}"
             )
@@ -166,7 +166,7 @@ def read_tsv(source: Source) -> Contents:
 def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
     _, header = next(_records(text, delimiter), (1, None))
     if header is None:
-        raise StudyError("the file is empty")
+        raise InputError("the file is empty")
     names = [name.strip() or f"{UNTITLED}{place}" for place, name in enumerate(header)]
     refuse_duplicates(names)
     decimal = _decimal_sign(text, delimiter)
@@ -183,9 +183,9 @@ def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         if "EOF inside string" in str(error):
             *_, (line, _) = _records(text, delimiter)
-            raise StudyError(f"a quote in line {line} is never closed") from error
+            raise InputError(f"a quote in line {line} is never closed") from error
         _refuse_ragged_line(text, delimiter, len(names))
-        raise StudyError(f"the file is malformed: {error}") from error
+        raise InputError(f"the file is malformed: {error}") from error
     if frame.iloc[:, -1].isna().any():  # with which pandas fills short lines
         _refuse_ragged_line(text, delimiter, len(names))
     if decimal == ",":
@@ -210,7 +210,7 @@ def _refuse_thousands(frame: pd.DataFrame) -> None:
         cells = [cell.strip() for cell in column.dropna().unique() if isinstance(cell, str)]
         pointed = [cell for cell in cells if "." in cell]
         if pointed and all(map(THOUSANDS.fullmatch, pointed)):
-            raise StudyError(
+            raise InputError(
                 f"column '{name}' has cells such as '{pointed[0]}' in a file whose decimal sign is "
                 "the comma: does the point divide thousands? Write numbers without points"
             )
@@ -241,7 +241,7 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise StudyError(
+        raise InputError(
             f"line {line} cannot be read; is a quote never closed? ({error})"
         ) from error
 
@@ -249,7 +249,7 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _refuse_ragged_line(text: str, delimiter: str, n_columns: int) -> None:
     for line, cells in _records(text, delimiter):
         if len(cells) != n_columns:
-            raise StudyError(
+            raise InputError(
                 f"line {line} should have {n_columns} cells, as the header has, but has "
                 f"{len(cells)}"
             )
@@ -265,13 +265,15 @@ def read_parquet(source: Source) -> Contents:
         refuse_duplicates(table.column_names)
         for column in table.schema:
             if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-                raise StudyError(
+                raise InputError(
                     f"column '{column.name}' is of type {column.type}; a cell can be a number, a "
                     "truth value or a text"
                 )
         return Contents(table.to_pandas(ignore_metadata=True))
+    except InputError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StudyError(f"the file is no intact Parquet file: {error}") from error
+        raise InputError(f"the file is no intact Parquet file: {error}") from error
 
 
 def read_arff(source: Source) -> Contents:
@@ -292,7 +294,7 @@ def read_svmlight(source: Source) -> Contents:
     except (ValueError, OverflowError) as error:
         line = _malformed_svmlight_line(source.text())
         where = f"line {line} is no svmlight" if line else "the file is no svmlight file"
-        raise StudyError(
+        raise InputError(
             f"{where}: a numeric label and 'index:value' pairs with growing indices are "
             f"expected ({error})"
         ) from error
@@ -318,7 +320,7 @@ def read_txt(source: Source) -> Contents:
     lines = (line.partition("#")[0].strip() for line in source.text().split("\n"))
     first = SVMLIGHT_LINE.fullmatch(next(filter(None, lines), ""))
     if first is None or not first["pairs"]:
-        raise StudyError(
+        raise InputError(
             "a .txt file is read as svmlight only, and this is none; rename it to .csv if commas "
             "or semicolons divide its cells, to .tsv if tabs do"
         )
@@ -343,7 +345,7 @@ def read_npz(source: Source) -> Contents:
     arrays = _arrays(source.content)
     is_sparse = {"data", "indices", "indptr", "shape"} <= set(arrays)
     if not is_sparse and "X" not in arrays:
-        raise StudyError(
+        raise InputError(
             "an array 'X', or 'data', 'indices', 'indptr' and 'shape' of a CSR matrix, is expected "
             f"beside 'y'; the file holds {quoted(arrays) or 'nothing'}"
         )
@@ -352,7 +354,7 @@ def read_npz(source: Source) -> Contents:
     marks = {name: array for name, array in arrays.items() if array.shape == (n_rows,)}
     y = arrays.get("y")
     if y is not None and y.shape != (n_rows,):
-        raise StudyError(f"'y' has shape {y.shape}, but X has {n_rows} rows")
+        raise InputError(f"'y' has shape {y.shape}, but X has {n_rows} rows")
     return Contents(X, marks.pop("y", None), labels_apart=True, marks=marks)
 
 
@@ -361,24 +363,24 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except NPZ_ERRORS as error:
-        raise StudyError(f"the file is no intact npz file of plain arrays: {error}") from error
+        raise InputError(f"the file is no intact npz file of plain arrays: {error}") from error
     for name, array in arrays.items():
         if array.dtype.kind == "S":
             arrays[name] = array.astype(str)
         elif array.dtype.kind not in "biufU":
-            raise StudyError(f"array '{name}' is of type {array.dtype}; numbers or texts are read")
+            raise InputError(f"array '{name}' is of type {array.dtype}; numbers or texts are read")
     return arrays
 
 
 def _dense(arrays: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
     X = arrays["X"]
     if X.ndim != 2:
-        raise StudyError(
+        raise InputError(
             f"'X' has shape {X.shape}; one row a sample is expected, such as X.reshape(len(X), -1)"
         )
     names = arrays["feature_names"].tolist() if "feature_names" in arrays else None
     if names is not None and len(names) != X.shape[1]:
-        raise StudyError(f"there are {len(names)} 'feature_names' for {X.shape[1]} columns of X")
+        raise InputError(f"there are {len(names)} 'feature_names' for {X.shape[1]} columns of X")
     names = default_names(X.shape[1]) if names is None else [str(name) for name in names]
     refuse_duplicates(names)
     return pd.DataFrame(X, columns=names)
@@ -390,7 +392,7 @@ def _csr(arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array:
         X = sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
         X.check_format(full_check=True)
     except (ValueError, TypeError) as error:
-        raise StudyError(f"the parts make no CSR matrix: {error}") from error
+        raise InputError(f"the parts make no CSR matrix: {error}") from error
     X.sum_duplicates()
     return X
 

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 
 from .column_types import Column, as_texts, describe, parse
 from .columns import ExpectedColumns, check_columns
@@ -92,7 +92,7 @@ def read_table(path: str | PathLike[str], *, target: str | None, fold: str | Non
 
     Raises
     ------
-    StudyError
+    InputError
         If the file cannot be read or its contents cannot be learnt from. Rows are counted from 1,
         without the header.
     """
@@ -119,18 +119,18 @@ def read_features(
 
 def _check_sparse(contents: Contents, expected: ExpectedColumns) -> sparse.csr_array:
     if expected.kinds:
-        raise StudyError(
+        raise InputError(
             f"the model needs columns by name ({quoted(expected.kinds)}), and the features of this "
             "file have none"
         )
     X = contents.X
     if contents.first_index is not None:
         if contents.first_index < expected.first_index:
-            raise StudyError("an index is 0, but the model was fitted to indices from 1 on")
+            raise InputError("an index is 0, but the model was fitted to indices from 1 on")
         X = X[:, expected.first_index :]
         X.resize(len(X.indptr) - 1, max(X.shape[1], expected.n_features))
     if X.shape[1] != expected.n_features:
-        raise StudyError(
+        raise InputError(
             f"there are {X.shape[1]} features, but the model was fitted to {expected.n_features}"
         )
     _refuse_non_finite(X, expected.first_index)
@@ -142,8 +142,8 @@ def _located(where: object) -> Iterator[None]:
     """Put the file or data set in front of what was wrong with it."""
     try:
         yield
-    except StudyError as error:
-        raise StudyError(f"{where}: {error}") from error
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _stem(path: Path) -> str:
@@ -153,14 +153,14 @@ def _stem(path: Path) -> str:
 
 def _from_columns(name: str, frame: pd.DataFrame, target: str | None, fold: str | None) -> Table:
     if target is None:
-        raise StudyError(
+        raise InputError(
             f"which column holds the labels? Name one of {quoted(frame, at_most=20)} with --target"
         )
     for role, column in (("target", target), ("fold", fold)):
         if column is not None and column not in frame:
-            raise StudyError(_unknown(role, column, list(frame)))
+            raise InputError(_unknown(role, column, list(frame)))
     if fold == target:
-        raise StudyError(f"column '{fold}' cannot be both the target and the fold")
+        raise InputError(f"column '{fold}' cannot be both the target and the fold")
     X = frame.drop(columns=[each for each in (target, fold) if each is not None])
     folds = None if fold is None else frame[fold]
     return _table(name, X, frame[target], target, folds, fold)
@@ -170,14 +170,14 @@ def _from_labelled_arrays(
     name: str, contents: Contents, target: str | None, fold: str | None
 ) -> Table:
     if contents.y is None:
-        raise StudyError("the file has no array 'y' of labels")
+        raise InputError("the file has no array 'y' of labels")
     if target not in (None, TARGET_IN_FILE):
-        raise StudyError(
+        raise InputError(
             f"the labels of this file are its 'y', so the target cannot be '{target}'; leave "
             "--target out"
         )
     if fold is not None and fold not in contents.marks:
-        raise StudyError(_unknown("fold", fold, list(contents.marks)))
+        raise InputError(_unknown("fold", fold, list(contents.marks)))
     X, first_index = contents.X, contents.first_index or 0
     if sparse.issparse(X):
         X = X[:, first_index:]
@@ -205,7 +205,7 @@ def _table(
     """Check labels, folds and features, in this order, and leave out what cannot be used."""
     y = _labels(pd.Series(labels), target)
     if len(y) != X.shape[0]:
-        raise StudyError(f"there are {len(y)} labels for {X.shape[0]} rows")
+        raise InputError(f"there are {len(y)} labels for {X.shape[0]} rows")
     kept, notes = _repeated(y, target)
     codes = None
     if fold is not None:
@@ -231,7 +231,7 @@ def _labels(column: pd.Series, target: str) -> NDArray[Any]:
     kind, values = parse(column)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
-        raise StudyError(
+        raise InputError(
             f"target '{target}' is missing in {missing.size} of {len(column)} rows "
             f"({_rows(missing)}); complete or remove them ({quoted(MISSING[1:], at_most=20)} and "
             "empty cells count as missing)"
@@ -241,7 +241,7 @@ def _labels(column: pd.Series, target: str) -> NDArray[Any]:
     numbers = pd.unique(values)
     is_whole = bool((values == np.round(values)).all()) and bool(np.isfinite(values).all())
     if len(numbers) > MANY_NUMBERS and (not is_whole or len(numbers) > len(values) / 2):
-        raise StudyError(
+        raise InputError(
             f"target '{target}' has {len(numbers)} different numbers in {len(values)} rows "
             f"({', '.join(f'{number:g}' for number in numbers[:3])}, ...), which looks like "
             "regression; choose a column of classes, or divide the numbers into classes"
@@ -265,13 +265,13 @@ def _repeated(y: NDArray[Any], target: str) -> tuple[NDArray[np.bool_], list[str
     """Which rows are of a class with more than one, and a note on the others."""
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) == 1:
-        raise StudyError(
+        raise InputError(
             f"target '{target}' has one class only, '{classes[0]}' ({len(y)} rows); at least two "
             "are needed"
         )
     kept = counts[codes] > 1
     if (counts > 1).sum() < 2:
-        raise StudyError(
+        raise InputError(
             f"target '{target}' has {len(classes)} classes in {len(y)} rows, and "
             f"{'none' if not kept.any() else 'only one'} of them has two rows or more; at least "
             "two such classes are needed"
@@ -288,11 +288,11 @@ def _fold_codes(column: pd.Series, fold: str) -> tuple[NDArray[np.intp], list[st
     values = as_texts(column)
     missing = column.index[pd.isna(values)].to_numpy()
     if missing.size:
-        raise StudyError(f"fold '{fold}' is missing in {_rows(missing)}; complete it")
+        raise InputError(f"fold '{fold}' is missing in {_rows(missing)}; complete it")
     # Sorted by their texts, so that the same file always gives the same codes.
     names, codes = np.unique(values.astype(str), return_inverse=True)
     if len(names) == 1:
-        raise StudyError(f"fold '{fold}' is '{names[0]}' in every row; at least two are needed")
+        raise InputError(f"fold '{fold}' is '{names[0]}' in every row; at least two are needed")
     sizes = np.bincount(codes)
     return codes, [
         f"{len(names)} folds are given by '{fold}', of {sizes.min()} to {sizes.max()} rows"
@@ -303,7 +303,7 @@ def _refuse_non_finite(X: sparse.csr_array, first_index: int) -> None:
     places = np.flatnonzero(~np.isfinite(X.data))
     if places.size:
         row = np.searchsorted(X.indptr, places[0], side="right")
-        raise StudyError(
+        raise InputError(
             f"feature {X.indices[places[0]] + first_index} is {X.data[places[0]]} in row {row}; "
             "sparse data cannot have missing or infinite values"
         )
@@ -312,7 +312,7 @@ def _refuse_non_finite(X: sparse.csr_array, first_index: int) -> None:
 def _sparse_note(X: sparse.csr_array) -> str:
     n_rows, n_features = X.shape
     if not X.nnz:
-        raise StudyError("no column is left to learn from: every feature is zero in every row")
+        raise InputError("no column is left to learn from: every feature is zero in every row")
     return f"{n_features} features, {X.nnz / (n_rows * n_features):.2%} of the values are not zero"
 
 

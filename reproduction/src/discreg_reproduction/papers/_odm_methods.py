@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.preprocessing import maxabs_scale, minmax_scale
 
 from discreg import LDMClassifier
-from discreg.base.errors import StudyError
+from discreg.base.errors import InputError
 from discreg.comparison.experiment import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged
 from discreg_reproduction.registry import Dataset
@@ -45,7 +45,7 @@ def dense(X: Any) -> NDArray[Any]:
     if not sparse.issparse(X):
         return X
     if np.prod(X.shape, dtype=float) > MOST_DENSE_VALUES:
-        raise StudyError(
+        raise InputError(
             f"LDA needs dense rows, and {X.shape[0]:,} of {X.shape[1]:,} features are too many: "
             "the paper has no result of it on its large text sets either."
         )
