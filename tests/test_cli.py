@@ -13,7 +13,7 @@ from cli_runs import easy_frame, refused, run, start
 import discreg
 from discreg.cli import main
 from discreg.comparison.bundled import BUNDLED
-from discreg.tables.columns import ExpectedColumns
+from discreg.tables.table_classifier import TableClassifier
 
 HEAVY = {"jinja2", "joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
 
@@ -121,6 +121,7 @@ def write_npz_without_X(path):
     np.savez(path, data=np.zeros(3), y=np.zeros(3))
 
 
+MODEL = TableClassifier(None, {"kinds": {"a": "numeric"}, "n_features": 1})
 MALFORMED = {
     "ragged.csv": (write_ragged, "line 3 should have 3 cells"),
     "short.csv": (write_short, "line 3 should have 3 cells"),
@@ -149,7 +150,7 @@ def test_a_malformed_file_is_refused_in_a_sentence(tmp_path, capsys, monkeypatch
     write, expected = MALFORMED[name]
     write(tmp_path / name)
     if job == "predict":
-        monkeypatch.setattr("discreg.comparison.predict.load_model", lambda path: AnyModel())
+        monkeypatch.setattr("discreg.comparison.predict.load_model", lambda path: MODEL)
         message = refused(capsys, "predict", "model.skops", tmp_path / name)
     else:
         named = [] if name.endswith(("npz", "svm", "txt")) else ["--target", "y"]
@@ -158,12 +159,6 @@ def test_a_malformed_file_is_refused_in_a_sentence(tmp_path, capsys, monkeypatch
         assert not output.exists()
     assert message.startswith(str(tmp_path / name))
     assert re.search(expected, message)
-
-
-class AnyModel:
-    """A model that expects a column ``a``."""
-
-    expected = ExpectedColumns({"a": "numeric"}, 1)
 
 
 def test_a_folder_and_a_missing_file_are_refused(tmp_path, table, capsys):

@@ -1,25 +1,132 @@
-"""A model on disk: every candidate comes back as it was, and strange files are refused."""
+"""A model on disk: it comes back as it was, and strange or hostile files are refused."""
 
+import json
 import pickle
+import subprocess
+import sys
+import zipfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from cli_runs import kept_models, odd_frame
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skops import io
 
+import discreg
+from discreg import LSRClassifier, LSRClassifierCV, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
 from discreg.comparison.nested_cv import Comparison
-from discreg.model_files import TRUSTED, load_model, save_model
-from discreg.tables.columns import ExpectedColumns, expected_columns
 from discreg.tables.table import read_table
+from discreg.tables.table_classifier import ExpectedColumns, TableClassifier, expected_columns
 
 NAMES = [candidate.name for candidate in CANDIDATES]
+ESTIMATORS = [name for name in discreg.__all__ if name.endswith(("Classifier", "ClassifierCV"))]
+KERNELS = [
+    (name, kernel)
+    for name in ESTIMATORS
+    for kernel in (None, "linear", "rbf", "precomputed")
+    if (kernel is not None) == ("kernel" in getattr(discreg, name)().get_params())
+]
+X, Y = (array[::6] for array in load_iris(return_X_y=True))
+
+
+def assert_same_predictions(read, fitted, rows):
+    for method in ("predict", "decision_function", "predict_proba", "transform"):
+        if hasattr(fitted, method):
+            again, before = getattr(read, method)(rows), getattr(fitted, method)(rows)
+            np.testing.assert_array_equal(again, before)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.skops"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+def test_every_estimator_comes_back_as_it_was(path, name, kernel):
+    model = getattr(discreg, name)(**({} if kernel is None else {"kernel": kernel}))
+    rows = rbf_kernel(X) if kernel == "precomputed" else X
+    fitted = model.fit(rows, Y)
+    save_model(fitted, path)
+    assert_same_predictions(load_model(path), fitted, rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), LSRClassifier(kernel="rbf")),
+        LSRClassifierCV(cv=StratifiedShuffleSplit(3, random_state=0)),
+        LSRClassifierCV(cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0)),
+        make_pipeline(FunctionTransformer(np.log1p), KNeighborsClassifier(metric="manhattan")),
+    ],
+    ids=["pipeline", "splitter", "repeated", "nearest"],
+)
+def test_models_with_parts_of_scikit_learn_come_back(path, model):
+    save_model(model.fit(X, Y), path)
+    assert_same_predictions(load_model(path), model, X)
+
+
+def test_a_model_of_sparse_rows_and_one_that_can_be_fitted_further_come_back(path):
+    rows = sparse.csr_array(X)
+    fitted = LSRClassifier(kernel="rbf").fit(rows, Y)
+    save_model(fitted, path)
+    assert_same_predictions(load_model(path), fitted, rows)
+    begun = LSRClassifier().partial_fit(X[::2], Y[::2], classes=np.unique(Y))
+    save_model(begun, path)
+    further = load_model(path).partial_fit(X[1::2], Y[1::2])
+    assert_same_predictions(further, begun.partial_fit(X[1::2], Y[1::2]), X)
+
+
+def test_another_process_reads_the_file(path):
+    fitted = discreg.DRMClassifier(kernel="rbf").fit(X, Y)
+    save_model(fitted, path)
+    program = (
+        f"import discreg; model = discreg.load_model({str(path)!r}); "
+        "print(type(model).__name__, len(model.classes_))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout.split() == ["DRMClassifier", "3"], said.stderr
+
+
+def own_kernel(a, b):
+    return float(a @ b)
+
+
+@pytest.mark.parametrize("kernel", [own_kernel, lambda a, b: float(a @ b)], ids=["def", "lambda"])
+def test_a_callable_kernel_is_refused_with_advice_when_it_is_saved(path, kernel):
+    model = make_pipeline(StandardScaler(), LSRClassifier(kernel=kernel)).fit(X, Y)
+    with pytest.raises(InputError, match=r"parameter lsrclassifier__kernel.*'precomputed'"):
+        save_model(model, path)
+    assert not list(path.parent.iterdir())
+
+
+def test_a_model_that_is_not_fitted_is_refused(path):
+    with pytest.raises(NotFittedError):
+        save_model(LSRClassifier(), path)
+
+
+def test_what_is_missing_without_skops_is_named(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    for call in (lambda: save_model(LSRClassifier().fit(X, Y), path), lambda: load_model(path)):
+        with pytest.raises(InputError, match=r"pip install 'discreg\[compare\]'"):
+            call()
+
+
+# The models of a comparison
 
 
 @pytest.fixture
@@ -30,13 +137,12 @@ def table(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_candidate_comes_back_as_it_was(tmp_path, monkeypatch, table, name):
+def test_every_candidate_comes_back_as_it_was(tmp_path, path, monkeypatch, table, name):
     experiment = Comparison(table, [name], n_repeats=1, n_folds=3)
-    path = tmp_path / "model.skops"
     kept = kept_models(monkeypatch)
     pipeline, _ = experiment.final(name)
     sent = pickle.loads(pickle.dumps(pipeline))  # as from the process that fits it
-    trusted = save_model(path, sent, expected_columns(table))
+    save_model(TableClassifier.of(sent, table), path)
     (fitted,) = kept
     read = load_model(path)
     new = pd.read_csv(tmp_path / "odd.csv").drop(columns="kind").iloc[::-1, ::-1]
@@ -46,18 +152,16 @@ def test_every_candidate_comes_back_as_it_was(tmp_path, monkeypatch, table, name
     assert hasattr(read, "predict_proba") == hasattr(fitted, "predict_proba")
     if hasattr(fitted, "predict_proba"):
         np.testing.assert_array_equal(read.predict_proba(new), fitted.predict_proba(rows))
-    assert set(trusted) <= TRUSTED
-    assert sorted(io.get_untrusted_types(file=path)) == sorted(trusted)
 
 
 @pytest.fixture
-def small(tmp_path):
+def small(path):
     """The path of a model of the columns a and b."""
-    X, y = pd.DataFrame({"a": [0.0, 1.0, 0.0, 1.0], "b": [1.0, 1.0, 0.0, 0.0]}), [0, 1, 0, 1]
+    frame = pd.DataFrame({"a": [0.0, 1.0, 0.0, 1.0], "b": [1.0, 1.0, 0.0, 0.0]})
     both = ColumnTransformer([("both", "passthrough", ["a", "b"])])
-    pipeline = make_pipeline(both, LogisticRegression()).fit(X, y)
-    path = tmp_path / "model.skops"
-    save_model(path, pipeline, ExpectedColumns({"a": "numeric", "b": "numeric"}, 2))
+    pipeline = make_pipeline(both, LogisticRegression()).fit(frame, [0, 1, 0, 1])
+    columns = {"kinds": {"a": "numeric", "b": "numeric"}, "n_features": 2}
+    save_model(TableClassifier(pipeline, columns), path)
     return path
 
 
@@ -74,44 +178,151 @@ def test_other_columns_are_refused_by_name(small):
         load_model(small).predict(np.ones((1, 2)))
 
 
-def test_a_file_with_a_foreign_type_is_refused_and_nothing_of_it_is_kept(tmp_path):
-    steps = make_pipeline(FunctionTransformer(pd.DataFrame.abs), LogisticRegression())
-    steps.fit(pd.DataFrame({"a": [0.0, 1.0]}), [0, 1])
-    with pytest.raises(InputError, match="not trusted: pandas"):
-        save_model(tmp_path / "model.skops", steps, ExpectedColumns({"a": "numeric"}, 1))
-    assert not (tmp_path / "model.skops").exists()
-    io.dump(steps, tmp_path / "foreign.skops")
-    with pytest.raises(InputError, match="not trusted: pandas"):
-        load_model(tmp_path / "foreign.skops")
+def test_expected_columns_come_back(path, table):
+    pipeline, _ = Comparison(table, ["LSR"]).final("LSR")
+    save_model(TableClassifier.of(pipeline, table), path)
+    assert load_model(path).expected == expected_columns(table)
+    assert isinstance(load_model(path).expected, ExpectedColumns)
 
 
-def test_a_function_of_a_trusted_package_is_refused(tmp_path, small):
-    """numpy.testing.measure executes the text that it is given."""
-    model = load_model(small)
-    model.pipeline.steps.insert(0, ("run", FunctionTransformer(np.testing.measure)))
-    io.dump(model, tmp_path / "evil.skops")
-    with pytest.raises(InputError, match=r"not trusted: numpy\.testing.*measure"):
-        load_model(tmp_path / "evil.skops")
+# Files that nobody should read
 
 
-def test_what_is_no_model_of_a_comparison_is_refused(tmp_path, table):
+def write_hostile(model, path):
+    """A file of anything, with the metadata of a model file."""
+    io.dump(model, path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("discreg.json", json.dumps({"format": 1, "discreg": "0.1.0"}))
+
+
+def with_part(part):
+    """A fitted model that holds something as an attribute."""
+    model = LSRClassifier().fit(X, Y)
+    model.part_ = part
+    return model
+
+
+class Foreign(ClassifierMixin, BaseEstimator):
+    """An estimator of another package than discreg and scikit-learn."""
+
+
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        (Foreign(), "test_model_files.Foreign"),
+        (FunctionTransformer(pd.DataFrame.abs), "pandas.*abs"),
+        (FunctionTransformer(np.testing.measure), r"numpy\.testing.*measure"),  # executes a text
+        (rbf_kernel, r"sklearn\.metrics\.pairwise\.rbf_kernel"),
+        (partial(rbf_kernel, gamma=1.0), r"functools\.partial"),
+        (StandardScaler().fit, r"StandardScaler\.fit"),
+        (load_model, r"discreg\.model_files\.load_model"),
+        (read_table, r"discreg\.tables\.table\.read_table"),
+        (Comparison, r"discreg\.comparison\.nested_cv\.Comparison"),
+        (subprocess.Popen, r"subprocess\.Popen"),
+        (eval, r"builtins\.eval"),
+    ],
+    ids=lambda value: value.replace("\\", "") if isinstance(value, str) else "",
+)
+def test_what_is_no_estimator_of_ours_or_of_scikit_learn_is_refused_by_name(path, part, named):
+    with pytest.raises(InputError, match=f"not trusted: .*{named}"):
+        save_model(with_part(part), path)
+    assert not path.exists()
+    write_hostile(with_part(part), path)
+    with pytest.raises(InputError, match=f"not trusted: .*{named}"):
+        load_model(path)
+
+
+def rewritten(path, change):
+    """The same file with another schema."""
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    members["schema.json"] = change(members["schema.json"].decode()).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("discreg.tables.table", "read_table"),
+        ("discreg.comparison.store", "Store"),
+        ("discreg.cli", "main"),
+        ("discreg", "LSRClassifier"),
+        ("discreg.tables.table", "Path"),
+        ("discreg.retargeted._lsr", "LSRClassifier.fit"),
+        ("discreg.no_such_module", "Anything"),
+        ("sklearn.utils._mocking", "MockDataFrame"),
+        ("sklearn.no_such_module", "Anything"),
+        ("os", "system"),
+    ],
+)
+@pytest.mark.parametrize("loader", ["ObjectNode", "ConstructorFromReduceNode", "FunctionNode"])
+def test_a_file_cannot_name_a_type_that_is_not_an_estimator(path, module, name, loader):
+    write_hostile(with_part(StandardScaler()), path)
+    rewritten(
+        path,
+        lambda schema: (
+            schema.replace('"__class__": "StandardScaler",\n', f'"__class__": "{name}",\n')
+            .replace('"sklearn.preprocessing._data"', f'"{module}"')
+            .replace(
+                f'"{module}",\n          "__loader__": "ObjectNode"',
+                f'"{module}",\n          "__loader__": "{loader}"',
+            )
+        ),
+    )
+    with pytest.raises(InputError, match=f"not trusted: {module}.{name}"):
+        load_model(path)
+
+
+def test_a_file_does_not_import_the_modules_it_names(path):
+    write_hostile(with_part(StandardScaler()), path)
+    rewritten(path, lambda schema: schema.replace("sklearn.preprocessing._data", "antigravity"))
+    with pytest.raises(InputError, match=r"not trusted: antigravity\.StandardScaler"):
+        load_model(path)
+    assert "antigravity" not in sys.modules
+
+
+def test_a_format_from_the_future_is_refused_with_advice(path):
+    io.dump(LSRClassifier().fit(X, Y), path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("discreg.json", json.dumps({"format": 2, "discreg": "7.1.0", "more": 1}))
+    with pytest.raises(InputError, match=r"format 2 .* by discreg 7\.1\.0; .*discreg==7\.1\.0"):
+        load_model(path)
+
+
+def test_a_file_names_the_release_that_wrote_it(path):
+    save_model(LSRClassifier().fit(X, Y), path)
+    with zipfile.ZipFile(path) as file:
+        assert json.loads(file.read("discreg.json")) == {
+            "format": 1,
+            "discreg": discreg.__version__,
+        }
+
+
+def test_a_file_without_metadata_is_refused(path):
+    io.dump(LSRClassifier().fit(X, Y), path)
+    with pytest.raises(InputError, match=r"has no discreg\.json.*skops\.io\.load"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("metadata", ["", "[]", "{}", '{"format": 2}'])
+def test_a_file_with_broken_metadata_is_refused(path, metadata):
+    io.dump(LSRClassifier().fit(X, Y), path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("discreg.json", metadata)
+    with pytest.raises(InputError, match="not a model that discreg has written"):
+        load_model(path)
+
+
+def test_what_is_no_model_file_is_refused(tmp_path, path, table):
     with pytest.raises(InputError, match="There is no file"):
-        load_model(tmp_path / "model.skops")
+        load_model(path)
     with pytest.raises(InputError, match="not a model that discreg has written"):
         load_model(tmp_path / "odd.csv")
-    io.dump(LogisticRegression(), tmp_path / "plain.skops")
-    with pytest.raises(InputError, match="holds a LogisticRegression"):
-        load_model(tmp_path / "plain.skops")
 
 
 def test_a_cut_file_is_refused(small):
     small.write_bytes(small.read_bytes()[:-200])
     with pytest.raises(InputError, match="not a model that discreg has written"):
         load_model(small)
-
-
-def test_expected_columns_come_back(tmp_path, table):
-    path = tmp_path / "model.skops"
-    pipeline, _ = Comparison(table, ["LSR"]).final("LSR")
-    save_model(path, pipeline, expected_columns(table))
-    assert load_model(path).expected == expected_columns(table)

@@ -17,6 +17,8 @@ from .lowrank import SLRRClassifierCV as SLRRClassifierCV
 from .margin import LDMClassifier as LDMClassifier
 from .margin import ODMClassifier as ODMClassifier
 from .margin import ODMClassifierCV as ODMClassifierCV
+from .model_files import load_model as load_model
+from .model_files import save_model as save_model
 from .representation import DRMClassifier as DRMClassifier
 from .representation import DRMClassifierCV as DRMClassifierCV
 from .retargeted import DLSRClassifier as DLSRClassifier

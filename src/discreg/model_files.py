@@ -1,172 +1,229 @@
-"""A fitted model on disk and back, without pickle: skops files whose types are all known."""
+"""Fitted models on disk and back, without pickle."""
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import asdict
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.pipeline import Pipeline
-from sklearn.utils.metaestimators import available_if
-
+from discreg import __version__
 from discreg.base.errors import InputError
-from discreg.tables.columns import ExpectedColumns, check_columns
 
-__all__ = ["TableClassifier", "load_model", "save_model"]
+__all__ = ["load_model", "save_model"]
 
-# All that models of a comparison are made of beyond what skops trusts by itself. Names, not
-# packages: a package has functions, too, and some of them execute what they are given.
-TRUSTED = frozenset(
-    {
-        "discreg.linalg.fitted_kernel.FittedKernel",
-        "discreg.lowrank._lrlr.LRLRClassifier",
-        "discreg.lowrank._lrrr.LRRRClassifier",
-        "discreg.lowrank._slrr.SLRRClassifier",
-        "discreg.margin._base.MarginStatistics",
-        "discreg.margin._ldm.LDMClassifier",
-        "discreg.margin._odm.ODMClassifier",
-        "discreg.representation._closed.ClosedForm",
-        "discreg.representation._drm.DRMClassifier",
-        "discreg.representation._forms.ClosedSolver",
-        "discreg.representation._forms.ScatterSolver",
-        "discreg.representation._problem.Groups",
-        "discreg.representation._scatter.ScatterForm",
-        "discreg.representation._training.Training",
-        "discreg.retargeted._dlsr.DLSRClassifier",
-        "discreg.retargeted._grelsr.GReLSRClassifier",
-        "discreg.retargeted._lsr.LSRClassifier",
-        "discreg.retargeted._relsr.ReLSRClassifier",
-        "discreg.model_files.TableClassifier",
-        "numpy.dtype",
-        "scipy.sparse._csr.csr_array",
-        "scipy.sparse._csr.csr_matrix",
-        "sklearn.compose._column_transformer._RemainderColsList",  # of scikit-learn 1.6
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.tree._tree.Tree",
-    }
+FORMAT = 1
+METADATA = "discreg.json"  # beside what skops writes into the zip file
+# The packages that our estimators are made of; the comparison tool is not one of them.
+OUR_MODULE = re.compile(
+    r"discreg\.(auto|base|blocks|linalg|lowrank|margin|representation|retargeted|tables)(\.\w+)+"
+)
+# What fitted estimators of scikit-learn hold that has no public name.
+WITHOUT_PUBLIC_NAME = (
+    "sklearn.compose._column_transformer._RemainderColsList",  # of scikit-learn 1.6
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.tree._tree.Tree",
 )
 
 
-def _has_probabilities(model: TableClassifier) -> bool:
-    return hasattr(model.pipeline, "predict_proba")
-
-
-class TableClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted pipeline that takes tables like the one it was fitted to.
-
-    Columns are found by name, in any order; those it does not know are ignored, and those that are
-    missing or of another kind are refused by name.
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file that `load_model` reads.
 
     Parameters
     ----------
-    pipeline : Pipeline
-        Fitted, from the columns to labels.
-    columns : dict
-        The columns that it expects: `ExpectedColumns` as plain values.
+    model : estimator
+        A fitted estimator or pipeline of discreg and scikit-learn. It may hold arrays of NumPy and
+        SciPy, but no functions of your own and no estimators of other packages.
+    path : str or path
+        The file, by convention with the suffix ``.skops``. It holds the old model or the new one,
+        never a part.
+
+    Raises
+    ------
+    InputError
+        If the model holds what `load_model` would refuse.
+
+    Examples
+    --------
+    >>> from discreg import LSRClassifier, load_model, save_model
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> save_model(LSRClassifier().fit(X, y), "iris.skops")  # doctest: +SKIP
+    >>> load_model("iris.skops").predict(X[:2])  # doctest: +SKIP
+    array([0, 0])
     """
+    from sklearn.utils.validation import check_is_fitted
 
-    def __init__(self, pipeline: Pipeline, columns: dict[str, Any]) -> None:
-        self.pipeline = pipeline
-        self.columns = columns
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels."""
-        return self.pipeline.classes_
-
-    @property
-    def expected(self) -> ExpectedColumns:
-        """The columns that it expects."""
-        return ExpectedColumns(**self.columns)
-
-    @property
-    def categories(self) -> dict[str, NDArray[Any]]:
-        """The categories that it was fitted to, by column."""
-        if "categorical" not in self.expected.kinds.values():
-            return {}
-        parts = self.pipeline[0]
-        (names,) = (each for kind, _, each in parts.transformers_ if kind == "categorical")
-        encoder = parts.named_transformers_["categorical"][-1]
-        return dict(zip(names, encoder.categories_, strict=True))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the rows of a data frame (of a sparse array, if it was fitted to one)."""
-        return self.pipeline.predict(self._checked(X))
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes, in the order of `classes_`."""
-        return self.pipeline.predict_proba(self._checked(X))
-
-    def _checked(self, X: Any) -> Any:
-        if isinstance(X, pd.DataFrame):
-            return check_columns(X, self.expected)
-        if sparse.issparse(X) and not self.expected.kinds:
-            return X
-        kind = "a pandas data frame" if self.expected.kinds else "a sparse array"
-        raise InputError(f"The model takes {kind}, not {type(X).__name__}.")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-def save_model(path: Path, pipeline: Pipeline, expected: ExpectedColumns) -> list[str]:
-    """Write a fitted pipeline; returns the types in it that a reader has to trust."""
-    from skops import io
-
-    model = TableClassifier(pipeline, asdict(expected))
-    draft = path.with_name(f".{path.name}.draft")
+    io = _skops_io()
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        io.dump(model, draft)
-        types = _types_to_trust(draft)
-        os.replace(draft, path)
+        try:
+            io.dump(model, draft)
+            types = io.get_untrusted_types(file=draft)
+        except OSError:
+            raise
+        except Exception as error:
+            name = type(model).__name__
+            raise InputError(f"{name} cannot be written to a file: {error}") from error
+        if refused := _refused_types(types):
+            raise InputError(f"{_cannot_hold(path, refused)}{_advice(model)}")
+        with zipfile.ZipFile(draft, "a") as file:
+            file.writestr(METADATA, json.dumps({"format": FORMAT, "discreg": __version__}))
+        draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    return types
 
 
-def load_model(path: str | os.PathLike[str]) -> TableClassifier:
-    """Read a model that `discreg compare` has written.
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save_model` or ``discreg compare`` has written.
 
-    Nothing in the file is executed: it may hold data and instances of the types in `TRUSTED` and
-    of those that skops trusts, and a file with any other type or function is refused.
+    Loading executes nothing that is in the file. It may hold numbers, texts, arrays, and instances
+    of estimators of discreg and scikit-learn and of the classes that these consist of. Any other
+    type, and every function, is refused. A file that somebody has tampered with can still hold a
+    model that predicts nonsense or makes the process crash.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        The model as it was saved.
+
+    Raises
+    ------
+    InputError
+        If the file is not a model file, is of a format that this release does not know, or holds
+        types that are not trusted.
     """
-    try:
-        from skops import io
-    except ImportError as error:
-        raise InputError(
-            "Reading a model file needs skops: pip install 'discreg[deploy]'."
-        ) from error
+    io = _skops_io()
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     try:
-        model = io.load(path, trusted=_types_to_trust(path))
+        _check_format(path)
+        types = io.get_untrusted_types(file=path)
+        if refused := _refused_types(types):
+            raise InputError(_cannot_hold(path, refused))
+        return io.load(path, trusted=types)
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"{path} is not a model that discreg has written ({error}).") from error
-    if not isinstance(model, TableClassifier):
+
+
+def _skops_io() -> ModuleType:
+    try:
+        return import_module("skops.io")
+    except ImportError as error:
+        raise InputError("Model files need skops: pip install 'discreg[compare]'.") from error
+
+
+def _check_format(path: Path) -> None:
+    with zipfile.ZipFile(path) as file:
+        if METADATA not in file.namelist():
+            raise InputError(
+                f"{path} is not a model that discreg has written: it has no {METADATA}. "
+                "If you trust it, read it with skops.io.load."
+            )
+        metadata = json.loads(file.read(METADATA))
+    if metadata["format"] != FORMAT:
+        writer = metadata["discreg"]
         raise InputError(
-            f"{path} holds a {type(model).__name__}, not a model that `discreg compare` has "
-            "written; load it with skops.io.load."
+            f"{path} has format {metadata['format']} and was written by discreg {writer}; this is "
+            f"discreg {__version__}, which reads format {FORMAT}. Load it with discreg {writer} "
+            f"(pip install 'discreg=={writer}'), or fit and save the model again."
         )
-    return model
 
 
-def _types_to_trust(path: Path) -> list[str]:
-    from skops import io
+def _cannot_hold(path: Path, refused: Sequence[str]) -> str:
+    return f"{path} holds types that are not trusted: {', '.join(refused)}."
 
-    types = io.get_untrusted_types(file=path)
-    strange = sorted(set(types) - TRUSTED)
-    if strange:
-        raise InputError(f"{path} holds types that are not trusted: {', '.join(strange)}.")
-    return types
+
+def _advice(model: Any) -> str:
+    """What to do about parameters that are functions."""
+    functions = [
+        name
+        for name, value in model.get_params().items()
+        if callable(value) and not isinstance(value, type) and not hasattr(value, "get_params")
+    ]
+    if not functions:
+        return ""
+    kernel = (
+        "; fit with the name of a kernel, or with kernel='precomputed' and matrices of your own "
+        "kernel"
+        if any(name.split("__")[-1] == "kernel" for name in functions)
+        else ""
+    )
+    return f" A model file holds no functions, such as the parameter {functions[0]}{kernel}."
+
+
+def _refused_types(names: Sequence[str]) -> list[str]:
+    return [name for name in names if not _is_trusted(name)]
+
+
+def _is_trusted(name: str) -> bool:
+    """Whether a file may hold instances of the type of this name.
+
+    A trusted class can be constructed from whatever a file holds, so that only classes count whose
+    construction does nothing but store: estimators, and plain data holders of ours. Functions and
+    methods are never trusted: some of any package's execute what they are given.
+    """
+    import numpy as np
+    from scipy import sparse
+    from sklearn import metrics, model_selection, neighbors
+    from sklearn.base import BaseEstimator
+
+    cls = _class_called(name)
+    if cls is None:
+        return False
+    match name.partition(".")[0]:
+        case "discreg":
+            is_library = OUR_MODULE.fullmatch(cls.__module__) is not None
+            return is_library and (issubclass(cls, BaseEstimator) or _holds_data(cls))
+        case "sklearn":
+            bases = (
+                BaseEstimator,
+                metrics.DistanceMetric,
+                model_selection.BaseCrossValidator,
+                model_selection.BaseShuffleSplit,
+                model_selection.RepeatedKFold,
+                model_selection.RepeatedStratifiedKFold,
+                neighbors.BallTree,
+                neighbors.KDTree,
+            )
+            return issubclass(cls, bases) or name in WITHOUT_PUBLIC_NAME
+        case "scipy":
+            return issubclass(cls, (sparse.spmatrix, sparse.sparray))
+        case _:
+            return cls is np.dtype
+
+
+def _class_called(name: str) -> type | None:
+    """The class that is defined under this very name; only modules of ours are imported for it."""
+    module, _, attribute = name.rpartition(".")
+    if OUR_MODULE.fullmatch(module):
+        with suppress(ImportError):
+            import_module(module)
+    found = vars(sys.modules[module]).get(attribute) if module in sys.modules else None
+    if isinstance(found, type) and f"{found.__module__}.{found.__qualname__}" == name:
+        return found
+    return None
+
+
+def _holds_data(cls: type) -> bool:
+    """Whether a class is a dataclass or a NamedTuple that only stores its values."""
+    is_dataclass = "__dataclass_fields__" in vars(cls) and not hasattr(cls, "__post_init__")
+    return is_dataclass or (issubclass(cls, tuple) and "_fields" in vars(cls))

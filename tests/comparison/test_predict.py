@@ -11,15 +11,15 @@ from sklearn.datasets import dump_svmlight_file
 
 from discreg.comparison.nested_cv import Comparison
 from discreg.model_files import load_model, save_model
-from discreg.tables.columns import expected_columns
 from discreg.tables.table import read_table
+from discreg.tables.table_classifier import TableClassifier
 
 
 def fitted_to(path, model, **columns):
     """The path of a model, beside the file of the rows that it was fitted to."""
     table = read_table(path, **columns)
     pipeline, _ = Comparison(table, [model]).final(model)
-    save_model(path.with_name(f"{model}.skops"), pipeline, expected_columns(table))
+    save_model(TableClassifier.of(pipeline, table), path.with_name(f"{model}.skops"))
     return path.with_name(f"{model}.skops")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Thread
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from discreg import __version__
 from discreg.base.errors import InputError
 from discreg.model_files import save_model
-from discreg.tables.columns import expected_columns
 from discreg.tables.table import Table
+from discreg.tables.table_classifier import TableClassifier
 
 from . import engine
 from .engine import Progress
@@ -50,7 +50,7 @@ ENDING = (
     "skops.io",
 )
 USAGE = """\
-from discreg.model_files import load_model
+from discreg import load_model
 from discreg.tables.table import read_features
 
 model = load_model("model.skops")  # no pickle: only known types are read
@@ -64,7 +64,6 @@ class Compared:
     findings: Findings
     verdict: Verdict | None  # None: no model has finished a fold
     progress: Progress
-    trusted: list[str]  # types in the model file that a reader has to trust
 
 
 def compare(
@@ -112,13 +111,13 @@ def compare(
             saved = _saved(experiment, final, output / MODEL)
     findings = replace(
         findings,
-        model_file=MODEL if saved.types else None,
+        model_file=MODEL if saved.seconds is not None else None,
         final_seconds=saved.seconds,
         incomplete=" ".join(filter(None, [findings.incomplete, saved.trouble])) or None,
     )
     if contents is not None:
         write_report(output / REPORT, findings, contents)
-    return Compared(findings, verdict, progress, saved.types)
+    return Compared(findings, verdict, progress)
 
 
 def _in_order(results: pd.DataFrame, experiment: Comparison) -> pd.DataFrame:
@@ -173,8 +172,7 @@ class _Final:
 class _Saved:
     """What has become of it."""
 
-    types: list[str] = field(default_factory=list)  # that a reader of the file has to trust
-    seconds: float | None = None  # of the fit
+    seconds: float | None = None  # of the fit; None: there is no file
     trouble: str | None = None  # why there is no file
 
 
@@ -186,7 +184,8 @@ def _saved(experiment: Comparison, final: _Final | None, path: Path) -> _Saved:
         if final.fit is None:
             raise InputError(final.trouble)
         pipeline, seconds = final.fit.answer()
-        return _Saved(save_model(path, pipeline, expected_columns(experiment.table)), seconds)
+        save_model(TableClassifier.of(pipeline, experiment.table), path)
+        return _Saved(seconds)
     except Exception as error:  # the report is worth more than the model
         trouble = f"{final.name} could not be fitted to all rows and written: {error}"
         return _Saved(trouble=trouble)

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from discreg.base.errors import InputError
-from discreg.model_files import TableClassifier, load_model
+from discreg.model_files import load_model
 from discreg.tables.formats import quoted
 from discreg.tables.table import read_features
+from discreg.tables.table_classifier import TableClassifier
 
 __all__ = ["Predicted", "predict", "write_labels"]
 
@@ -30,6 +31,11 @@ class Predicted:
 def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predicted:
     """Label of each row of a file and, where the model has them, the classes' probabilities."""
     model = load_model(model_file)
+    if not isinstance(model, TableClassifier):
+        raise InputError(
+            f"{model_file} holds a {type(model).__name__}, which takes arrays and not tables. Read "
+            "it with discreg.load_model and call its predict."
+        )
     X = read_features(data, model.expected)
     if not X.shape[0]:
         raise InputError(f"{data} has no rows to predict.")

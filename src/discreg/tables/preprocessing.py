@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from .column_types import MAX_CATEGORIES, USED
-from .columns import expected_columns
 from .table import Table
+from .table_classifier import expected_columns
 
 __all__ = ["preprocessor"]
 

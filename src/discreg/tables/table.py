@@ -20,7 +20,6 @@ from scipy import sparse
 from discreg.base.errors import InputError
 
 from .column_types import Column, as_texts, describe, parse
-from .columns import ExpectedColumns, check_columns
 from .formats import (
     MISSING,
     Contents,
@@ -30,6 +29,7 @@ from .formats import (
     read_contents,
     refuse_duplicates,
 )
+from .table_classifier import ExpectedColumns, check_columns
 
 __all__ = ["Column", "Table", "read_features", "read_table"]
 

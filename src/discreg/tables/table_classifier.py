@@ -1,13 +1,17 @@
-"""The columns that a model is fitted to, and whether those of a new table fit it."""
+"""A model fitted to a table: the columns that it expects, and whether those of new rows fit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 
 from discreg.base.errors import InputError
 
@@ -17,7 +21,7 @@ from .formats import nearest, quoted
 if TYPE_CHECKING:
     from .table import Table
 
-__all__ = ["ExpectedColumns", "check_columns", "expected_columns"]
+__all__ = ["ExpectedColumns", "TableClassifier", "check_columns", "expected_columns"]
 
 TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
@@ -91,3 +95,71 @@ def _misfit(name: str, texts: NDArray[Any], place: int, expected: str) -> str:
     return (
         f"column '{name}' holds text '{texts[place]}' in row {place + 1} where {expected} expected"
     )
+
+
+def _has_probabilities(model: TableClassifier) -> bool:
+    return hasattr(model.pipeline, "predict_proba")
+
+
+class TableClassifier(ClassifierMixin, BaseEstimator):
+    """A fitted pipeline that takes tables like the one it was fitted to.
+
+    Columns are found by name, in any order; those it does not know are ignored, and those that are
+    missing or of another kind are refused by name.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Fitted, from the columns to labels.
+    columns : dict
+        The columns that it expects: `ExpectedColumns` as plain values.
+    """
+
+    def __init__(self, pipeline: Pipeline, columns: dict[str, Any]) -> None:
+        self.pipeline = pipeline
+        self.columns = columns
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, table: Table) -> TableClassifier:
+        """A pipeline that was fitted to this table."""
+        return cls(pipeline, asdict(expected_columns(table)))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels."""
+        return self.pipeline.classes_
+
+    @property
+    def expected(self) -> ExpectedColumns:
+        """The columns that it expects."""
+        return ExpectedColumns(**self.columns)
+
+    @property
+    def categories(self) -> dict[str, NDArray[Any]]:
+        """The categories that it was fitted to, by column."""
+        if "categorical" not in self.expected.kinds.values():
+            return {}
+        parts = self.pipeline[0]
+        (names,) = (each for kind, _, each in parts.transformers_ if kind == "categorical")
+        encoder = parts.named_transformers_["categorical"][-1]
+        return dict(zip(names, encoder.categories_, strict=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of the rows of a data frame (of a sparse array, if it was fitted to one)."""
+        return self.pipeline.predict(self._checked(X))
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, in the order of `classes_`."""
+        return self.pipeline.predict_proba(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
+        if isinstance(X, pd.DataFrame):
+            return check_columns(X, self.expected)
+        if sparse.issparse(X) and not self.expected.kinds:
+            return X
+        kind = "a pandas data frame" if self.expected.kinds else "a sparse array"
+        raise InputError(f"The model takes {kind}, not {type(X).__name__}.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
