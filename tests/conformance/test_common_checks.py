@@ -1,48 +1,20 @@
-"""scikit-learn's common checks on every public estimator. None is expected to fail."""
+"""scikit-learn's common checks on every public estimator. None is expected to fail.
 
+Every estimator passes all checks with its default parameters. A variant that solves the problem in
+another way passes the checks that the way of solving can break. Its other checks, and the variants
+that are solved like one of these, are marked ``full``.
+"""
+
+import re
 import warnings
 
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import discreg
 
-# A few parameters away from the defaults; an estimator takes those that it has.
-VARIATIONS = (
-    {"kernel": "rbf"},
-    {"class_weight": "balanced"},
-    {"solver": "alternating", "max_iter": 30},
-    {"penalty": "l21"},
-)
-# Linear DRM has no intercept, so that one check's centred clusters are beyond it; its solver is
-# checked with the features of "n_components".
-DRM_VARIATIONS = (
-    {"probability": True, "class_weight": "balanced"},
-    {"solver": "ppa"},
-    {"penalty": "lasso"},
-    {"n_components": 20, "probability": True, "random_state": 0},
-)
-MARGIN_VARIATIONS = (
-    {"kernel": "linear", "class_weight": "balanced"},
-    {"kernel": "linear", "solver": "dcd", "selection": "cyclic"},
-    {"kernel": "linear", "solver": "svrg", "random_state": 0},
-)
-# Not LRLR with a kernel: it fits the targets exactly, whatever the class weights.
-LOW_RANK_VARIATIONS = (
-    {"beta": 0.1, "kernel": "rbf", "class_weight": "balanced"},
-    {"solver": "reweighted", "class_weight": "balanced"},
-    {"class_weight": "balanced"},
-)
-SPECIAL_VARIATIONS = {
-    "LRLRClassifier": LOW_RANK_VARIATIONS,
-    "LRRRClassifier": LOW_RANK_VARIATIONS,
-    "SLRRClassifier": LOW_RANK_VARIATIONS,
-    "DRMClassifier": DRM_VARIATIONS,
-    "ODMClassifier": MARGIN_VARIATIONS,
-    "LDMClassifier": MARGIN_VARIATIONS,
-}
-# Every fit of a ...CV classifier is many fits of its twin: a small grid is enough of them.
+# Every fit of a ...CV classifier is many fits of its estimator: a small grid is enough of them.
 SMALL_GRID = {
     "betas": (1.0, 0.1),
     "group_penalties": (1.0, 0.0),
@@ -51,35 +23,112 @@ SMALL_GRID = {
     "C1s": (10.0, 100.0),
     "C2s": (10.0,),
     "Ds": (0.1,),
+    "Cs": (1.0, 10.0),
+    "lambda1s": (0.1,),
+    "lambda2s": (0.1,),
 }
-CV_VARIATIONS = (
-    {},
-    {"kernel": "rbf", "class_weight": "balanced"},
-    {"betas": (1.0,), "ranks": None, "cv": 3},
-)
+# One variant for each way of solving. Linear DRM has no intercept, so that one check's centred
+# clusters are beyond it; its solver is checked with the features of "n_components". LRLR with a
+# kernel fits the targets exactly, whatever the class weights, and is not checked.
+VARIANTS = {
+    "LSRClassifier": [{"kernel": "rbf"}],
+    "ReLSRClassifier": [{"kernel": "rbf"}, {"solver": "alternating", "max_iter": 30}],
+    "GReLSRClassifier": [{"penalty": "l21"}],
+    "LRRRClassifier": [{"beta": 0.1, "kernel": "rbf", "class_weight": "balanced"}],
+    "SLRRClassifier": [{"solver": "reweighted", "class_weight": "balanced"}],
+    "DRMClassifier": [
+        {"solver": "ppa"},
+        {"penalty": "lasso"},
+        {"n_components": 20, "probability": True, "random_state": 0},
+    ],
+    "ODMClassifier": [
+        {"kernel": "linear"},
+        {"kernel": "linear", "solver": "dcd", "selection": "cyclic"},
+        {"kernel": "linear", "solver": "svrg", "random_state": 0},
+    ],
+    "LDMClassifier": [
+        {"kernel": "linear"},
+        {"kernel": "linear", "solver": "svrg", "random_state": 0},
+    ],
+    "ReLSRClassifierCV": [{"kernel": "rbf", "class_weight": "balanced"}],
+    "LRRRClassifierCV": [{"betas": (1.0,), "ranks": None, "cv": 3}],
+}
+# Checks of the data as they reach a solver, and of what it makes of them.
+CHECKS_OF_A_VARIANT = {
+    "check_class_weight_classifiers",
+    "check_classifiers_one_label",
+    "check_classifiers_one_label_sample_weights",
+    "check_decision_proba_consistency",
+    "check_dict_unchanged",
+    "check_estimator_sparse_array",
+    "check_estimators_dtypes",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_f_contiguous_array_estimator",
+    "check_fit2d_1feature",
+    "check_fit2d_1sample",
+    "check_fit_idempotent",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_non_transformer_estimators_n_iter",
+    "check_readonly_memmap_input",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_classifiers_train(readonly_memmap=True,X_dtype=float32)",
+}
+RBF = {"kernel": "rbf"}
+BALANCED = {"class_weight": "balanced"}
+ALTERNATING = {"solver": "alternating", "max_iter": 30}
+SPARSE = {"penalty": "l21"}
+FURTHER_VARIANTS = {
+    "LSRClassifier": [BALANCED],
+    "DLSRClassifier": [RBF, BALANCED, ALTERNATING, SPARSE],
+    "ReLSRClassifier": [BALANCED, SPARSE],
+    "GReLSRClassifier": [RBF, BALANCED, ALTERNATING],
+    "LRLRClassifier": [BALANCED],
+    "LRRRClassifier": [BALANCED],
+    "SLRRClassifier": [BALANCED],
+    "DRMClassifier": [{"probability": True} | BALANCED],
+    "ODMClassifier": [{"kernel": "linear"} | BALANCED],
+    "LDMClassifier": [
+        {"kernel": "linear"} | BALANCED,
+        {"kernel": "linear", "solver": "dcd", "selection": "cyclic"},
+    ],
+    "LSRClassifierCV": [RBF | BALANCED],
+    "DLSRClassifierCV": [RBF | BALANCED],
+    "GReLSRClassifierCV": [RBF | BALANCED],
+    "SLRRClassifierCV": [{"ranks": None, "cv": 3}],
+    "DRMClassifierCV": [RBF | BALANCED],
+    "ODMClassifierCV": [BALANCED],
+}
 
 
-def configurations():
+def title_of(check):
+    keywords = ",".join(f"{key}={value}" for key, value in check.keywords.items())
+    return check.func.__name__ + (f"({keywords})" if keywords else "")
+
+
+def pairs_of_estimator_and_check():
     for name in discreg.__all__:
         if not name.endswith(("Classifier", "ClassifierCV")):
             continue
         estimator = getattr(discreg, name)
-        parameters = estimator().get_params()
-        if name.endswith("CV"):
-            grid = {key: values for key, values in SMALL_GRID.items() if key in parameters}
-            for variation in CV_VARIATIONS:
-                if parameters.keys() >= variation.keys():
-                    yield estimator(**(grid | variation))
-        else:
-            yield estimator()
-            for variation in SPECIAL_VARIATIONS.get(name, VARIATIONS):
-                if parameters.keys() >= variation.keys():
-                    yield estimator(**variation)
+        taken = estimator().get_params()
+        grid = {key: values for key, values in SMALL_GRID.items() if key in taken}
+        variants = [{}, *VARIANTS.get(name, []), *FURTHER_VARIANTS.get(name, [])]
+        for number, variant in enumerate(variants):
+            instance = estimator(**(grid | variant))
+            quick = CHECKS_OF_A_VARIANT if number <= len(VARIANTS.get(name, [])) else set()
+            for candidate, check in estimator_checks_generator(instance):
+                title = title_of(check)
+                marks = [] if variant == {} or title in quick else [pytest.mark.full]
+                parameters = re.sub(r"\s", "", str(candidate))
+                yield pytest.param(candidate, check, marks=marks, id=f"{parameters}-{title}")
 
 
 # One check asks for three folds where a class has two samples.
 @pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
-@parametrize_with_checks(list(configurations()))
+@pytest.mark.parametrize(("estimator", "check"), list(pairs_of_estimator_and_check()))
 def test_common_check(estimator, check):
     with warnings.catch_warnings():
         parameters = estimator.get_params()
