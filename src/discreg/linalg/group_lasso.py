@@ -10,7 +10,6 @@ few of them and ΦᵀSΦA for an A with few rows: no array of d × d for more fe
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .conjugate_gradients import conjugate_gradients
 from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .ridge import NormalEquations, Regression
 from .rows import CONSTANT, centred_gram, column_squares, require_centrable, times, weighted_mean
@@ -301,12 +301,14 @@ def _newton(
     units, curvature = coef[used] / norms[used, None], beta / norms[used, None]
     precondition = gram.solver(used, curvature[:, 0])
 
-    def hessian(step: Array) -> Array:
+    def hessp(step: Array) -> Array:
         along = np.einsum("ij,ij->i", units, step)[:, None]
         return 2 * gram.times_some(used, step) + curvature * (step - along * units)
 
     gradient = beta * units - 2 * correlations[used]
-    step = _conjugate_gradients(hessian, precondition, -gradient)
+    step = conjugate_gradients(
+        hessp, -gradient, precondition, tol=CG_ACCURACY, max_iter=MAX_CG_STEPS
+    )
     before = duality_gap(coef, moments, correlations, square, beta)[0]
     for length in (*LENGTHS, 0.0):
         trial = np.zeros_like(coef)
@@ -319,26 +321,3 @@ def _newton(
         if duality_gap(trial, moments, left, square, beta)[0] < before:
             coef[...], correlations[...] = trial, left
             return
-
-
-def _conjugate_gradients(
-    hessian: Callable[[Array], Array], precondition: Callable[[Array], Array], right: Array
-) -> Array:
-    """Solve a positive semi-definite system to a modest accuracy."""
-    solution, residual = np.zeros_like(right), right
-    search = preconditioned = precondition(residual)
-    energy = enough = float(np.vdot(residual, preconditioned))
-    for _ in range(MAX_CG_STEPS):
-        image = hessian(search)
-        curvature = float(np.vdot(search, image))
-        if curvature <= 0:
-            break
-        length = energy / curvature
-        solution = solution + length * search
-        residual = residual - length * image
-        preconditioned = precondition(residual)
-        energy, previous = float(np.vdot(residual, preconditioned)), energy
-        if energy <= CG_ACCURACY**2 * enough:
-            break
-        search = preconditioned + energy / previous * search
-    return solution
