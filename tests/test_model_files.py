@@ -14,7 +14,7 @@ from skops import io
 
 from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
-from discreg.comparison.nested_cv import Comparison
+from discreg.comparison.nested_cv import NestedCrossValidation
 from discreg.model_files import TRUSTED, load_model, save_model
 from discreg.tables.columns import ExpectedColumns, expected_columns
 from discreg.tables.table import read_table
@@ -31,7 +31,7 @@ def table(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_candidate_comes_back_as_it_was(tmp_path, monkeypatch, table, name):
-    experiment = Comparison(table, [name], n_repeats=1, n_folds=3)
+    experiment = NestedCrossValidation(table, [name], n_repeats=1, n_folds=3)
     path = tmp_path / "model.skops"
     kept = kept_models(monkeypatch)
     pipeline, _ = experiment.final(name)
@@ -112,6 +112,6 @@ def test_a_cut_file_is_refused(small):
 
 def test_expected_columns_come_back(tmp_path, table):
     path = tmp_path / "model.skops"
-    pipeline, _ = Comparison(table, ["LSR"]).final("LSR")
+    pipeline, _ = NestedCrossValidation(table, ["LSR"]).final("LSR")
     save_model(path, pipeline, expected_columns(table))
     assert load_model(path).expected == expected_columns(table)

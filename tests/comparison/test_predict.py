@@ -9,7 +9,7 @@ from cli_runs import odd_frame, refused, run, start
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from discreg.comparison.nested_cv import Comparison
+from discreg.comparison.nested_cv import NestedCrossValidation
 from discreg.model_files import load_model, save_model
 from discreg.tables.columns import expected_columns
 from discreg.tables.table import read_table
@@ -18,7 +18,7 @@ from discreg.tables.table import read_table
 def fitted_to(path, model, **columns):
     """The path of a model, beside the file of the rows that it was fitted to."""
     table = read_table(path, **columns)
-    pipeline, _ = Comparison(table, [model]).final(model)
+    pipeline, _ = NestedCrossValidation(table, [model]).final(model)
     save_model(path.with_name(f"{model}.skops"), pipeline, expected_columns(table))
     return path.with_name(f"{model}.skops")
 
