@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from discreg.cli import main
-from discreg.comparison.nested_cv import Comparison
+from discreg.comparison.nested_cv import NestedCrossValidation
 
 PROGRAM = "from discreg.cli import main; main()"
 
@@ -70,9 +70,9 @@ def attempts(output: Path) -> list[tuple[str, bool]]:
 def kept_models(monkeypatch):
     """The models that a comparison fits from now on, in order."""
     kept = []
-    make = Comparison.pipeline
+    make = NestedCrossValidation.pipeline
     monkeypatch.setattr(
-        Comparison, "pipeline", lambda *given: kept.append(make(*given)) or kept[-1]
+        NestedCrossValidation, "pipeline", lambda *given: kept.append(make(*given)) or kept[-1]
     )
     return kept
 

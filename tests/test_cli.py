@@ -6,7 +6,6 @@ import re
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from cli_runs import easy_frame, refused, run, start
 
@@ -33,7 +32,7 @@ def test_version(capsys):
 def test_without_arguments_it_prints_its_help(capsys):
     run()
     printed = capsys.readouterr()
-    assert all(job in printed.out + printed.err for job in ("compare", "predict", "datasets"))
+    assert all(job in printed.out + printed.err for job in ("compare", "predict"))
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["predict", "--help"]])
@@ -51,17 +50,16 @@ def test_help_imports_nothing_heavy(arguments):
     assert (process.returncode, err) == (0, "")
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "discreg._commands", raising=False)
-    message = refused(capsys, "compare")
-    assert "pip install 'discreg[cli]'" in message
-    assert "typer is missing" in message
+def test_without_the_extra_it_says_what_to_install():
+    process = start(program="import sys; sys.modules['typer'] = None; import discreg.cli")
+    _, err = process.communicate()
+    assert process.returncode != 0
+    assert err == "The discreg command needs more packages: pip install 'discreg[compare]'\n"
 
 
-def test_without_a_package_of_the_job_it_says_what_to_install(monkeypatch, capsys, table):
+def test_without_a_package_of_the_command_it_says_what_to_install(monkeypatch, capsys, table):
     monkeypatch.setitem(sys.modules, "discreg.tables.table", None)
-    assert "pip install 'discreg[cli]'" in refused(capsys, "compare", table, "--target", "kind")
+    assert "pip install 'discreg[compare]'" in refused(capsys, "compare", table, "--target", "kind")
 
 
 def test_an_error_inside_discreg_is_told_in_two_lines(monkeypatch, capsys, table):
@@ -225,15 +223,3 @@ def test_columns_without_a_file_and_unknown_data_sets_are_refused(capsys):
     message = refused(capsys, "compare", "--dataset", "irsi")
     assert "Did you mean iris?" in message
     assert all(name in message for name in BUNDLED)
-
-
-def test_data_sets_are_listed_with_where_they_are_from(capsys, tmp_path):
-    assert run("datasets", "--data-dir", tmp_path) == 0
-    header, *rows, last = capsys.readouterr().out.splitlines()
-    assert re.split(r"\s{2,}", header.strip())[-1] == "from"
-    names = [row.split()[0] for row in rows]
-    assert len(set(names)) == len(names) >= 100
-    sources = pd.Series([re.split(r"\s{2,}", row.strip())[-1] for row in rows], index=names)
-    assert "scikit-learn" in sources["iris"] or "sklearn" in sources["iris"]
-    n_found = int((sources != "nowhere").sum())
-    assert last == f"{n_found} of {len(names)} are to be had here."

@@ -28,7 +28,13 @@ import discreg
 from discreg import LSRClassifier, LSRClassifierCV, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
+<<<<<<< HEAD
 from discreg.comparison.nested_cv import Comparison
+=======
+from discreg.comparison.nested_cv import NestedCrossValidation
+from discreg.model_files import TRUSTED, load_model, save_model
+from discreg.tables.columns import ExpectedColumns, expected_columns
+>>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e
 from discreg.tables.table import read_table
 from discreg.tables.table_classifier import ExpectedColumns, TableClassifier, expected_columns
 
@@ -137,8 +143,14 @@ def table(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", NAMES)
+<<<<<<< HEAD
 def test_every_candidate_comes_back_as_it_was(tmp_path, path, monkeypatch, table, name):
     experiment = Comparison(table, [name], n_repeats=1, n_folds=3)
+=======
+def test_every_candidate_comes_back_as_it_was(tmp_path, monkeypatch, table, name):
+    experiment = NestedCrossValidation(table, [name], n_repeats=1, n_folds=3)
+    path = tmp_path / "model.skops"
+>>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e
     kept = kept_models(monkeypatch)
     pipeline, _ = experiment.final(name)
     sent = pickle.loads(pickle.dumps(pipeline))  # as from the process that fits it
@@ -326,3 +338,13 @@ def test_a_cut_file_is_refused(small):
     small.write_bytes(small.read_bytes()[:-200])
     with pytest.raises(InputError, match="not a model that discreg has written"):
         load_model(small)
+<<<<<<< HEAD
+=======
+
+
+def test_expected_columns_come_back(tmp_path, table):
+    path = tmp_path / "model.skops"
+    pipeline, _ = NestedCrossValidation(table, ["LSR"]).final("LSR")
+    save_model(path, pipeline, expected_columns(table))
+    assert load_model(path).expected == expected_columns(table)
+>>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e

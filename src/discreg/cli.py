@@ -1,66 +1,220 @@
-"""The ``discreg`` command."""
+"""The ``discreg`` command; a command imports what it needs when it runs, so that help is quick."""
 
 from __future__ import annotations
 
-import atexit
+import functools
 import os
 import signal
+import sqlite3
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-__all__ = ["INSTALL", "INTERRUPTED", "main"]
+from discreg import __version__
+from discreg.base.errors import InputError
 
-INTERRUPTED = 130  # exit code of a process that Ctrl-C has ended
-WITH_FITS = (["compare"], ["reproduce"])  # jobs that make fits, in other processes
-INSTALL = "The discreg command needs more packages: pip install 'discreg[cli]'"
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit("The discreg command needs more packages: pip install 'discreg[compare]'")
 
+if TYPE_CHECKING:
+    from discreg.tables.table import Table
 
-def _end_as_by_ctrl_c() -> None:
-    """Let a request to end keep what is done, and leave nothing behind, as Ctrl-C does."""
-    for name in ("SIGTERM", "SIGHUP"):  # which not every system has
-        number = getattr(signal, name, None)
-        ours = threading.current_thread() is threading.main_thread()
-        if ours and number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+__all__ = ["main", "parse_seconds", "reports_errors", "run_app"]
 
+INTERRUPTED = 130  # the exit code after Ctrl-C
+TRACEBACK = "DISCREG_TRACEBACK"  # environment variable: show where an error came from
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
-def _end_at_once(codes: Sequence[int]) -> None:
-    """End the process with the first code, if there is one, without taking apart all it holds."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # nobody reads any more: the interpreter knows what to do
-        return
-    if codes:
-        os._exit(codes[0])
+app = typer.Typer(
+    help="Discriminative regression classifiers for scikit-learn: which one suits your table?",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command with the given arguments, or with those of the process, and exit."""
-    codes: list[int] = []
-    if argv is None:
-        atexit.register(_end_at_once, codes)  # what is registered first is done last
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a sign that it cannot write is no reason to stop
-            stream.reconfigure(errors="backslashreplace")
-    arguments = sys.argv[1:] if argv is None else list(argv)
-    try:
-        if arguments[:1] in WITH_FITS and "--help" not in arguments:
-            from discreg.comparison.processes import prepare
+    run_app(app, "discreg", argv)
 
-            _end_as_by_ctrl_c()
-            prepare()  # a process that imports what fits need while this one gets ready
-        from discreg._commands import app
-    except ImportError as error:
-        print(f"{INSTALL} ({error.name} is missing).", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+
+def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> None:
+    """Run a command that SIGTERM and a closed terminal end as Ctrl-C does."""
+    for number in filter(None, (signal.SIGTERM, getattr(signal, "SIGHUP", None))):
+        if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(number, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal may not know all letters of a label
+            stream.reconfigure(errors="backslashreplace")
+    app(args=argv, prog_name=name)
+
+
+def reports_errors(command: Callable[..., int]) -> Callable[..., None]:
+    """A command that prints its errors in a sentence and exits with the code it returns."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            code = command(*arguments, **options)
+        except KeyboardInterrupt:
+            message = "Interrupted. Done so far is kept; the same command goes on from there."
+            code = INTERRUPTED
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            message, code = _explained(error)
+        else:
+            raise typer.Exit(code)
+        print(message, file=sys.stderr)
+        raise typer.Exit(code)
+
+    return run
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """A message and the exit code."""
+    if isinstance(error, InputError):
+        return str(error), 2
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is missing: pip install 'discreg[compare]'", 2
+    if isinstance(error, sqlite3.Error):
+        return f"Results could not be stored ({error}). Is the disk full?", 2
+    if isinstance(error, (OSError, MemoryError)):
+        return f"{type(error).__name__}: {error}", 2
+    advice = f"Set {TRACEBACK}=1 and run again to see where; please report it."
+    return f"An error inside discreg: {type(error).__name__}: {error}\n{advice}", 1
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"discreg {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(help="Compare all models on a table of your own, and report.")
+@reports_errors
+def compare(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="CSV, TSV, Parquet, ARFF, svmlight or npz, also gzipped."),
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
+    output: Annotated[
+        Path, typer.Option(help="Directory for the results; what it holds is continued.")
+    ] = Path("discreg-comparison"),
+    fold: Annotated[
+        str | None, typer.Option(help="A column that says in which fold a row is tested.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Without a file: one of scikit-learn's data sets.")
+    ] = None,
+    models: Annotated[str | None, typer.Option(help="Some of them: ReLSR,DRM,SVC.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of cross-validation; 5 by default.", min=2)
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="How often they are drawn; 2 by default.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the random folds.", min=0, max=2**31)] = 0,
+    n_jobs: Annotated[
+        int | None, typer.Option(help="Processes; one per core by default.", min=1)
+    ] = None,
+    time_budget: Annotated[
+        str | None,
+        typer.Option(help="Stop fits after this time: 90s, 10m, 1h. The same command continues."),
+    ] = None,
+) -> int:
+    seconds = parse_seconds(time_budget)
+    if fold is not None and (folds is not None or repeats is not None):
+        raise InputError("--folds and --repeats draw folds; with --fold the table gives them.")
+    from discreg.comparison import console, nested_cv
+    from discreg.comparison import run as comparison
+
+    table = _table(file, target, fold, dataset)
+    console.show_table(table)
+    with console.ProgressBar() as on_progress:
+        result = comparison.compare(
+            table,
+            output,
+            models=None if models is None else [name.strip() for name in models.split(",")],
+            n_repeats=repeats or nested_cv.N_REPEATS,
+            n_folds=folds or nested_cv.N_FOLDS,
+            seed=seed,
+            n_jobs=n_jobs or os.cpu_count() or 1,
+            time_budget=seconds,
+            on_progress=on_progress,
+        )
+    console.show_comparison(result, output)
+    if result.progress.stopped_by == "interrupt":
+        return INTERRUPTED
+    return 0 if result.verdict is not None else 1
+
+
+@app.command(help="Label the rows of a file with a model that compare has written.")
+@reports_errors
+def predict(
+    model: Annotated[Path, typer.Argument(help="The model, such as model.skops.")],
+    file: Annotated[Path, typer.Argument(help="New rows, in any format of compare.")],
+    output: Annotated[
+        Path | None, typer.Option(help="CSV file to write; without it the labels are printed.")
+    ] = None,
+) -> int:
+    from discreg.comparison import console
+    from discreg.comparison.predict import predict
+
+    predicted = predict(model, file)
+    for note in predicted.notes:
+        print(note, file=sys.stderr)
+    if output is None:
+        console.show_predictions(predicted.labels)
+    else:
+        try:
+            predicted.labels.to_csv(output, index=False)
+        except OSError as error:
+            raise InputError(f"{output} cannot be written ({error}).") from error
+        print(f"{len(predicted.labels)} labels in {output}")
+    return 0
+
+
+def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:
+    """The table of a file, or one that comes with scikit-learn."""
+    from discreg.comparison.bundled import DEFAULT, bundled_table
+    from discreg.tables.table import read_table
+
+    if file is not None:
+        if dataset is not None:
+            raise InputError("Give a FILE or --dataset, not both.")
+        return read_table(file, target=target, fold=fold)
+    if target is not None or fold is not None:
+        raise InputError(
+            "--target and --fold name columns of a FILE: discreg compare FILE --target COLUMN"
+        )
+    return bundled_table(dataset or DEFAULT)
+
+
+def parse_seconds(text: str | None) -> float | None:
+    """Seconds of "90", "90s", "10m" or "1h"."""
+    if text is None:
+        return None
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
-        app(args=None if argv is None else arguments, prog_name="discreg")
-    except SystemExit as end:
-        if isinstance(end.code, int):
-            codes.append(end.code)
-        raise
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
+    return seconds

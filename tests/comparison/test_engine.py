@@ -1,29 +1,19 @@
-"""The engine makes each fit once, whatever happens to it on the way."""
+"""The engine makes each fit once, whatever happens on the way."""
 
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from study_experiments import (
-    FirstIsSlow,
-    Recorded,
-    Troubled,
-    Unreadable,
-    Unsendable,
-    Unwelcome,
-)
+from small_experiments import FirstIsSlow, Recorded, Threads, Troubled, Unreadable
 
-from discreg.base.errors import InputError
 from discreg.comparison import engine
 from discreg.comparison.experiment import Key
 from discreg.comparison.store import Store
-from discreg.comparison.workers import Aside
 
 TESTS = Path(__file__).parents[1]
 
@@ -39,14 +29,17 @@ def fits(log: Path) -> Counter:
 
 
 def test_every_fit_is_made_once_in_the_order_of_the_keys(tmp_path, log):
-    experiment, told = Recorded(log), []
+    experiment, reports = Recorded(log), []
     with Store(tmp_path / "store", experiment.settings()) as store:
-        progress = engine.run(experiment, store, tell=told.append)
-        assert [row[:4] for row in store.results()[::2]] == experiment.keys()
+        progress = engine.run(experiment, store, on_progress=reports.append)
+        stored = store.results().query("metric == 'fold'")
+        assert [*stored[["dataset", "model", "repeat", "fold"]].itertuples(index=False)] == (
+            experiment.keys()
+        )
         assert store.array(Key("data", "model 2", 0, 1), "model") == ord("2")
     assert (progress.n_ended, progress.n_left, progress.stopped_by) == (12, 0, None)
-    assert [each.latest for each in told if each.latest] != []
-    assert [each.n_ended for each in told] == sorted(each.n_ended for each in told)
+    assert [each.n_ended for each in reports] == sorted(each.n_ended for each in reports)
+    assert {each.latest for each in reports} == {None, *experiment.keys()}
 
 
 def test_a_second_run_makes_no_fit(tmp_path, log):
@@ -65,32 +58,34 @@ def test_two_workers_share_the_fits(tmp_path, log):
     assert len({line.split()[-1] for line in log.read_text().splitlines()}) == 2
 
 
-def test_trouble_with_one_model_leaves_the_others_alone(tmp_path, log):
-    experiment = Troubled(log, n_models=4)
+def test_a_model_that_raises_or_ends_its_worker_leaves_the_others_alone(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
-        progress = engine.run(experiment, store, n_jobs=2, time_budget=12)
+        progress = engine.run(Troubled(log), store, n_jobs=2)
         reasons = store.failures()
-        assert {key.model for key in store.ended()} == {"model 0", "model 3"}
-    assert fits(log) == {f"model 3 {fold}": 1 for fold in range(4)}
-    assert "ValueError: singular" in reasons[Key("data", "model 0", 0, 0)]
-    assert "out of memory" in reasons[Key("data", "model 1", 0, 0)]
-    assert "longer than" in reasons[Key("data", "model 2", 0, 0)]
+        assert {key.model for key in store.ended()} == {"model 0", "model 2"}
+    assert fits(log) == {f"model 2 {fold}": 1 for fold in range(4)}
+    assert "ValueError: singular\nin small_experiments.py" in reasons[Key("data", "model 0", 0, 0)]
+    lost = "the worker process ended with exit code 9; it may have run out of memory"
+    assert reasons[Key("data", "model 1", 0, 0)] == lost
     # Later folds of what was lost are left out; those of a model that raises are not.
-    assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 8, 0)
+    assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 4, 0)
 
 
-def test_within_a_budget_a_slow_model_holds_up_one_process(tmp_path, log):
-    experiment = FirstIsSlow(log, n_models=3, n_folds=3)
+def test_a_slow_model_is_stopped_and_occupies_one_worker(tmp_path, log):
+    experiment = FirstIsSlow(log, n_models=10, n_folds=2)
     with Store(tmp_path / "store", {}) as store:
-        engine.run(experiment, store, n_jobs=2, time_budget=9)
+        progress = engine.run(experiment, store, n_jobs=2, time_budget=15)
         ended = {(key.model, key.fold) for key in store.ended()}
-    assert ended == {(f"model {model}", fold) for model in (1, 2) for fold in range(3)}
+        reason = store.failures()[Key("data", "model 0", 0, 0)]
+    assert ended == {(f"model {model}", fold) for model in range(1, 10) for fold in range(2)}
+    assert reason == "the fit took longer than it may"
+    assert (progress.n_dropped, progress.stopped_by) == (2, None)
 
 
 def test_the_time_budget_stops_fits_under_way_and_the_next_run_makes_them(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
         slow = Recorded(log, n_models=1, n_folds=2, seconds=600)
-        progress = engine.run(slow, store, n_jobs=1, time_budget=3)
+        progress = engine.run(slow, store, time_budget=2)
         assert (progress.n_left, progress.stopped_by) == (2, "time budget")
         assert store.failures() == {}  # it is no fault of the fit that the time was over
         progress = engine.run(Recorded(log, n_models=1, n_folds=2), store)
@@ -100,10 +95,9 @@ def test_the_time_budget_stops_fits_under_way_and_the_next_run_makes_them(tmp_pa
 def run_in_a_process(store: Path, log: Path) -> subprocess.Popen:
     code = f"""
 from pathlib import Path
-from study_experiments import Recorded
+from small_experiments import Recorded
 from discreg.comparison import engine
 from discreg.comparison.store import Store
-from discreg.comparison.workers import Aside
 
 if __name__ == "__main__":
     with Store(Path({str(store)!r}), {{}}) as store:
@@ -181,47 +175,35 @@ def test_a_fit_that_an_interrupt_finds_stored_is_counted(tmp_path, log, monkeypa
     assert progress.stopped_by == "interrupt"
 
 
-@pytest.mark.parametrize(
-    ("experiment", "trouble"),
-    [(Unreadable, "it ended without a word"), (Unwelcome, "ValueError: not here")],
-)
-def test_a_process_that_cannot_start_is_told_and_not_waited_for(experiment, trouble, tmp_path, log):
+def test_workers_that_cannot_start_end_the_run(tmp_path, log, capfd):
     with (
         Store(tmp_path / "store", {}) as store,
-        pytest.raises(InputError, match=f"could not start: {trouble}"),
+        pytest.raises(ChildProcessError, match="could not start"),
     ):
-        engine.run(experiment(log, n_models=2, n_folds=2), store, n_jobs=2)
+        engine.run(Unreadable(log), store, n_jobs=2)
+    assert "ValueError: not here" in capfd.readouterr().err
 
 
-def test_an_outcome_that_cannot_be_sent_is_an_error_of_its_fit(tmp_path, log):
+def test_a_worker_has_one_thread_and_this_process_keeps_its_environment(tmp_path, log, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    before = dict(os.environ)
     with Store(tmp_path / "store", {}) as store:
-        engine.run(Unsendable(log, n_models=1, n_folds=1), store)
-        (error,) = store.failures().values()
-    assert "pickle" in error
+        engine.run(Threads(log, n_models=1, n_folds=1), store)
+        assert store.results()["value"].tolist() == [1, 1]
+    assert os.environ == before
 
 
-def test_a_call_aside_is_made_in_another_process():
-    with Aside(os.getpid) as call:
-        pid = call.answer()
+def test_a_function_is_called_in_another_process():
+    pid = engine.call_in_worker(os.getpid)
     assert pid != os.getpid()
     assert not is_alive(pid)
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "trouble"),
-    [
-        (int, ("six",), "invalid literal for int"),
-        (os._exit, (9,), "ended without a word"),
-        (threading.Lock, (), "pickle"),
-    ],
+    ("function", "argument", "error"),
+    [(int, "six", "ValueError: invalid literal for int"), (os._exit, 9, "ended with exit code 9")],
 )
-def test_trouble_aside_is_told(function, arguments, trouble):
-    with Aside(function, *arguments) as call, pytest.raises(InputError, match=trouble):
-        call.answer()
-
-
-def test_a_call_aside_that_nobody_waits_for_is_ended():
-    began = time.monotonic()
-    with Aside(time.sleep, 600):
-        pass
-    assert time.monotonic() - began < 60
+def test_an_error_in_another_process_is_raised_here(function, argument, error):
+    with pytest.raises(ChildProcessError, match=error):
+        engine.call_in_worker(function, argument)

@@ -11,7 +11,7 @@ from discreg.base.errors import InputError
 from discreg.comparison import candidates
 from discreg.comparison.candidates import CANDIDATES
 from discreg.comparison.experiment import Key
-from discreg.comparison.nested_cv import Comparison
+from discreg.comparison.nested_cv import NestedCrossValidation
 from discreg.tables.table import Table, read_table
 
 NAMES = [candidate.name for candidate in CANDIDATES]
@@ -41,7 +41,7 @@ def leaking_frame(n_folds=2, n_rows=320):
 
 @pytest.mark.parametrize("model", NAMES)
 def test_a_feature_that_tells_the_label_in_test_rows_only_gives_chance_accuracy(tmp_path, model):
-    experiment = Comparison(table_with_folds(tmp_path, leaking_frame()), [model])
+    experiment = NestedCrossValidation(table_with_folds(tmp_path, leaking_frame()), [model])
     keys = experiment.keys()
     confusion = sum(experiment.run(key).arrays["confusion"] for key in keys)
     n_right, n_rows = np.trace(confusion), confusion.sum()
@@ -68,7 +68,7 @@ def test_what_a_model_learns_does_not_depend_on_the_rows_held_out(tmp_path, monk
     other.loc[held_out, "kind"] = np.where(frame["kind"][held_out] == "up", "down", "up")
     kept = kept_models(monkeypatch)
     for table in (table_with_folds(tmp_path, frame), table_with_folds(tmp_path, other)):
-        Comparison(table, [model]).run(Key("table", model, 0, 0))
+        NestedCrossValidation(table, [model]).run(Key("table", model, 0, 0))
     probe = table_with_folds(tmp_path, frame).X
     ours, theirs = kept
     np.testing.assert_array_equal(ours[:-1].transform(probe), theirs[:-1].transform(probe))
@@ -80,7 +80,9 @@ def test_given_folds_are_used_exactly(tmp_path):
     frame = pd.DataFrame({"x": chance.normal(size=60), "z": chance.normal(size=60)})
     frame["kind"] = chance.choice(["a", "b", "c"], 60)
     frame["fold"] = chance.choice(["x", "y", "z"], 60, p=[0.2, 0.3, 0.5])
-    experiment = Comparison(table_with_folds(tmp_path, frame), ["LSR"], n_repeats=7, n_folds=2)
+    experiment = NestedCrossValidation(
+        table_with_folds(tmp_path, frame), ["LSR"], n_repeats=7, n_folds=2
+    )
     keys = experiment.keys()
     assert [(key.repeat, key.fold) for key in keys] == [(0, 0), (0, 1), (0, 2)]
     for key, (_, rows) in zip(keys, frame.groupby("fold"), strict=True):
@@ -97,7 +99,7 @@ def noisy_table(n_rows=60, counts=None):
 
 
 def test_every_row_is_held_out_once_in_every_repeat_and_repeats_differ():
-    experiment = Comparison(noisy_table(), ["LSR"], n_repeats=2, n_folds=3)
+    experiment = NestedCrossValidation(noisy_table(), ["LSR"], n_repeats=2, n_folds=3)
     keys = experiment.keys()
     parts = {(repeat, fold): experiment._parts(repeat, fold) for _, _, repeat, fold in keys}
     for train, test in parts.values():
@@ -110,7 +112,7 @@ def test_every_row_is_held_out_once_in_every_repeat_and_repeats_differ():
 
 def test_a_rare_class_is_missing_in_some_test_parts_and_never_in_training_and_that_is_said():
     table = noisy_table(counts=[30, 20, 3])
-    experiment = Comparison(table, ["LSR"], n_repeats=1, n_folds=5)
+    experiment = NestedCrossValidation(table, ["LSR"], n_repeats=1, n_folds=5)
     said = "The rarest class has 3 rows, so that some folds test none of them."
     assert said in experiment.judged_by()
     for fold in range(5):
@@ -120,7 +122,7 @@ def test_a_rare_class_is_missing_in_some_test_parts_and_never_in_training_and_th
 
 
 def test_there_are_no_more_folds_than_the_largest_class_has_rows():
-    experiment = Comparison(noisy_table(counts=[3] * 8), ["LSR"], n_repeats=1, n_folds=5)
+    experiment = NestedCrossValidation(noisy_table(counts=[3] * 8), ["LSR"], n_repeats=1, n_folds=5)
     experiment.check()
     assert experiment.folds == 3
     assert len(experiment.keys()) == 3
@@ -133,7 +135,7 @@ def test_there_are_no_more_folds_than_the_largest_class_has_rows():
 def test_folds_and_the_final_model_are_of_one_kind(monkeypatch):
     monkeypatch.setattr(candidates, "MANY_ROWS", 55)
     table = noisy_table(counts=[30, 30])  # all rows are many, those of a training part are few
-    experiment = Comparison(table, ["ODM"], n_repeats=1, n_folds=5)
+    experiment = NestedCrossValidation(table, ["ODM"], n_repeats=1, n_folds=5)
     of_a_fold = experiment.pipeline("ODM", table.y[experiment._parts(0, 0)[0]])[-1]
     of_all = experiment.pipeline("ODM", table.y)[-1]
     assert of_a_fold.kernel == of_all.kernel == "linear"
@@ -141,7 +143,7 @@ def test_folds_and_the_final_model_are_of_one_kind(monkeypatch):
 
 def test_scores_are_those_of_the_held_out_predictions(monkeypatch):
     table = noisy_table()
-    experiment = Comparison(table, ["Logistic"], n_repeats=1, n_folds=3)
+    experiment = NestedCrossValidation(table, ["Logistic"], n_repeats=1, n_folds=3)
     kept = kept_models(monkeypatch)
     outcome = experiment.run(experiment.keys()[1])
     _, test = experiment._parts(0, 1)
@@ -156,7 +158,7 @@ def test_scores_are_those_of_the_held_out_predictions(monkeypatch):
 
 
 def test_a_fit_is_the_same_whenever_it_is_made():
-    experiment = Comparison(noisy_table(), ["LinearSVC"], n_repeats=1, n_folds=3)
+    experiment = NestedCrossValidation(noisy_table(), ["LinearSVC"], n_repeats=1, n_folds=3)
     key = experiment.keys()[0]
     first, second = (experiment.run(key).arrays["confusion"] for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -164,14 +166,14 @@ def test_a_fit_is_the_same_whenever_it_is_made():
 
 def test_settings_tell_apart_what_gives_other_results():
     table = noisy_table()
-    settings = Comparison(table, ["LSR"], 1, 3).settings()
-    assert settings == Comparison(noisy_table(), ["lsr"], 1, 3).settings()
+    settings = NestedCrossValidation(table, ["LSR"], 1, 3).settings()
+    assert settings == NestedCrossValidation(noisy_table(), ["lsr"], 1, 3).settings()
     others = [
-        Comparison(noisy_table(62), ["LSR"], 1, 3),
-        Comparison(table, ["LRLR"], 1, 3),
-        Comparison(table, ["LSR"], 2, 3),
-        Comparison(table, ["LSR"], 1, 4),
-        Comparison(table, ["LSR"], 1, 3, seed=1),
+        NestedCrossValidation(noisy_table(62), ["LSR"], 1, 3),
+        NestedCrossValidation(table, ["LRLR"], 1, 3),
+        NestedCrossValidation(table, ["LSR"], 2, 3),
+        NestedCrossValidation(table, ["LSR"], 1, 4),
+        NestedCrossValidation(table, ["LSR"], 1, 3, seed=1),
     ]
     assert all(settings != other.settings() for other in others)
 
@@ -180,4 +182,4 @@ def test_a_comparison_of_nothing_is_refused():
     X = sparse.csr_array(np.eye(6))
     table = Table.from_arrays("table", X, np.arange(6) % 2)
     with pytest.raises(InputError, match="HistGB is left out: it takes no sparse data"):
-        Comparison(table, ["HistGB"]).check()
+        NestedCrossValidation(table, ["HistGB"]).check()

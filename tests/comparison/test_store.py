@@ -16,7 +16,7 @@ def test_what_was_stored_is_there_when_it_is_opened_again(tmp_path):
         outcome = Outcome({"accuracy": 0.1 + 0.2}, {"confusion": np.eye(3)}, ("slow", "steep"))
         store.finish(store.begin(KEY), KEY, outcome)
     with Store(tmp_path / "results.sqlite", SETTINGS) as store:
-        assert store.results() == [(*KEY, "accuracy", 0.1 + 0.2)]
+        assert store.results().to_numpy().tolist() == [[*KEY, "accuracy", 0.1 + 0.2]]
         np.testing.assert_array_equal(store.array(KEY, "confusion"), np.eye(3))
         assert store.array(KEY, "margins") is None
         assert store.ended() == {KEY}
@@ -27,7 +27,7 @@ def test_what_was_stored_is_there_when_it_is_opened_again(tmp_path):
 def test_a_number_that_could_not_be_computed_comes_back_as_nan(tmp_path):
     with Store(tmp_path / "results.sqlite", SETTINGS) as store:
         store.finish(store.begin(KEY), KEY, Outcome({"log_loss": np.nan}))
-        assert np.isnan(store.results()[0][-1])
+        assert np.isnan(store.results()["value"][0])
 
 
 def test_an_attempt_that_did_not_end_is_to_be_made_again(tmp_path):
@@ -58,7 +58,7 @@ def test_a_fit_that_cannot_be_stored_wholly_is_not_stored(tmp_path):
         store.finish(attempt, KEY, Outcome({"accuracy": 1.0}))
         with pytest.raises(Exception, match="UNIQUE"):
             store.finish(store.begin(KEY), KEY, Outcome({"f1": 0.5, "accuracy": 0.0}))
-        assert store.results() == [(*KEY, "accuracy", 1.0)]
+        assert store.results().to_numpy().tolist() == [[*KEY, "accuracy", 1.0]]
 
 
 def test_results_of_another_experiment_are_refused_by_what_differs(tmp_path):

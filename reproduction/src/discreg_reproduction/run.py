@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from discreg.comparison import engine
 from discreg.comparison.engine import Progress
 from discreg.comparison.experiment import Key
-from discreg.comparison.files import make_folder
-from discreg.comparison.nested_cv import long_frame, write_parquet
+from discreg.comparison.files import make_folder, write_whole
 from discreg.comparison.store import Store
 
 from .experiment import (
@@ -69,9 +68,11 @@ def reproduce(
     experiment = Reproduction([study.name for study in chosen], data_dir, quick)
     make_folder(output)
     with Store(output / STORE, experiment.settings()) as store:
-        progress = engine.run(experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=tell)
-        results = long_frame(store)
-        write_parquet(results, output / RESULTS)
+        progress = engine.run(
+            experiment, store, n_jobs=n_jobs, time_budget=time_budget, on_progress=tell
+        )
+        results = store.results()
+        write_whole(output / RESULTS, results.to_parquet(index=False))
         sections = tuple(_section(experiment, study, store, results) for study in chosen)
     write_page(output / REPORT, sections)
     _write_markdown(output, sections)

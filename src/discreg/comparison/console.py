@@ -1,42 +1,37 @@
-"""What the command prints: a progress bar, tables, and what was written where."""
+"""What the command prints: a progress bar, tables, and the files that it has written."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from rich import progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
 from discreg.tables.table import Table
 
+from .engine import Progress
+from .findings import Findings
+from .run import ComparisonResult
 from .statistics import judged_results, summary
 from .words import duration, number, percent
 
-if TYPE_CHECKING:
-    from discreg_reproduction.reproduce import Reproduced
-
-    from .compare import Compared
-    from .engine import Progress as Done
-    from .experiment import Key
-    from .findings import Findings
-
 __all__ = [
-    "Bar",
+    "ProgressBar",
+    "plain_console",
     "show_comparison",
-    "show_datasets",
+    "show_files",
     "show_predictions",
-    "show_reproduction",
     "show_table",
 ]
 
 MANY_CLASSES = 12
-UNBROKEN = 10_000  # columns of what is no terminal: a file or another program, which breaks no line
+UNBROKEN = 10_000  # columns of a file or a pipe, where lines are not broken
 SHOWN = {
     "balanced_accuracy": "balanced",
     "g_mean": "G-mean",
@@ -45,44 +40,42 @@ SHOWN = {
 }
 
 
-class Bar:
-    """A live bar with the time left; a context that gives the function to tell of progress."""
+class ProgressBar:
+    """A live bar with the time left; a context manager that gives the function to update it."""
 
     def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=_console(stderr=True),
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("{task.fields[left]}"),
+            console=plain_console(stderr=True),
         )
-        self._task: Any = None
 
-    def __enter__(self) -> Any:
-        return self._tell
+    def __enter__(self) -> Callable[[Progress], None]:
+        return self._update
 
-    def _tell(self, done: Done) -> None:
-        if self._task is None:
-            self._progress.start()
-            self._task = self._progress.add_task("fits", total=done.n_fits, left="")
-        left = f"about {duration(done.seconds_left)} left" if done.seconds_left else ""
-        latest = "" if done.latest is None else f" {done.latest.dataset} {done.latest.model}"
-        self._progress.update(
-            self._task,
+    def _update(self, done: Progress) -> None:
+        if not self._bar.tasks:
+            self._bar.start()
+            self._bar.add_task("fits", total=done.n_fits, left="")
+        latest = f" {done.latest.dataset} {done.latest.model}" if done.latest else ""
+        self._bar.update(
+            self._bar.task_ids[0],
             completed=done.n_ended + done.n_dropped,
             description=f"fits{latest}",
-            left=left,
+            left=f"about {duration(done.seconds_left)} left" if done.seconds_left else "",
         )
 
     def __exit__(self, *exception: object) -> None:
-        if self._task is not None:
-            self._progress.stop()
+        if self._bar.tasks:
+            self._bar.stop()
 
 
 def show_table(table: Table) -> None:
     """What was found in a file and what is done about it."""
-    out = _console()
+    out = plain_console()
     n_samples, n_features = table.X.shape
     counts = table.class_counts
     shape = f": {n_samples} rows, {n_features} features, {len(counts)} classes"
@@ -96,15 +89,19 @@ def show_table(table: Table) -> None:
         out.print(note)
 
 
-def show_comparison(compared: Compared, output: Path) -> None:
-    """How models were judged, their ranking, what can be said about it, and where everything is."""
-    out = _console()
-    findings, verdict = compared.findings, compared.verdict
+def show_comparison(result: ComparisonResult, output: Path) -> None:
+    """How models were judged, their ranking, what it shows, and where the files are."""
+    out = plain_console()
+    findings, verdict = result.findings, result.verdict
     for sentence in findings.judged_by:
         out.print(sentence)
     if verdict is None:
         out.print("No model has finished a fold.")
-        for reason in dict.fromkeys(_reason(*failure) for failure in findings.failures.items()):
+        reasons = (
+            f"{key.model} failed: {error.splitlines()[0]}"
+            for key, error in findings.failures.items()
+        )
+        for reason in dict.fromkeys(reasons):
             out.print(reason)
     else:
         if verdict.best is not None:
@@ -114,11 +111,7 @@ def show_comparison(compared: Compared, output: Path) -> None:
             out.print(f"{model} was not judged: {reason}")
     if findings.incomplete:
         out.print(findings.incomplete[0].upper() + findings.incomplete[1:])
-    _show_files(out, output, (".html", ".parquet", ".skops"))
-
-
-def _reason(key: Key, error: str) -> str:
-    return f"{key.model} failed: {error.splitlines()[0]}"
+    show_files(output, (".html", ".parquet", ".skops"))
 
 
 def _ranking(findings: Findings) -> Grid:
@@ -136,7 +129,7 @@ def _ranking(findings: Findings) -> Grid:
         grid.add_row(
             str(model),
             f"{row['mean']:.4f}{spread}",
-            *(_known(others.get(name)) for name in SHOWN),
+            *(_score(others.get(name)) for name in SHOWN),
             duration(others["fit_seconds"]),
         )
     grid.add_row("majority class", number(findings.majority_rate))
@@ -145,53 +138,21 @@ def _ranking(findings: Findings) -> Grid:
 
 def show_predictions(predicted: pd.DataFrame) -> None:
     """Labels as CSV."""
-    _console().out(predicted.to_csv(index=False), end="")
+    plain_console().out(predicted.to_csv(index=False), end="")
 
 
-def show_datasets(data_dir: Path | None) -> None:
-    """Every data set that the papers name: shape, papers, and where it is to be had."""
-    from discreg_reproduction.registry import availability, entries
-
-    grid = Grid(box=None, pad_edge=False)
-    for title in ("name", "in the paper", "papers", "samples x features", "classes", "from"):
-        grid.add_column(title)
-    found = availability(data_dir)
-    for entry in entries().values():
-        shape = f"{entry.n_samples or '?'} x {entry.n_features or '?'}"
-        source = found[entry.name] or "nowhere"
-        grid.add_row(
-            entry.name,
-            entry.title,
-            " ".join(entry.papers),
-            shape,
-            str(entry.n_classes or "?"),
-            source,
-        )
-    out = _console()
-    out.print(grid)
-    n_found = sum(bool(source) for source in found.values())
-    out.print(f"{n_found} of {len(found)} are to be had here.")
-
-
-def show_reproduction(reproduced: Reproduced, output: Path) -> None:
-    """Ours beside theirs, study by study, and where everything is."""
-    out = _console()
-    for text in reproduced.texts:
-        out.print(text)
-    _show_files(out, output, (".html", ".parquet", ".md"))
-
-
-def _show_files(out: Console, folder: Path, suffixes: tuple[str, ...]) -> None:
+def show_files(folder: Path, suffixes: tuple[str, ...]) -> None:
+    """The paths of the files with these suffixes."""
     for path in sorted(folder.iterdir()):
         if path.suffix in suffixes:
-            out.print(str(path), soft_wrap=True)  # a path in two lines cannot be copied
+            plain_console().print(str(path), soft_wrap=True)  # one line, so that it can be copied
 
 
-def _known(value: float | None) -> str:
+def _score(value: float | None) -> str:
     return "–" if value is None or isnan(value) else f"{value:.4f}"
 
 
-def _console(*, stderr: bool = False) -> Console:
+def plain_console(*, stderr: bool = False) -> Console:
     """A console that prints names as they are: no markup, no emoji codes, no coloured numbers."""
     out = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not out.is_terminal:

@@ -1,19 +1,62 @@
-"""The engine of every study: make the fits that are missing, keep each as it ends."""
+"""Run an experiment: make the fits that are missing in a store, in worker processes.
+
+An experiment (`discreg.comparison.experiment.Experiment`) has settings, a list of keys and a
+function of a key. Workers import its class, so it must be defined in a module::
+
+    class Fits:
+        def settings(self):  # a store of other settings is refused
+            return {"data": "iris", "seed": "0"}
+
+        def keys(self):  # one key per fit, in the order in which they are made
+            return [Key("iris", model, 0, fold) for fold in range(5) for model in ("LSR", "DRM")]
+
+        def run(self, key):  # one fit and its scores
+            return Outcome({"accuracy": accuracy_of(key.model, key.fold)})
+
+    with Store(Path("results.sqlite"), Fits().settings()) as store:
+        run(Fits(), store, n_jobs=2)
+        store.results()  # a DataFrame: dataset, model, repeat, fold, metric, value
+
+Every outcome is stored when its fit ends. After Ctrl-C or a crash, the same call makes the fits
+that are missing and no other.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import tempfile
+import threading
 import time
-from collections.abc import Callable
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
 
 from .experiment import Experiment, Key
 from .store import Store
-from .workers import Ended, Workers
 
-__all__ = ["Progress", "run"]
+__all__ = ["Progress", "call_in_worker", "run"]
 
-TICK = 0.25  # seconds between two looks at the clock while fits are under way
+TICK = 0.25  # seconds between two calls of `on_progress` while fits are running
+FOR_WORKERS = {
+    # One thread per worker: fits run side by side, and their seconds can be compared.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    # A file random.py in the current directory must not replace the module.
+    "PYTHONSAFEPATH": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -23,10 +66,10 @@ class Progress:
     n_fits: int  # of the experiment
     n_before: int  # of them in the store when the run began
     n_ended: int  # of them in the store now
-    n_dropped: int = 0  # of them given up in this run: too slow, or their process was lost
+    n_dropped: int = 0  # of them given up in this run: too slow, or their worker died
     seconds: float = 0.0  # since the run began
     latest: Key | None = None  # the fit that ended last
-    stopped_by: str | None = None  # "time budget", "interrupt"; None: it goes on or it is done
+    stopped_by: str | None = None  # "time budget" or "interrupt"
 
     @property
     def n_left(self) -> int:
@@ -46,26 +89,34 @@ def run(
     *,
     n_jobs: int = 1,
     time_budget: float | None = None,
-    tell: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Make every fit of the experiment that is not in the store; how far that went.
+    """Make every fit of the experiment that is not in the store.
+
+    A fit that raises is stored as failed and not repeated. A fit that is too slow, or whose worker
+    dies, is given up together with the waiting fits of its model on its data set; the next run
+    tries them again.
 
     Parameters
     ----------
     experiment : Experiment
         What to fit.
     store : Store
-        Where results go as they come; what is there is not repeated.
+        Where the outcomes are stored.
     n_jobs : int
-        Number of processes.
+        Number of worker processes.
     time_budget : float, optional
-        Seconds after which fits under way are stopped. A fit that takes all of its model's fair
-        share of them is stopped too, and the other fits of that model on that data set are left
-        out, so that one slow model does not take the time of all.
-    tell : callable
-        Told of the progress after every fit and a few times a second.
+        Seconds after which running fits are stopped. A single fit may take an equal share of them
+        for each model and data set, so that one slow model does not take the time of all.
+    on_progress : callable
+        Called with the progress after every fit and a few times per second.
+
+    Returns
+    -------
+    Progress
+        How far the run came, and what stopped it.
     """
-    return _Run(experiment, store, n_jobs, time_budget, tell).finish()
+    return _Run(experiment, store, n_jobs, time_budget, on_progress).finish()
 
 
 class _Run:
@@ -75,78 +126,79 @@ class _Run:
         store: Store,
         n_jobs: int,
         time_budget: float | None,
-        tell: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        self._experiment, self._store, self._tell = experiment, store, tell
+        self._experiment, self._store, self._on_progress = experiment, store, on_progress
         self._keys = list(experiment.keys())
         ended = store.ended()
         self._waiting = [key for key in self._keys if key not in ended]
         n_before = len(self._keys) - len(self._waiting)
         self._progress = Progress(len(self._keys), n_before, n_before)
         self._n_jobs = min(n_jobs, len(self._waiting))
-        self._attempts: dict[Key, int] = {}
+        self._running: dict[Future, tuple[Key, int]] = {}  # the key and its attempt
         self._began = time.monotonic()
-        self._deadline = self._began + (float("inf") if time_budget is None else time_budget)
-        n_models = len({key[:2] for key in self._waiting})
-        self._share = float("inf")
-        if time_budget is not None and n_models:
+        self._deadline, self._share = float("inf"), None
+        if time_budget is not None:
+            n_models = max(1, len({key[:2] for key in self._waiting}))
+            self._deadline = self._began + time_budget
             self._share = min(1.0, self._n_jobs / n_models) * time_budget
 
     def finish(self) -> Progress:
-        """Work until everything is done, the time is over or somebody interrupts."""
+        """Work until everything is done, the time is over or an interrupt."""
         self._update()
-        if self._waiting:
-            try:
-                with Workers(self._experiment, self._n_jobs) as workers:
-                    while (self._waiting or workers.busy) and not self._late():
-                        self._hand_out(workers)
-                        for fit in workers.ended(TICK):
-                            self._keep(fit)
-                        self._update()
-            except KeyboardInterrupt:  # perhaps after a fit was stored and before it was counted
-                ended = self._store.ended()
-                n_ended = sum(key in ended for key in self._keys)
-                self._update(stopped_by="interrupt", n_ended=n_ended)
-            else:
-                self._update(stopped_by="time budget" if self._progress.n_left else None)
+        if not self._waiting:
+            return self._progress
+        try:
+            with _pool(self._n_jobs, self._experiment.run) as pool:
+                while (self._waiting or self._running) and not self._is_late():
+                    self._schedule(pool)
+                    patience = min(TICK, self._deadline - time.monotonic())
+                    for future in wait(self._running, patience, FIRST_COMPLETED).done:
+                        self._keep(future)
+                    self._update()
+        except KeyboardInterrupt:  # perhaps after a fit was stored and before it was counted
+            n_ended = len(self._store.ended().intersection(self._keys))
+            self._update(stopped_by="interrupt", n_ended=n_ended)
+        else:
+            self._update(stopped_by="time budget" if self._progress.n_left else None)
         return self._progress
 
-    def _late(self) -> bool:
+    def _is_late(self) -> bool:
         return time.monotonic() >= self._deadline
 
-    def _hand_out(self, workers: Workers) -> None:
-        while self._waiting and workers.idle:
-            key = self._waiting.pop(self._next(workers.under_way))
-            self._attempts[key] = self._store.begin(key)
-            workers.hand(key, until=min(self._deadline, time.monotonic() + self._share))
+    def _schedule(self, pool: ProcessPool) -> None:
+        while self._waiting and len(self._running) < self._n_jobs:
+            key = self._next_key()
+            self._waiting.remove(key)
+            attempt = self._store.begin(key)
+            future = pool.schedule(_call, args=[key], timeout=self._share)
+            self._running[future] = key, attempt
 
-    def _next(self, under_way: set[Key]) -> int:
-        """Place of the key to take; within a budget one of a model that is not at work, if any.
+    def _next_key(self) -> Key:
+        """The first key; within a budget, the first of a model that is not running, if any.
 
-        A model that is too slow then holds up one process and not all of them.
+        A slow model then occupies one worker and not all of them.
         """
-        if self._share == float("inf"):
-            return 0
-        at_work = {key[:2] for key in under_way}
-        places = (place for place, key in enumerate(self._waiting) if key[:2] not in at_work)
-        return next(places, 0)
+        running = {key[:2] for key, _ in self._running.values()} if self._share else set()
+        return next((key for key in self._waiting if key[:2] not in running), self._waiting[0])
 
-    def _keep(self, fit: Ended) -> None:
-        attempt = self._attempts[fit.key]
-        if fit.outcome is not None:
-            self._store.finish(attempt, fit.key, fit.outcome)
-        elif not fit.lost:
-            self._store.fail(attempt, fit.error or "")
-        elif self._late():  # the time is over: no fault of the fit's, as with an interrupt
+    def _keep(self, future: Future) -> None:
+        """Store how a fit ended."""
+        key, attempt = self._running.pop(future)
+        try:
+            outcome, error = future.result()
+        except (TimeoutError, ProcessExpired) as trouble:
+            self._give_up(key, attempt, _reason(trouble))
             return
+        if outcome is not None:
+            self._store.finish(attempt, key, outcome)
         else:
-            self._store.lose(attempt, fit.error or "")
-            self._drop(fit.key)
-            return
-        self._update(n_ended=self._progress.n_ended + 1, latest=fit.key)
+            self._store.fail(attempt, error)
+        self._update(n_ended=self._progress.n_ended + 1, latest=key)
 
-    def _drop(self, lost: Key) -> None:
-        """Give up a fit, and the waiting ones of its model on its data set."""
+    def _give_up(self, lost: Key, attempt: int, reason: str) -> None:
+        """Give up a fit, and the waiting fits of its model on its data set."""
+        self._store.lose(attempt, reason)
         n_waiting = len(self._waiting)
         self._waiting = [key for key in self._waiting if key[:2] != lost[:2]]
         n_dropped = 1 + n_waiting - len(self._waiting)
@@ -155,4 +207,103 @@ class _Run:
     def _update(self, **changes: Any) -> None:
         seconds = time.monotonic() - self._began
         self._progress = replace(self._progress, seconds=seconds, **changes)
-        self._tell(self._progress)
+        self._on_progress(self._progress)
+
+
+def call_in_worker(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own, whose crash does not end this one."""
+    with _pool(1, function) as pool:
+        try:
+            value, error = pool.schedule(_call, args=arguments).result()
+        except ProcessExpired as trouble:
+            raise ChildProcessError(_reason(trouble)) from None
+    if error is not None:
+        raise ChildProcessError(error.splitlines()[0])
+    return value
+
+
+@contextmanager
+def _pool(n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
+    """Workers that call a function; none of them is left at the end.
+
+    Workers read the function, and the data it holds, from a file: all at the same time.
+    """
+    with tempfile.TemporaryDirectory(prefix="discreg-") as folder, _environment(FOR_WORKERS):
+        path = Path(folder) / "function.pickle"
+        path.write_bytes(pickle.dumps(function))
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPool(n_jobs, initializer=_start_worker, initargs=[path], context=context)
+        try:
+            _start(pool)
+            yield pool
+        except BrokenExecutor as error:
+            raise ChildProcessError(
+                "The worker processes could not start. In a script, put the call into "
+                "if __name__ == '__main__':, because they import the script."
+            ) from error
+        finally:
+            pool.stop()
+            pool.join()
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables that processes started meanwhile inherit."""
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _start(pool: ProcessPool) -> bool:
+    """Start the workers; they inherit that Ctrl-C is ignored, also while they still import."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+    try:
+        return pool.active
+    finally:
+        if is_main:
+            signal.signal(signal.SIGINT, before)
+
+
+def _reason(error: TimeoutError | ProcessExpired) -> str:
+    if isinstance(error, TimeoutError):
+        return "the fit took longer than it may"
+    code = error.exitcode
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return f"the worker process {how}; it may have run out of memory"
+
+
+_function: Callable[..., Any]  # of a worker
+
+
+def _start_worker(path: Path) -> None:
+    """Read the function to call, in a new worker."""
+    global _function
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # which stops compiled code, too
+    threading.Thread(target=_end_with_parent, args=[path.parent], daemon=True).start()
+    warnings.simplefilter("ignore")
+    _function = pickle.loads(path.read_bytes())
+
+
+def _end_with_parent(folder: Path) -> None:
+    """End this worker when the parent was killed, and remove the folder that it left."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        shutil.rmtree(folder, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _call(*arguments: Any) -> tuple[Any, str | None]:
+    """The value of the function in a worker, or the error in one line and its place in the next."""
+    try:
+        return _function(*arguments), None
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}, line {place.lineno}"
+        return None, f"{type(error).__name__}: {error}\nin {where}"

@@ -1,4 +1,4 @@
-"""What an experiment is: a list of keys, and what one fit under a key gives."""
+"""What an experiment is: keys, and a function that makes one fit per key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Experiment", "Key", "Outcome"]
 
 
 class Key(NamedTuple):
-    """What tells one fit of an experiment from every other."""
+    """What identifies a fit of an experiment."""
 
     dataset: str
     model: str
@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one fit gave: numbers for the tables, arrays for the plots, what it warned of."""
+    """What one fit gave: numbers for the tables, arrays for the plots, texts of warnings."""
 
     values: Mapping[str, float]
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Outcome:
 
 
 class Experiment(Protocol):
-    """Fits that can be made in any order, each in any process; pickled to every worker once."""
+    """Fits that can be made in any order, each in any process; pickled once for all workers."""
 
     def settings(self) -> Mapping[str, str]:
         """What must be equal for stored results to belong to this experiment."""
@@ -39,4 +39,4 @@ class Experiment(Protocol):
         """Every fit, in the order in which they should be made."""
 
     def run(self, key: Key) -> Outcome:
-        """Make one fit and judge it; deterministic but for the seconds it takes."""
+        """Make one fit and score it; deterministic but for the seconds it takes."""

@@ -1,4 +1,4 @@
-"""Where results are written: folders, and files that are whole."""
+"""Folders for results, and files that are never half written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["make_folder", "write_whole"]
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for results, where it is not there yet."""
+    """Make a folder for results, if it is not there yet."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file. Give a directory for the results with --output.")
     try:
@@ -23,11 +23,12 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file; a reader finds the old one or the new one, never a part."""
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8", errors="replace")
+        draft.write_bytes(data)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -1,14 +1,13 @@
-"""Every candidate on one table: nested cross-validation as an experiment, and what it found."""
+"""Nested cross-validation of the candidates on one table, as an experiment."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,24 +17,22 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from discreg import __version__
 from discreg.base.errors import InputError
+from discreg.tables.preprocessing import preprocessor
 from discreg.tables.table import Table
 
-from .candidates import SLOWEST, WITH_KERNEL, Candidate, Shape, chosen
+from .candidates import Candidate, Shape, chosen
 from .experiment import Key, Outcome
 from .metrics import counts, label_scores, probability_scores
 from .words import listed
 
-if TYPE_CHECKING:
-    from .store import Store
-
-__all__ = ["Comparison", "long_frame", "write_parquet"]
+__all__ = ["NestedCrossValidation"]
 
 N_FOLDS, N_REPEATS, N_INNER_FOLDS = 5, 2, 3
 N_LISTED = 12  # names that a message spells out
 
 
 @dataclass(frozen=True)
-class Comparison:
+class NestedCrossValidation:
     """Nested cross-validation of candidates on one table.
 
     Parameters
@@ -45,10 +42,10 @@ class Comparison:
     models : sequence of str, optional
         Names of candidates; None: all.
     n_repeats, n_folds : int
-        Of the stratified folds by chance. A class of fewer rows than folds is missing in the test
-        part of some.
+        Of stratified cross-validation. A class of fewer rows than folds is missing in the test
+        rows of some folds.
     seed : int
-        Of the chance in folds.
+        Of the random folds.
     """
 
     table: Table
@@ -69,20 +66,17 @@ class Comparison:
         }
 
     def keys(self) -> list[Key]:
-        """Fold by fold, so that what is done early compares all models; the slowest first.
-
-        Processes then wait little for the last of them.
-        """
-        names = [candidate.name for candidate in self.candidates]
+        """Fold by fold, so that a stopped run compares all models; slow models first."""
+        slow_first = sorted(self.candidates, key=lambda candidate: not candidate.is_slow)
         return [
-            Key(self.table.name, name, repeat, fold)
+            Key(self.table.name, candidate.name, repeat, fold)
             for repeat in range(1 if self.has_folds else self.n_repeats)
             for fold in range(self.folds)
-            for name in sorted(names, key=lambda name: name not in SLOWEST)
+            for candidate in slow_first
         ]
 
     def check(self) -> None:
-        """Refuse what no candidate can be judged on."""
+        """Refuse data on which no candidate can be judged."""
         if not self.candidates:
             raise InputError("There is nothing to compare. " + " ".join(self.left_out()))
         for fold in range(self.folds):
@@ -115,10 +109,8 @@ class Comparison:
         began = time.perf_counter()
         pipeline = self.pipeline(name, self.table.y).fit(self.table.X, self.table.y)
         seconds = time.perf_counter() - began
-        steps = dict(pipeline.steps)
-        last = pipeline.steps[-1][0]
-        steps[last] = getattr(steps[last], "best_estimator_", steps[last])
-        return Pipeline(list(steps.items())), seconds
+        *before, (last, model) = pipeline.steps
+        return Pipeline([*before, (last, getattr(model, "best_estimator_", model))]), seconds
 
     @property
     def has_folds(self) -> bool:
@@ -139,60 +131,61 @@ class Comparison:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The candidates that can be had for data of this shape."""
-        shape = self._shape()
-        return tuple(each for each in chosen(self.models) if each.left_out(shape) is None)
+        """The candidates for data of this shape."""
+        return tuple(each for each in chosen(self.models) if each.left_out(self._shape) is None)
 
     def left_out(self) -> list[str]:
-        """Sentences on candidates that cannot be had for data of this shape."""
-        shape = self._shape()
-        reasons = ((each.name, each.left_out(shape)) for each in chosen(self.models))
+        """Sentences on candidates that are left out for data of this shape."""
+        reasons = ((each.name, each.left_out(self._shape)) for each in chosen(self.models))
         return [f"{name} is left out: {reason}." for name, reason in reasons if reason]
 
     def judged_by(self) -> list[str]:
         """Sentences on how the models are judged."""
-        given = f"The {self.folds} folds that the table gives, each held out once."
-        times = "once" if self.n_repeats == 1 else f"{self.n_repeats} times"
-        drawn = (
-            f"{self.n_repeats} x {self.folds}-fold stratified cross-validation: every row is held "
-            f"out {times}."
-        )
-        rarest = min(self.table.class_counts.values())
-        fewer = (
-            [f"The rarest class has {rarest} rows, so that some folds test none of them."]
-            if not self.has_folds and rarest < self.folds
-            else []
-        )
-        if not self.has_folds and self.folds < self.n_folds:
-            fewer = [f"No class has more than {self.folds} rows, so that there are no more folds."]
-        with_kernel = [each.name for each in self.candidates if each.name in WITH_KERNEL]
-        linear = (
-            [f"The kernel of {listed(with_kernel)} is linear because there are so many rows."]
-            if with_kernel and self._shape().kernel == "linear"
-            else []
-        )
         return [
-            given if self.has_folds else drawn,
-            *fewer,
+            *self._about_folds(),
             "Missing values, categories and scales are learnt from the training rows of each fold "
             "alone, and so are the models' parameters: by exact leave-one-out (LSR, LRRR, DRM, "
             f"RidgeCV) or by up to {N_INNER_FOLDS} folds of the training rows (the others).",
-            *linear,
+            *self._about_kernels(),
             *self.left_out(),
             "Seconds are those of one fit with its tuning, on one core.",
         ]
 
+    def _about_folds(self) -> list[str]:
+        if self.has_folds:
+            return [f"The {self.folds} folds that the table gives, each held out once."]
+        times = "once" if self.n_repeats == 1 else f"{self.n_repeats} times"
+        sentences = [
+            f"{self.n_repeats} x {self.folds}-fold stratified cross-validation: every row is held "
+            f"out {times}."
+        ]
+        rarest = min(self.table.class_counts.values())
+        if self.folds < self.n_folds:
+            sentences += [
+                f"No class has more than {self.folds} rows, so that there are no more folds."
+            ]
+        elif rarest < self.folds:
+            sentences += [
+                f"The rarest class has {rarest} rows, so that some folds test none of them."
+            ]
+        return sentences
+
+    def _about_kernels(self) -> list[str]:
+        names = [candidate.name for candidate in self.candidates if candidate.has_kernel]
+        if not names or self._shape.kernel != "linear":
+            return []
+        return [f"The kernel of {listed(names)} is linear because there are so many rows."]
+
     def pipeline(self, name: str, y: NDArray[Any]) -> Pipeline:
         """The unfitted candidate with all that comes before it, for rows with these labels."""
-        from discreg.tables.preprocessing import preprocessor
-
         (candidate,) = chosen([name])
         smallest = int(np.unique(y, return_counts=True)[1].min())
         n_folds = max(2, min(N_INNER_FOLDS, smallest))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
-        model = candidate.make(self._shape(), folds)
+        model = candidate.make(self._shape, folds)
         return make_pipeline(preprocessor(self.table, scale=True), model)
 
+    @property
     def _shape(self) -> Shape:
         is_sparse = not isinstance(self.table.X, pd.DataFrame)
         return Shape(len(self.table.y), len(self.table.class_counts), is_sparse)
@@ -201,76 +194,65 @@ class Comparison:
         """Rows to train on and rows held out."""
         if self.table.folds is not None:
             held_out = self.table.folds == np.unique(self.table.folds)[fold]
-            train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        else:
-            splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed + repeat)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of rare classes, on which `judged_by` has a word
-                train, test = list(splitter.split(self.table.y, self.table.y))[fold]
-        return train, test
+            return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed + repeat)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rare classes, which `judged_by` mentions
+            return list(splitter.split(self.table.y, self.table.y))[fold]
 
     def _judge(self, model: Pipeline, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Outcome:
         confusion = counts(y, predicted, self.classes)
         values = label_scores(confusion)
         if hasattr(model, "predict_proba"):
             values |= probability_scores(y, model.predict_proba(X), model.classes_)
-        arrays = {"confusion": confusion}
-        if hasattr(model, "decision_function"):
-            margins = _margins(model.decision_function(X), y, model.classes_)
-            if margins is not None:
-                arrays["margins"] = margins
-        arrays |= dict(_traces(model[-1]))
-        return Outcome(values, arrays)
-
-
-def long_frame(store: Store) -> pd.DataFrame:
-    """All results as a long table, unique on its first five columns."""
-    columns = ["dataset", "model", "repeat", "fold", "metric", "value"]
-    return pd.DataFrame(store.results(), columns=columns)
-
-
-def write_parquet(results: pd.DataFrame, path: Path) -> None:
-    """Write a table of results; a reader finds the old file or the new one, never a part."""
-    draft = path.with_name(f".{path.name}.draft")
-    results.to_parquet(draft, index=False)
-    draft.replace(path)
+        arrays = {
+            "confusion": confusion,
+            "margins": _margins(model, X, y),
+            "history": _history(model[-1]),
+            "rank_scores": _rank_scores(model[-1]),
+        }
+        return Outcome(values, {name: each for name, each in arrays.items() if each is not None})
 
 
 def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
-def _margins(
-    scores: NDArray[Any], y: NDArray[Any], classes: NDArray[Any]
-) -> NDArray[np.float32] | None:
-    """Lead of the true class over the best other one, relative to the mean size of a lead."""
+def _margins(model: Pipeline, X: Any, y: NDArray[Any]) -> NDArray[np.float32] | None:
+    """Score of the true class minus the best other score, divided by the mean absolute value."""
+    if not hasattr(model, "decision_function"):
+        return None
+    scores, classes = model.decision_function(X), model.classes_
     if scores.ndim == 2 and scores.shape[1] != len(classes):  # one score for each pair of classes
         return None
     known = np.isin(y, classes)
     truth = np.searchsorted(classes, y[known])
     if scores.ndim == 1:
-        leads = np.where(truth == 1, scores[known], -scores[known])
+        margins = np.where(truth == 1, scores[known], -scores[known])
     else:
         scores = scores[known].astype(np.float64)
         place = np.arange(len(truth)), truth
         own = scores[place]
         scores[place] = -np.inf
-        leads = own - scores.max(axis=1)
-    size = float(np.abs(leads).mean()) if len(leads) else 0.0
-    return (leads / size).astype(np.float32) if size > 0 else None
+        margins = own - scores.max(axis=1)
+    size = float(np.abs(margins).mean()) if len(margins) else 0.0
+    return (margins / size).astype(np.float32) if size > 0 else None
 
 
-def _traces(model: Any) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What a fitted model tells of its way: objective by iteration, inner scores by rank."""
-    best = getattr(model, "best_estimator_", model)
-    history = getattr(best, "objective_history_", None)
-    if history is not None and len(history) > 1:
-        yield "history", np.asarray(history, dtype=np.float64)
+def _history(model: Any) -> NDArray[np.float64] | None:
+    """The objective by iteration, of a model that iterates."""
+    history = getattr(getattr(model, "best_estimator_", model), "objective_history_", None)
+    has_steps = history is not None and len(history) > 1
+    return np.asarray(history, dtype=np.float64) if has_steps else None
+
+
+def _rank_scores(model: Any) -> NDArray[np.float64] | None:
+    """Ranks and their best inner scores, of a search over ranks."""
     results = getattr(model, "cv_results_", None)
-    if results is not None and "rank" in results["params"][0]:
-        ranks = np.array([params["rank"] for params in results["params"]])
-        scores = np.asarray(results["mean_test_score"])
-        each = np.unique(ranks)
-        if len(each) > 1:
-            best_scores = [scores[ranks == rank].max() for rank in each]
-            yield "rank_scores", np.array([each, best_scores])
+    if results is None or "rank" not in results["params"][0]:
+        return None
+    ranks = np.array([params["rank"] for params in results["params"]])
+    scores = np.asarray(results["mean_test_score"])
+    tried = np.unique(ranks)
+    best = [scores[ranks == rank].max() for rank in tried]
+    return np.array([tried, best]) if len(tried) > 1 else None

@@ -1,11 +1,10 @@
-"""The job ``discreg predict``: labels and probabilities of new rows as CSV."""
+"""Labels and probabilities of the rows of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,14 @@ from discreg.tables.formats import quoted
 from discreg.tables.table import read_features
 from discreg.tables.table_classifier import TableClassifier
 
-__all__ = ["Predicted", "predict", "write_labels"]
+__all__ = ["Predicted", "predict"]
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Labels of new rows, and what a person should know of these rows."""
+    """Labels of new rows, and notes on these rows."""
 
-    labels: pd.DataFrame  # a column of labels and, where there are some, the probabilities
+    labels: pd.DataFrame  # and probabilities, if the model has them
     notes: tuple[str, ...]
 
 
@@ -47,18 +46,9 @@ def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predi
     return Predicted(predicted, tuple(_unseen_categories(model, X)))
 
 
-def write_labels(predicted: Predicted, path: Path) -> None:
-    """Write the labels as CSV."""
-    try:
-        predicted.labels.to_csv(path, index=False)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error}).") from error
-
-
 def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:
     """A sentence on each column with categories that the model was not fitted to."""
-    known = model.categories
-    for name, categories in known.items():
+    for name, categories in model.categories.items():
         cells = X[name].dropna()
         strange = cells[~cells.isin(categories)]
         if len(strange):

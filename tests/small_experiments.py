@@ -1,11 +1,13 @@
-"""Small experiments for tests of the engine; workers import them from this file."""
+"""Small experiments for tests of the engine, in a module that workers can import."""
 
 import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numba
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from discreg.comparison.experiment import Key, Outcome
 
@@ -41,24 +43,14 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Troubled(Recorded):
-    """Model 0 raises, model 1 ends its process, model 2 never ends in time."""
+    """Model 0 raises, model 1 ends its process."""
 
     def run(self, key):
         if key.model == "model 0":
             raise ValueError("singular")
         if key.model == "model 1":
             os._exit(9)
-        if key.model == "model 2":
-            time.sleep(600)
         return super().run(key)
-
-
-@dataclass(frozen=True)
-class Unreadable(Recorded):
-    """An experiment that ends the process that reads it."""
-
-    def __setstate__(self, state):
-        os._exit(9)
 
 
 @dataclass(frozen=True)
@@ -75,16 +67,17 @@ class FirstIsSlow(Recorded):
 
 
 @dataclass(frozen=True)
-class Unwelcome(Recorded):
-    """An experiment that cannot be read."""
+class Unreadable(Recorded):
+    """An experiment that no worker can read."""
 
     def __setstate__(self, state):
         raise ValueError("not here")
 
 
 @dataclass(frozen=True)
-class Unsendable(Recorded):
-    """An experiment whose outcome cannot be pickled."""
+class Threads(Recorded):
+    """Fits that tell how many threads they may use."""
 
     def run(self, key):
-        return Outcome({"function": lambda: None})
+        threads = max(pool["num_threads"] for pool in threadpool_info())
+        return Outcome({"threads": threads, "numba": numba.config.NUMBA_NUM_THREADS})

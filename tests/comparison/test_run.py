@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 from cli_runs import attempts, easy_frame, interrupt, odd_frame, refused, run, start
 
-from discreg.base.errors import InputError
-from discreg.comparison.workers import Aside
+from discreg.comparison import engine
 from discreg.model_files import load_model
 
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
@@ -25,10 +24,6 @@ SEVERAL = ("--models", ",".join(MODELS), "--repeats", 10, "--folds", 5, "--n-job
 N_FITS = 3 * 10 * 5
 FEW = ("--models", "LSR,KNN", "--repeats", 1, "--folds", 2, "--n-jobs", 1)
 PATIENCE = 60  # seconds to wait for what should come at once
-
-
-def fail(message):
-    raise InputError(message)
 
 
 def write(frame, path):
@@ -112,8 +107,11 @@ def test_the_report_says_how_long_the_model_took_to_fit(finished):
 
 
 def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, monkeypatch, capsys):
+    def broken(*arguments):
+        raise ChildProcessError("no memory left")
+
     folder, _ = finished
-    monkeypatch.setattr(Aside, "answer", lambda self: fail("no memory left"))
+    monkeypatch.setattr(engine, "call_in_worker", broken)
     again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
     assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
     told = "could not be fitted to all rows and written: no memory left"
@@ -123,18 +121,16 @@ def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, m
     assert "fitted on all" not in page
 
 
-def test_an_interrupt_of_the_report_does_not_wait_for_the_model(finished, monkeypatch, capsys):
-    folder, _ = finished
-
-    def interrupted(findings):
+def test_an_interrupt_of_the_final_fit_keeps_the_results(finished, monkeypatch, capsys):
+    def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreg.comparison.report.page_contents", interrupted)
-    monkeypatch.setattr(Aside, "answer", lambda self: fail("it was waited for"))
-    monkeypatch.setattr("discreg.comparison.compare._saved", lambda *given: fail("and written"))
+    folder, _ = finished
+    monkeypatch.setattr(engine, "call_in_worker", interrupted)
     again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
     assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 130
     assert "Interrupted." in capsys.readouterr().err
+    assert (folder / "out" / "results.parquet").exists()
 
 
 def test_the_same_command_again_makes_no_fit(finished, capsys):
@@ -277,7 +273,7 @@ def test_a_request_to_end_before_the_first_fit_has_ended_is_told_in_a_sentence(t
     assert "(LRLR and KNN not begun)" in out
 
 
-def test_files_named_like_modules_are_none_of_its_business(tmp_path):
+def test_files_named_like_modules_are_not_imported(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     for name in ("random", "pandas", "select"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('mine')")
@@ -289,19 +285,6 @@ def test_files_named_like_modules_are_none_of_its_business(tmp_path):
     out, err = process.communicate()
     assert process.returncode == 0, out + err
     assert (output / "model.skops").exists()
-
-
-def test_without_a_process_for_it_the_model_alone_is_missing(tmp_path, monkeypatch, capsys):
-    def refuse(*_):
-        raise InputError("A process for the fits could not be started: no room.")
-
-    monkeypatch.setattr("discreg.comparison.compare.Aside", refuse)
-    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
-    assert run("compare", table, "--target", "kind", "--output", output, *FEW) == 0
-    assert "could not be started: no room" in " ".join(capsys.readouterr().out.split())
-    assert (output / "report.html").exists()
-    assert (output / "results.parquet").exists()
-    assert not (output / "model.skops").exists()
 
 
 def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
