@@ -21,7 +21,7 @@ def compared(findings):
     verdict = None
     if len(findings.results):
         verdict = below_the_best(findings.results, "accuracy", failures=findings.failures)
-    return Compared(findings, verdict, Progress(10, 0, 10), [])
+    return Compared(findings, verdict, Progress(10, 0, 10))
 
 
 def test_names_are_printed_as_they_are(capsys):
