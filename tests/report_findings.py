@@ -28,11 +28,11 @@ MODELS = (
 )
 N_FOLDS = 10
 USAGE = """\
-import pandas as pd, skops.io
-model = skops.io.load("model.skops", trusted=["discreg.retargeted._lsr_cv.LSRClassifierCV"])
-table = pd.read_csv("new.csv")
-print(model.predict(table))
-print(model.predict_proba(table))
+from discreg import load_model
+from discreg.tables.table import read_features
+
+model = load_model("model.skops")
+print(model.predict(read_features("new.csv", model.expected)))
 """
 
 

@@ -34,7 +34,6 @@ def ranking_of(ranks, critical_difference):
         statistic=0.0,
         p_value=1.0,
         critical_difference=critical_difference,
-        p_values=pd.DataFrame(),
         n_blocks=10,
         blocks="folds",
         left_out=(),

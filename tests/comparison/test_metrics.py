@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, log_loss
 
 from discreg import g_mean_score
-from discreg.comparison.metrics import counts, label_scores, probability_scores
+from discreg.comparison.metrics import METRICS, counts, label_scores, metric, probability_scores
 
 CLASSES = np.array(["a", "b", "c"])
 
@@ -48,3 +48,23 @@ def test_log_loss_equals_that_of_scikit_learn_and_is_undefined_for_an_unknown_cl
     assert np.isnan(
         probability_scores(np.array(["a", "b", "c"]), probabilities, classes)["log_loss"]
     )
+
+
+def test_metrics_have_their_usual_names_and_directions():
+    assert (metric("macro_f1").title, metric("area_under_curve").title) == (
+        "macro F1",
+        "area under curve",
+    )
+    better_low = {each.name for each in METRICS.values() if each.lower_is_better}
+    assert better_low >= {"log_loss", "fit_seconds", "predict_seconds", "objective"}
+    assert {each.name for each in METRICS.values() if each.is_share} == {
+        "accuracy",
+        "balanced_accuracy",
+        "g_mean",
+        "macro_f1",
+    }
+
+
+def test_every_metric_of_labels_is_scored(labels):
+    scores = label_scores(counts(*labels, CLASSES))
+    assert set(scores) == {each.name for each in METRICS.values() if each.needs == "labels"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreg.comparison.words import duration, listed, p_value, percent, title
+from discreg.comparison.words import duration, listed, p_value, percent
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,3 @@ def test_a_share_has_its_sign_apart():
 )
 def test_a_time_is_in_the_unit_that_suits_it(seconds, text):
     assert duration(seconds) == text
-
-
-def test_metrics_have_their_usual_names():
-    assert (title("macro_f1"), title("area_under_curve")) == ("macro F1", "area under curve")

@@ -91,7 +91,7 @@ def compare(
             experiment, store, n_jobs=n_jobs, time_budget=time_budget, tell=prepared.tell
         )
         prepared.wait()
-        from .report import page_contents, write_report
+        from .report import write_report
 
         results = _in_order(long_frame(store), experiment)
         verdict = (
@@ -103,11 +103,6 @@ def compare(
         with _final(experiment, verdict) as final:
             write_parquet(results, output / RESULTS)
             findings = _findings(experiment, store, results, progress)
-            try:
-                contents = page_contents(findings) if verdict is not None else None
-            except Exception:  # the model is there without its page, too
-                _saved(experiment, final, output / MODEL)
-                raise
             saved = _saved(experiment, final, output / MODEL)
     findings = replace(
         findings,
@@ -115,8 +110,8 @@ def compare(
         final_seconds=saved.seconds,
         incomplete=" ".join(filter(None, [findings.incomplete, saved.trouble])) or None,
     )
-    if contents is not None:
-        write_report(output / REPORT, findings, contents)
+    if verdict is not None:
+        write_report(output / REPORT, findings)
     return Compared(findings, verdict, progress)
 
 

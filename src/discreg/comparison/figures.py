@@ -295,22 +295,14 @@ def convergence_figure(histories: Mapping[str, ArrayLike]) -> Figure:
 def _curves(
     curves: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], **line: Any
 ) -> tuple[Figure, Any]:
-    """Axes with one line a model, and the names under them."""
+    """Axes with one line per model, and the names under them."""
     n_columns = 1 if any(len(model) > 20 for model in curves) else 2
     n_lines = -(-len(curves) // n_columns)
     figure = Figure(figsize=(WIDTH, 3.0 + 0.19 * n_lines), layout="constrained")
     axes = figure.add_subplot()
     for place, (model, (x, y)) in enumerate(curves.items()):
-        round_of_colours, colour = divmod(place, len(COLOURS))
-        axes.plot(
-            x,
-            y,
-            color=COLOURS[colour],
-            linestyle=DASHES[round_of_colours % len(DASHES)],
-            linewidth=1.6,
-            label=shortened(model),
-            **line,
-        )
+        colour = COLOURS[place % len(COLOURS)]
+        axes.plot(x, y, color=colour, linewidth=1.6, label=shortened(model), **line)
     axes.grid(color=INK, alpha=0.25, linewidth=0.5)
     if curves:
         figure.legend(

@@ -1,37 +1,101 @@
-"""Numbers that judge predictions of classes."""
+"""Metrics: what each is called, which direction is better, and how it is computed."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix, log_loss
 
-__all__ = ["LOWER_IS_BETTER", "SHARES", "counts", "label_scores", "probability_scores"]
+__all__ = ["METRICS", "Metric", "counts", "label_scores", "metric", "probability_scores"]
 
-SHARES = frozenset({"accuracy", "balanced_accuracy", "g_mean", "macro_f1"})  # between 0 and 1
-LOWER_IS_BETTER = frozenset(
-    {"log_loss", "fit_seconds", "predict_seconds", "loss", "objective", "relative_gap"}
-)
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric.
+
+    Attributes
+    ----------
+    name : str
+        In results.
+    title : str
+        In sentences and tables.
+    needs : {"labels", "probabilities", "clock", "fit"}
+        What it is computed from: predicted labels, predicted probabilities, the time that was
+        measured, or what a fitted model says of itself.
+    lower_is_better : bool
+        Whether the smallest value is the best.
+    score : callable, optional
+        Of labels: the value for a confusion matrix with true classes in the rows.
+    """
+
+    name: str
+    title: str
+    needs: Literal["labels", "probabilities", "clock", "fit"] = "fit"
+    lower_is_better: bool = False
+    score: Callable[[NDArray[Any]], float] | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether its values are between 0 and 1."""
+        return self.needs == "labels"
+
+
+def _accuracy(confusion: NDArray[Any]) -> float:
+    return np.diag(confusion).sum() / confusion.sum()
+
+
+def _recalls(confusion: NDArray[Any]) -> NDArray[Any]:
+    """Recalls of the classes that have test samples."""
+    actual = confusion.sum(axis=1)
+    return np.diag(confusion)[actual > 0] / actual[actual > 0]
+
+
+def _balanced_accuracy(confusion: NDArray[Any]) -> float:
+    return _recalls(confusion).mean()
+
+
+def _g_mean(confusion: NDArray[Any]) -> float:
+    recalls = _recalls(confusion)
+    return float(np.prod(recalls ** (1 / len(recalls))))
+
+
+def _macro_f1(confusion: NDArray[Any]) -> float:
+    """Mean F1 of the classes that have test samples or predictions."""
+    total = confusion.sum(axis=1) + confusion.sum(axis=0)
+    return (2 * np.diag(confusion)[total > 0] / total[total > 0]).mean()
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (  # in the order of the tables
+        Metric("accuracy", "accuracy", "labels", score=_accuracy),
+        Metric(
+            "balanced_accuracy", "balanced accuracy", "labels", score=lambda c: _recalls(c).mean()
+        ),
+        Metric("g_mean", "G-mean", "labels", score=_g_mean),
+        Metric("macro_f1", "macro F1", "labels", score=_macro_f1),
+        Metric("log_loss", "log-loss", "probabilities", lower_is_better=True),
+        Metric("fit_seconds", "fit", "clock", lower_is_better=True),
+        Metric("predict_seconds", "predict", "clock", lower_is_better=True),
+        Metric("loss", "loss", lower_is_better=True),
+        Metric("objective", "objective", lower_is_better=True),
+        Metric("relative_gap", "relative gap", lower_is_better=True),
+    )
+}
+
+
+def metric(name: str) -> Metric:
+    """The metric of this name; of any other, one of which more is better."""
+    return METRICS.get(name) or Metric(name, name.replace("_", " "))
 
 
 def label_scores(confusion: NDArray[Any]) -> dict[str, float]:
-    """Accuracy, balanced accuracy, G-mean and macro F1 of counts, true classes in the rows.
-
-    Recalls are over the classes that have test samples; the G-mean is their geometric mean. F1 is
-    averaged over the classes that have test samples or predictions.
-    """
-    right, actual, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
-    recall = right[actual > 0] / actual[actual > 0]
-    seen = actual + predicted > 0
-    f1 = 2 * right[seen] / (actual + predicted)[seen]
-    return {
-        "accuracy": float(right.sum() / confusion.sum()),
-        "balanced_accuracy": float(recall.mean()),
-        "g_mean": float(np.prod(recall ** (1 / len(recall)))),
-        "macro_f1": float(f1.mean()),
-    }
+    """All metrics of predicted labels, for counts with true classes in the rows."""
+    return {each.name: float(each.score(confusion)) for each in METRICS.values() if each.score}
 
 
 def probability_scores(
@@ -47,5 +111,5 @@ def probability_scores(
 
 
 def counts(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """How many samples of each class (rows) were taken for each (columns)."""
+    """How many samples of each class (rows) were predicted as each (columns)."""
     return confusion_matrix(y, predicted, labels=classes)

@@ -1,28 +1,27 @@
-"""What every page has in common: templates that escape."""
+"""What every page has in common: templates that escape, and images inside the page."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+import base64
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 
-__all__ = ["rendered", "template"]
-
-
-def rendered(name: str, **values: Any) -> str:
-    """A page of the package's templates; everything that is put into it is escaped."""
-    return template(name).render(**values)
+__all__ = ["image_source", "page_template"]
 
 
-@cache
-def template(name: str) -> Template:
-    """A template, made ready when it is first asked for."""
+def page_template(name: str, package: str = "discreg.comparison") -> Template:
+    """A template of a package, which can extend those of this one; all values are escaped."""
     environment = Environment(
-        loader=PackageLoader("discreg.comparison"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("discreg.comparison")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     return environment.get_template(name)
+
+
+def image_source(svg: str) -> str:
+    """An SVG document as the address of an image."""
+    encoded = base64.b64encode(svg.encode("utf-8")).decode()
+    return f"data:image/svg+xml;base64,{encoded}"

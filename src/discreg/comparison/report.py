@@ -1,46 +1,63 @@
 """The page that a comparison ends with: which model to take, and the evidence.
 
-One HTML file without scripts, network or fonts of its own. Everything that comes from a person's
+One HTML file without scripts, network or fonts of its own. Everything that comes from the user's
 table is escaped.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from .experiment import Key
-from .figures import MAX_NAMED_CLASSES
+from .figures import (
+    MAX_NAMED_CLASSES,
+    confusion_figure,
+    convergence_figure,
+    critical_difference_figure,
+    margins_figure,
+    rank_figure,
+    scores_figure,
+    svg,
+)
 from .files import write_whole
 from .findings import Findings
-from .metrics import SHARES
-from .pages import rendered, template
-from .report_plots import plots
-from .statistics import LEVEL, Verdict, below_the_best, judged_results, summary, win_tie_loss
-from .words import TITLES, duration, number, p_value, percent, title
+from .metrics import METRICS, metric
+from .pages import image_source, page_template
+from .statistics import (
+    LEVEL,
+    Verdict,
+    below_the_best,
+    friedman_nemenyi,
+    judged_results,
+    summary,
+    win_tie_loss,
+)
+from .words import duration, listed, number, p_value, percent
 
-__all__ = ["Findings", "page_contents", "write_report"]
+__all__ = ["Findings", "write_report"]
 
-TIMES = frozenset({"fit_seconds", "predict_seconds"})
 NOTHING = "–"
+MAX_CURVES = 6  # models in one plot of curves
+MAX_MISTAKES = 5  # that are told in words
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One number of the ranking."""
 
     title: str
     text: str
-    note: str = ""
+    note: str
 
 
-@dataclass(frozen=True)
-class Bar:
+class IntervalBar(NamedTuple):
     """An interval as places on a scale from 0 to 100."""
 
     low: float
@@ -49,57 +66,64 @@ class Bar:
     text: str
 
 
-@dataclass(frozen=True)
-class Row:
-    """One model of the ranking."""
+class Row(NamedTuple):
+    """One model of the ranking; without a bar where there is no interval."""
 
     model: str
     cells: list[Cell]
     note: str
-    bar: Bar | None = None
+    bar: IntervalBar | None = None
     ranked: bool = False
     recommended: bool = False
 
 
-def write_report(path: Path, findings: Findings, contents: Mapping[str, Any] | None = None) -> None:
-    """Write the page; a reader finds the old one or the new one, never a part.
+class Plot(NamedTuple):
+    """A drawing with its words."""
 
-    Parameters
-    ----------
-    path : Path
-        Of the page.
-    findings : Findings
-        What it tells.
-    contents : mapping of str to anything, optional
-        Its `page_contents`, where they are made already.
-    """
-    if contents is None:
-        contents = page_contents(findings)
+    title: str
+    figure: Figure
+    alt: str
+    caption: str
+    lines: Sequence[str] = ()  # what it shows, in words
+
+    @property
+    def source(self) -> str:
+        """The drawing as the address of an image."""
+        return image_source(svg(self.figure))
+
+
+def write_report(path: Path, findings: Findings) -> None:
+    """Write the page; a reader finds the old one or the new one, never a part."""
+    contents = _contents(findings)
+    write_whole(path, page_template("report.html").render(findings=findings, **contents))
+
+
+def _contents(findings: Findings) -> dict[str, Any]:
+    """What the template shows beside the findings themselves."""
     seconds = findings.final_seconds
-    fitted_in = None if seconds is None else duration(seconds)
-    page = rendered("report.html", findings=findings, fitted_in=fitted_in, **contents)
-    write_whole(path, page)
-
-
-def page_contents(findings: Findings) -> dict[str, Any]:
-    """Everything on the page that takes time to make; none of it depends on the model file."""
-    template("report.html")  # to be ready, too
     verdict = below_the_best(
         findings.results, findings.metric, failures=findings.failures, n_folds=findings.n_folds
     )
     judged = judged_results(findings.results, findings.metric, failures=findings.failures)
+    columns = [
+        name
+        for name in dict.fromkeys([findings.metric, *METRICS])
+        if name in set(findings.results["metric"])
+    ]
+    has_pairs = bool(verdict.tied or verdict.below)
     return {
+        "fitted_in": None if seconds is None else duration(seconds),
         "verdict": verdict,
-        "metric": title(findings.metric),
+        "metric": metric(findings.metric).title,
         "level": percent(LEVEL),
         "confidence": percent(1 - LEVEL),
         "majority": number(findings.majority_rate),
         "assurance": list(_assurance(findings, verdict, judged)),
-        "titles": [title(name) for name in _columns(findings)],
-        "rows": _rows(findings, verdict, judged),
+        "titles": [metric(name).title for name in columns],
+        "rows": list(_rows(findings, verdict, judged, columns)),
         "p_values": {model: p_value(p) for model, p in verdict.p_values.items()},
-        "duels": _duels(verdict, judged, findings.n_folds),
-        "plots": list(plots(findings, verdict, judged)),
+        "duels": _duels(judged, findings.metric, findings.n_folds) if has_pairs else [],
+        "plots": list(_plots(findings, verdict, judged)),
         "classes": _classes(findings),
         "failures": _grouped({key: [text] for key, text in findings.failures.items()}),
         "warnings": _grouped(findings.warnings),
@@ -116,65 +140,44 @@ def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> It
         if np.isfinite(row["low"])
         else "; one fold gives no interval"
     )
-    yield f"Its mean {title(findings.metric)} is {number(row['mean'])}{interval}."
+    yield f"Its mean {metric(findings.metric).title} is {number(row['mean'])}{interval}."
     accuracy = _intervals(judged, "accuracy", findings.n_folds).loc[verdict.best]
     floor = (
         f"Always answering the most frequent class has accuracy {number(findings.majority_rate)}"
     )
-    if accuracy["low"] > findings.majority_rate:
-        yield f"{floor}."
-    else:
-        yield (
-            f"{floor}: these folds do not show that {verdict.best} has a higher one "
-            f"({number(accuracy['mean'])})."
-        )
+    doubt = (
+        f": these folds do not show that {verdict.best} has a higher one "
+        f"({number(accuracy['mean'])})"
+    )
+    yield f"{floor}{'' if accuracy['low'] > findings.majority_rate else doubt}."
 
 
-def _intervals(results: pd.DataFrame, metric: str, n_folds: int) -> pd.DataFrame:
+def _intervals(results: pd.DataFrame, name: str, n_folds: int) -> pd.DataFrame:
     """Summary whose intervals keep to the values that the metric can have."""
-    table = summary(results, metric, n_folds=n_folds)
-    lowest, highest = 0.0, 1.0 if metric in SHARES else np.inf
-    table[["low", "high"]] = table[["low", "high"]].clip(lowest, highest)
+    table = summary(results, name, n_folds=n_folds)
+    highest = 1.0 if metric(name).is_share else np.inf
+    table[["low", "high"]] = table[["low", "high"]].clip(0.0, highest)
     return table
 
 
 # The ranking
 
 
-def _columns(findings: Findings) -> list[str]:
-    """Metrics of the ranking that there are, the one that ranks first."""
-    there = set(findings.results["metric"])
-    return [metric for metric in dict.fromkeys([findings.metric, *TITLES]) if metric in there]
-
-
-def _rows(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> list[Row]:
+def _rows(
+    findings: Findings, verdict: Verdict, judged: pd.DataFrame, columns: Sequence[str]
+) -> Iterator[Row]:
     """Judged models, the best first; then those that were not, with what they have."""
-    columns = _columns(findings)
-    rows = []
     if verdict.best is not None:
+        notes = dict.fromkeys(verdict.tied, "within noise of the best")
+        notes |= dict.fromkeys(verdict.below, "below the best") | {verdict.best: "best mean"}
         table = _intervals(judged, findings.metric, findings.n_folds)
         for model in table.index:
             cells = _cells(judged[judged["model"] == model], columns, verdict.n_folds, findings)
-            rows.append(
-                Row(
-                    model,
-                    cells,
-                    note=_standing(model, verdict),
-                    bar=_bar(table.loc[model], table),
-                    ranked=True,
-                    recommended=model == verdict.best,
-                )
-            )
+            bar = _bar(table.loc[model], table)
+            yield Row(model, cells, notes[model], bar, True, model == verdict.best)
     for model, why in verdict.incomplete.items():
         own = findings.results[findings.results["model"] == model]
-        rows.append(Row(model, _cells(own, columns, None, findings), note=f"not ranked: {why}"))
-    return rows
-
-
-def _standing(model: str, verdict: Verdict) -> str:
-    if model in verdict.below:
-        return "below the best"
-    return "best mean" if model == verdict.best else "within noise of the best"
+        yield Row(model, _cells(own, columns, None, findings), note=f"not ranked: {why}")
 
 
 def _cells(
@@ -182,48 +185,38 @@ def _cells(
 ) -> list[Cell]:
     """Numbers of one model; a score that only some folds have says so."""
     cells = []
-    for metric in columns:
-        values = results.loc[results["metric"] == metric, "value"].dropna()
-        notes = []
-        if metric == "accuracy":
-            notes.append(f"majority {number(findings.majority_rate)}")
+    for name in columns:
+        values = results.loc[results["metric"] == name, "value"].dropna()
+        notes = [f"majority {number(findings.majority_rate)}"] if name == "accuracy" else []
         if n_folds is not None and 0 < len(values) < n_folds:
             notes.append(f"{len(values)} of {n_folds} folds")
-        text = _cell_text(values, metric, spread=metric == findings.metric)
-        cells.append(Cell(title(metric), text, ", ".join(notes)))
+        if values.empty:
+            text = NOTHING
+        elif metric(name).needs == "clock":
+            text = duration(values.median())
+        else:
+            with_spread = name == findings.metric and len(values) > 1
+            spread = f" ± {number(values.std(ddof=1))}" if with_spread else ""
+            text = number(values.mean()) + spread
+        cells.append(Cell(metric(name).title, text, ", ".join(notes)))
     return cells
 
 
-def _cell_text(values: pd.Series, metric: str, *, spread: bool) -> str:
-    if values.empty:
-        return NOTHING
-    if metric in TIMES:
-        return duration(values.median())
-    mean = number(values.mean())
-    return f"{mean} ± {number(values.std(ddof=1))}" if spread and len(values) > 1 else mean
-
-
-def _bar(row: pd.Series, table: pd.DataFrame) -> Bar | None:
+def _bar(row: pd.Series, table: pd.DataFrame) -> IntervalBar | None:
     """Ends of the interval and the mean on the scale that all models share."""
     if not np.isfinite(row["low"]):
         return None
     left, right = table["low"].min(), table["high"].max()
     width = max(right - left, np.finfo(float).tiny)
     low, mean, high = (100 * (row[end] - left) / width for end in ("low", "mean", "high"))
-    return Bar(low, mean, high, f"{number(row['low'])} to {number(row['high'])}")
+    return IntervalBar(low, mean, high, f"{number(row['low'])} to {number(row['high'])}")
 
 
-# Which differences are noise
-
-
-def _duels(verdict: Verdict, judged: pd.DataFrame, n_folds: int) -> list[tuple[str, int, int, int]]:
+def _duels(judged: pd.DataFrame, name: str, n_folds: int) -> list[tuple[str, int, int, int]]:
     """How many others each model is better than, not told apart from, and worse than."""
-    if not verdict.tied and not verdict.below:
-        return []
-    pairs = win_tie_loss(judged, verdict.metric, n_folds=n_folds)
+    pairs = win_tie_loss(judged, name, n_folds=n_folds)
     counts = pairs.groupby(level="model", sort=False).sum()
-    order = summary(judged, verdict.metric).index
-    return [(model, *map(int, counts.loc[model])) for model in order]
+    return [(model, *map(int, counts.loc[model])) for model in summary(judged, name).index]
 
 
 # Classes, failures and warnings
@@ -231,18 +224,112 @@ def _duels(verdict: Verdict, judged: pd.DataFrame, n_folds: int) -> list[tuple[s
 
 def _classes(findings: Findings) -> list[tuple[str, str, int]]:
     """Number in the confusion matrix where it has no names, label and samples."""
-    numbers = {label: f"{place}" for place, label in enumerate(findings.labels, start=1)}
-    numbered = len(numbers) > MAX_NAMED_CLASSES
+    numbered = findings.labels if len(findings.labels) > MAX_NAMED_CLASSES else ()
+    numbers = {label: str(place) for place, label in enumerate(numbered, start=1)}
     return [
-        (numbers.get(label, "") if numbered else "", label, count)
-        for label, count in findings.class_counts.items()
+        (numbers.get(label, ""), label, count) for label, count in findings.class_counts.items()
     ]
 
 
 def _grouped(texts: Mapping[Key, Sequence[str]]) -> list[tuple[str, str, int]]:
     """Model, text and the number of fits that said it."""
-    counts: dict[tuple[str, str], int] = {}
-    for key, said in texts.items():
-        for text in said:
-            counts[key.model, text] = counts.get((key.model, text), 0) + 1
+    counts = Counter((key.model, text) for key, said in texts.items() for text in said)
     return [(model, text, count) for (model, text), count in counts.items()]
+
+
+# Plots
+
+
+def _plots(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterator[Plot]:
+    """The plots that there are arrays for, in the order of the page."""
+    chosen = verdict.best
+    if chosen is None:
+        return
+    order = list(summary(judged, findings.metric).index)
+    title = metric(findings.metric).title
+    of_metric = judged[judged["metric"] == findings.metric].groupby("model")["value"]
+    scores = {model: of_metric.get_group(model).to_numpy() for model in order}
+    yield Plot(
+        "Scores per fold",
+        scores_figure(scores, label=title, marked=chosen),
+        alt=f"{title} of {len(order)} models on each fold, the best mean at the top",
+        caption=f"A point for each fold, a line at the mean. {chosen} is in orange.",
+    )
+    if len(order) > 1 and verdict.n_folds > 1:
+        yield _ranks(judged, findings.metric)
+    if chosen in findings.confusion:
+        yield _confusion(findings.confusion[chosen], findings.labels, chosen)
+    if margins := _several(findings.margins, chosen, order):
+        yield Plot(
+            "Margins",
+            margins_figure(margins),
+            alt=f"Cumulative distribution of the held-out margins of {listed(list(margins))}",
+            caption="How far held-out samples are on the right side. A curve further to the right "
+            "has larger margins; its height at 0 is the share of wrong predictions.",
+        )
+    if findings.rank_scores:
+        yield Plot(
+            "Accuracy against rank",
+            rank_figure(findings.rank_scores),
+            alt=f"Accuracy of {listed(list(findings.rank_scores))} at each rank",
+            caption="What a smaller rank of the coefficients costs.",
+        )
+    falling = {
+        model: history
+        for model, history in findings.histories.items()
+        if len(history) > 1 and np.max(history) > history[-1]
+    }
+    if histories := _several(falling, chosen, order):
+        yield Plot(
+            "Convergence",
+            convergence_figure(histories),
+            alt=f"Objective of {listed(list(histories))} above its last value by iteration",
+            caption="The objective of one fit after each iteration, above its last value and "
+            "relative to it.",
+        )
+
+
+def _ranks(judged: pd.DataFrame, name: str) -> Plot:
+    ranking = friedman_nemenyi(judged, name)
+    first, *_, last = ranking.mean_ranks.items()
+    return Plot(
+        "Ranks and critical difference",
+        critical_difference_figure(ranking),
+        alt=f"Mean ranks of {len(ranking.mean_ranks)} models, "
+        f"from {first[0]} at {first[1]:.1f} to {last[0]} at {last[1]:.1f}",
+        caption=f"Mean ranks over the {ranking.n_blocks} {ranking.blocks}. A bar at the right "
+        "joins models whose ranks are within Nemenyi's critical difference at the "
+        f"{percent(LEVEL)} level. {ranking.caution}".rstrip(),
+    )
+
+
+def _confusion(counts: NDArray[Any], labels: Sequence[str], chosen: str) -> Plot:
+    numbered = (
+        " The axes have the numbers of the classes, which are listed under “The data”."
+        if len(labels) > MAX_NAMED_CLASSES
+        else ""
+    )
+    right = f"{int(np.trace(counts))} of {int(counts.sum())} held-out predictions are right"
+    wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts)
+    worst = np.argsort(-wrong, axis=None, kind="stable")[:MAX_MISTAKES]
+    return Plot(
+        "Confusion matrix",
+        confusion_figure(counts, labels),
+        alt=f"Confusion matrix of {chosen}: {right}",
+        caption=f"{chosen}, all folds together: {right}. Colours are shares of the true class: "
+        f"green is right, blue is wrong.{numbered}",
+        lines=[
+            f"{labels[true]} taken for {labels[other]}: {wrong[true, other]} of "
+            f"{counts[true].sum()}"
+            for true, other in zip(*np.unravel_index(worst, counts.shape), strict=True)
+            if wrong[true, other]
+        ],
+    )
+
+
+def _several(
+    arrays: Mapping[str, NDArray[Any]], chosen: str, order: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Arrays of the recommended model and the best others, no more than a plot can tell apart."""
+    models = [model for model in dict.fromkeys([chosen, *order]) if len(arrays.get(model, ()))]
+    return {model: arrays[model] for model in models[:MAX_CURVES]}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from .experiment import Key
-from .metrics import LOWER_IS_BETTER
-from .words import listed, title
+from .metrics import metric as metric_called
+from .words import listed
 
 __all__ = [
     "LEVEL",
@@ -66,7 +66,6 @@ class Ranking:
     statistic: float  # of Friedman's test
     p_value: float
     critical_difference: float  # of mean ranks, Nemenyi's test
-    p_values: pd.DataFrame  # of Nemenyi's test, models by models
     n_blocks: int
     blocks: str  # "data sets" or "folds"
     left_out: tuple[str, ...]  # models that do not have every block
@@ -99,7 +98,8 @@ def summary(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -
     reach = error * stats.t.isf(LEVEL / 2, np.maximum(n_scores - 1, 1))
     table["low"], table["high"] = table["mean"] - reach, table["mean"] + reach
     table["n_folds"] = n_scores
-    return table.sort_values("mean", ascending=metric in LOWER_IS_BETTER, kind="stable")
+    ascending = metric_called(metric).lower_is_better
+    return table.sort_values("mean", ascending=ascending, kind="stable")
 
 
 def paired_p_value(differences: ArrayLike, *, test_to_train: float = 0.0) -> float:
@@ -146,12 +146,7 @@ def win_tie_loss(results: pd.DataFrame, metric: str, *, n_folds: int | None = No
     scores = _oriented(_scores(results, metric), metric)
     one_dataset = scores.index.get_level_values("dataset").nunique() == 1
     ratio = _test_to_train(results, n_folds) if one_dataset else 0.0
-    counts = {
-        (model, other): np.zeros(3, dtype=int)
-        for model in scores.columns
-        for other in scores.columns
-        if model != other
-    }
+    counts = {pair: np.zeros(3, dtype=int) for pair in permutations(scores.columns, 2)}
     for _, table in scores.groupby(level="dataset"):
         for model, other in combinations(scores.columns, 2):
             lead = (table[model] - table[other]).dropna()
@@ -210,16 +205,8 @@ def below_the_best(
     tied = [other for other in others if other not in below]
     quickest = _quickest([best, *tied], results)
     equal = [other for other in tied if np.isclose(leads[other].mean(), 0, atol=1e-12)]
-    return Verdict(
-        metric=metric,
-        best=best,
-        tied=tied,
-        below=below,
-        p_values=p_values,
-        incomplete=incomplete,
-        n_folds=len(scores),
-        sentence=_sentence([best, *equal], tied, below, quickest, metric, len(scores)),
-    )
+    sentence = _sentence([best, *equal], tied, below, quickest, metric, len(scores))
+    return Verdict(metric, best, tied, below, p_values, incomplete, len(scores), sentence)
 
 
 def judged_results(
@@ -232,13 +219,11 @@ def judged_results(
 
 
 def friedman_nemenyi(results: pd.DataFrame, metric: str) -> Ranking:
-    """Mean ranks of the models, Friedman's test of their equality and Nemenyi's of each pair.
+    """Mean ranks of the models, Friedman's test of their equality and Nemenyi's difference.
 
     Blocks are the means of data sets where there are several, else the folds. Models that do not
     have every block are left out.
     """
-    from scikit_posthocs import posthoc_nemenyi_friedman  # slow to import: it draws too
-
     scores = _oriented(_scores(results, metric), metric)
     one_dataset = scores.index.get_level_values("dataset").nunique() == 1
     if not one_dataset:
@@ -257,7 +242,6 @@ def friedman_nemenyi(results: pd.DataFrame, metric: str) -> Ranking:
         statistic=statistic,
         p_value=p_value,
         critical_difference=critical_difference(n_models, n_blocks),
-        p_values=posthoc_nemenyi_friedman(complete),
         n_blocks=n_blocks,
         blocks="folds" if one_dataset else "data sets",
         left_out=tuple(scores.columns.difference(complete.columns, sort=False)),
@@ -286,7 +270,7 @@ def _scores(results: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _oriented(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Scores of which the larger is the better."""
-    return -scores if metric in LOWER_IS_BETTER else scores
+    return -scores if metric_called(metric).lower_is_better else scores
 
 
 def _of_one_dataset(results: pd.DataFrame) -> pd.DataFrame:
@@ -321,9 +305,11 @@ def _comparable(
             why = f"finished {n_fits} of {len(folds)} folds"
             if n_fits == len(folds):
                 n_undefined = len(folds) - n_scores
-                why = f"{title(metric)} is undefined on {n_undefined} of {len(folds)} folds"
-            errors = [_first_line(text) for key, text in failures.items() if key.model == model]
-            incomplete[model] = ": ".join([why, *errors[:1]])
+                title = metric_called(metric).title
+                why = f"{title} is undefined on {n_undefined} of {len(folds)} folds"
+            errors = [text for key, text in failures.items() if key.model == model]
+            reason = [error.strip().split("\n")[0] for error in errors[:1]]
+            incomplete[model] = ": ".join([why, *reason])
     return complete, incomplete
 
 
@@ -341,22 +327,16 @@ def _judged_folds(reached: pd.DataFrame) -> pd.Index:
     return order[:n_judged]
 
 
-def _first_line(text: str) -> str:
-    return text.strip().split("\n")[0]
-
-
 def _corrected(p_values: Mapping[str, float]) -> dict[str, float]:
     """Each p-value multiplied by the comparisons that are left, never below a smaller one's.
 
     That is Holm's correction times half the number of models, for the choice of the best: the
     first factor is the number of pairs.
     """
-    half = (len(p_values) + 1) / 2
-    corrected: dict[str, float] = {}
-    largest = 0.0
-    for place, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
-        largest = max(largest, min(1.0, half * (len(p_values) - place) * p_values[name]))
-        corrected[name] = largest
+    ordered = sorted(p_values, key=lambda name: p_values[name])
+    factors = (len(p_values) + 1) / 2 * np.arange(len(p_values), 0, -1)
+    raised = np.minimum(1.0, factors * [p_values[name] for name in ordered])
+    corrected = dict(zip(ordered, np.maximum.accumulate(raised).tolist(), strict=True))
     return {name: corrected[name] for name in p_values}
 
 
@@ -371,15 +351,15 @@ def _sentence(
     first: list[str], tied: list[str], below: list[str], quickest: str | None, metric: str, n: int
 ) -> str:
     """What can be said of the models of best mean, of those within noise of it and of the rest."""
-    best, word = first[0], title(metric)
-    extreme = "lowest" if metric in LOWER_IS_BETTER else "highest"
+    best, judge = first[0], metric_called(metric)
+    extreme = "lowest" if judge.lower_is_better else "highest"
     folds = f"these {n} folds" if n > 1 else "one fold"
     if not tied and not below:
         return f"{best} is the only model that finished every fold, so it is compared with none."
     if not tied:
         each = "" if len(below) == 1 else "each of "
         return (
-            f"{best} has the {extreme} mean {word}, and its lead over "
+            f"{best} has the {extreme} mean {judge.title}, and its lead over "
             f"{each}{listed(below, N_LISTED)} is beyond the noise of {folds}."
         )
     quick = "it" if [quickest] == first else quickest
@@ -388,8 +368,8 @@ def _sentence(
     named = sorted((each for each in tied if each not in first), key=lambda each: each != quickest)
     near = f"{listed(named, N_LISTED)} cannot be told apart from" if named else ""
     if len(first) == 1:
-        return f"{best} has the {extreme} mean {word}, but {near} it on {folds}{aside}."
-    same = f"{listed(first, N_LISTED)} have the same mean {word}, the {extreme}"
+        return f"{best} has the {extreme} mean {judge.title}, but {near} it on {folds}{aside}."
+    same = f"{listed(first, N_LISTED)} have the same mean {judge.title}, the {extreme}"
     return f"{same}, and {near} them on {folds}{aside}." if near else f"{same}, on {folds}{aside}."
 
 

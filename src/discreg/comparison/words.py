@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["TITLES", "duration", "listed", "number", "p_value", "percent", "title"]
-
-# Metrics in the order of the tables, and their names in words.
-TITLES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "g_mean": "G-mean",
-    "macro_f1": "macro F1",
-    "log_loss": "log-loss",
-    "fit_seconds": "fit",
-    "predict_seconds": "predict",
-}
+__all__ = ["duration", "listed", "number", "p_value", "percent"]
 
 
 def listed(names: Sequence[str], limit: int | None = None) -> str:
@@ -23,11 +12,6 @@ def listed(names: Sequence[str], limit: int | None = None) -> str:
     if limit is not None and len(names) > limit:
         names = [*names[: limit - 1], f"{len(names) - limit + 1} others"]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def title(metric: str) -> str:
-    """The name of a metric in a sentence."""
-    return TITLES.get(metric, metric.replace("_", " "))
 
 
 def number(value: float) -> str:

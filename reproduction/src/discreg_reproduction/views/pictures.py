@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from discreg.comparison.figures import critical_difference_figure, svg
-from discreg.comparison.metrics import LOWER_IS_BETTER, SHARES
+from discreg.comparison.metrics import metric as metric_called
 from discreg.comparison.statistics import LEVEL, Ranking, friedman_nemenyi
-from discreg.comparison.words import listed, p_value, percent, title
+from discreg.comparison.words import listed, p_value, percent
 from discreg_reproduction.paper_values import reported
 from discreg_reproduction.protocol import Study
 
@@ -48,7 +48,7 @@ def bars(evidence: Evidence) -> Iterator[Block]:
     rows: Rows = {}
     for (dataset, method), score in ours.items():
         rows.setdefault(dataset, {})[method] = (score.mean, score.std)
-    share = study.metric in SHARES
+    share = metric_called(study.metric).is_share
     figure = bars_figure(rows, label=measure(study.metric), from_zero=not share)
     yield _picture(
         study,
@@ -70,16 +70,16 @@ def curve(evidence: Evidence) -> Iterator[Block]:
         yield Text(f"There is no {measure(study.metric)} at several values of a parameter.")
     for parameter, points in found.groupby("parameter", sort=False):
         curves = _curves_of(study, points)
-        figure = curves_figure(curves, x_label=title(parameter), y_label=measure(study.metric))
+        figure = curves_figure(curves, x_label=_words(parameter), y_label=measure(study.metric))
         yield _picture(
             study,
             "curve",
             figure,
             alt=f"{measure(study.metric)} of {listed(list(study.methods))} against "
-            f"{title(parameter)} on {len(curves)} data sets",
-            caption=f"Mean {measure(study.metric)} against {title(parameter)}.",
+            f"{_words(parameter)} on {len(curves)} data sets",
+            caption=f"Mean {measure(study.metric)} against {_words(parameter)}.",
         )
-        yield _curve_grid(study, title(parameter), curves)
+        yield _curve_grid(study, _words(parameter), curves)
 
 
 def _settings(results: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -106,7 +106,7 @@ def _curves_of(study: Study, points: pd.DataFrame) -> dict[str, dict[str, Curve]
 
 def _curve_grid(study: Study, parameter: str, curves: Mapping[str, Mapping[str, Curve]]) -> Grid:
     """Of shares the best value and where it is, of other numbers those at the ends."""
-    if study.metric in SHARES:
+    if metric_called(study.metric).is_share:
         caption = f"Best mean {measure(study.metric)}, and the value of {parameter} that has it."
         told = _best_point
     else:
@@ -122,7 +122,7 @@ def _curve_grid(study: Study, parameter: str, curves: Mapping[str, Mapping[str, 
 
 def _best_point(curve: Curve, metric: str) -> str:
     x, y = curve
-    best = int(np.argmin(y) if metric in LOWER_IS_BETTER else np.argmax(y))
+    best = int(np.argmin(y) if metric_called(metric).lower_is_better else np.argmax(y))
     level = len(y) > 1 and np.ptp(y) == 0
     return f"{number_text(y[best], metric)} {'throughout' if level else f'at {x[best]:g}'}"
 
@@ -287,10 +287,10 @@ def coefficients(evidence: Evidence) -> Iterator[Block]:
             for method, values in row.items()
         }
         if not named:
-            yield Text(f"There are no {title(name)} to draw.")
+            yield Text(f"There are no {_words(name)} to draw.")
             continue
-        alt = f"{title(name)} on {len(rows)} data sets"
-        yield _picture(study, title(name), draw(named), alt=alt, caption=caption)
+        alt = f"{_words(name)} on {len(rows)} data sets"
+        yield _picture(study, _words(name), draw(named), alt=alt, caption=caption)
 
 
 def _arrays(evidence: Evidence, name: str) -> Rows:
@@ -328,3 +328,7 @@ def _keys(study: Study) -> Iterator[tuple[str, str]]:
     for dataset in study.datasets:
         for method in study.methods:
             yield dataset, method
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
