@@ -2,15 +2,14 @@
 
 import pickle
 
-import numpy as np
 import pytest
 
 from discreg.base.errors import InputError
 from discreg.comparison.experiment import Key
 from discreg_reproduction import experiment, registry
-from discreg_reproduction.experiment import Reproduction, chosen_studies, majority_rate
+from discreg_reproduction.experiment import Reproduction, chosen_studies
 from discreg_reproduction.papers import PAPERS, studies
-from discreg_reproduction.registry import Dataset, DatasetUnavailable
+from discreg_reproduction.registry import DatasetUnavailable
 
 # Every table and figure that is declared.
 NAMES = {
@@ -25,7 +24,7 @@ ALL = [f"{paper}/{table}" for paper, tables in NAMES.items() for table in tables
 
 @pytest.fixture
 def without_data(monkeypatch):
-    """A machine on which only iris is to be had."""
+    """A machine on which only iris is available."""
 
     def load(name, data_dir=None):
         if name != "iris":
@@ -92,7 +91,3 @@ def test_a_fit_is_the_method_of_the_study_on_the_split_of_its_key():
     for metric, value in expected.values.items():
         if "seconds" not in metric:
             assert found.values[metric] == value
-
-
-def test_majority_rate():
-    assert majority_rate(Dataset("data", np.zeros((4, 1)), np.array([1, 1, 1, 2]))) == 0.75

@@ -9,7 +9,6 @@ import pytest
 from study_results import blocks_of
 
 from discreg_reproduction.pages import (
-    SUMMARY_HEADER,
     Section,
     console_text,
     markdown,
@@ -110,13 +109,12 @@ def test_summary_counts_fits_and_values():
         ("drm/fig2", "0 of 7", "–", "–", "–"),
         ("all", "22 of 32", "14", "5 of 8", "7 of 8"),
     )
-    assert {len(row) for row in rows} == {len(SUMMARY_HEADER)}
 
 
 def test_fits_that_studies_share_are_counted_once():
     near = Agreement(10, 8, 5, 7, 0.01, 2, 1)
     bars = Section(studies()["relsr/fig2"], (near,), 20, 3, "")
-    ranks = Section(studies()["relsr/fig3"], (near,), 20, 3, "", shares="relsr/fig2")
+    ranks = Section(studies()["relsr/fig3"], (near,), 20, 3, "")
     assert summary_rows([bars, ranks]) == (
         ("relsr/fig2", "17 of 20", "10", "5 of 8", "7 of 8"),
         ("relsr/fig3", "shares relsr/fig2", "10", "5 of 8", "7 of 8"),
@@ -130,7 +128,7 @@ def test_fits_that_studies_share_are_counted_once():
 
 def test_a_study_without_the_one_whose_fits_it_shows_counts_them():
     table = Section(studies()["relsr/table1"], (), 18, 0, "")
-    ranks = Section(studies()["relsr/fig3"], (), 20, 3, "", shares="relsr/fig2")
+    ranks = Section(studies()["relsr/fig3"], (), 20, 3, "")
     assert [row[1] for row in summary_rows([table, ranks])] == ["18 of 18", "17 of 20", "35 of 38"]
 
 
@@ -268,11 +266,10 @@ def test_markdown_finds_nothing_in_names():
 def test_console_sets_ours_over_theirs_in_columns(sections):
     lines = console_text(sections[0]).splitlines()
     header = next(line for line in lines if line.startswith("data set"))
-    place = header.index("SVM(R)")
+    assert header.split()[2] == "SVM(R)"
     ours = lines.index(next(line for line in lines if line.startswith("haberman")))
-    assert re.match(r"0\.\d{4} ± 0\.\d{4}", lines[ours][place:])
-    assert lines[ours + 1][:place].strip() == ""
-    assert re.match(r"0\.4212 ± 0\.1451 \(.\d\.\dσ\)", lines[ours + 1][place:])
+    assert re.match(r"haberman +0\.\d{4} ± 0\.\d{4} ", lines[ours])
+    assert re.match(r" +0\.4212 ± 0\.1451 \(.\d\.\dσ\)", lines[ours + 1])
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -280,7 +277,7 @@ def test_console_keeps_to_the_width_and_shows_every_column(sections, width):
     text = console_text(sections[0], width=width)
     assert max(map(len, text.splitlines())) <= width
     headers = [line for line in text.splitlines() if line.startswith("data set")]
-    columns = [name for header in headers for name in header.split()[2:]]
+    columns = [name for header in headers for name in header.split()[2:] if name != "\\"]
     assert columns == 2 * list(studies()["drm/table7"].methods)  # theirs beside ours; ours alone
 
 

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 from discreg import LRRRClassifierCV
 from discreg_reproduction.protocol import Part, Study, Sweep, Tuned
 from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import Halves
+from discreg_reproduction.splits import RandomSplit
 
 X, Y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
 TRAIN, TEST = Part(X[:80], Y[:80]), Part(X[80:], Y[80:])
@@ -60,11 +60,11 @@ def test_a_sweep_names_its_metrics_by_the_value():
 
 
 def test_the_scaler_learns_from_the_training_part_alone():
-    study = Study("a/b", "", {}, {}, Halves(1), scaler=StandardScaler())
+    study = Study("a/b", "", {}, {}, RandomSplit(1), scaler=StandardScaler())
     far = np.where(np.arange(120)[:, None] % 2, X, X + 1e3)
     data = Dataset("data", far, Y)
     train, test = study.parts(data, 0, 0)
-    rows, _ = Halves(1).rows(data, 0, 0)
+    rows, _ = RandomSplit(1).rows(data, 0, 0)
     assert train.X.mean(axis=0) == pytest.approx(np.zeros(6), abs=1e-10)
-    expected = StandardScaler().fit(far[rows]).transform(far[Halves(1).rows(data, 0, 0)[1]])
+    expected = StandardScaler().fit(far[rows]).transform(far[RandomSplit(1).rows(data, 0, 0)[1]])
     np.testing.assert_allclose(test.X, expected)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import importlib
 import json
 import re
 import warnings
-import zipfile
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -20,6 +17,11 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import datasets
+
+from discreg.base.errors import InputError
+from discreg.tables.formats import read_contents
 
 __all__ = ["Samples", "Source", "SourceFailed", "read"]
 
@@ -88,59 +90,36 @@ def read_file(name: str, data_dir: Path | None) -> Samples:
     path = data_dir / name
     if not path.is_file():
         raise SourceFailed(f"not in {data_dir}")
-    reader = _read_arrays if path.suffix == ".npz" else _read_table
     try:
-        return reader(path)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        return _read_arrays(path) if path.suffix == ".npz" else _read_columns(path)
+    except (InputError, ValueError, KeyError) as error:
         raise SourceFailed(f"{path} cannot be read: {error}") from error
 
 
 def _read_arrays(path: Path) -> Samples:
+    """Dense or sparse rows; ``n_train`` counts the rows of the official training set."""
+    contents = read_contents(path)
+    X = contents.X if sparse.issparse(contents.X) else contents.X.to_numpy(dtype=np.float64)
     with np.load(path) as arrays:
-        X = arrays["X"].astype(np.float64) if "X" in arrays else _csr(arrays)
         n_train = int(arrays["n_train"]) if "n_train" in arrays else None
-        return Samples(X, arrays["y"], n_train=n_train)
+    return Samples(X, contents.y, n_train=n_train)
 
 
-def _csr(arrays: Any) -> Any:
-    from scipy import sparse
-
-    parts = (arrays["data"].astype(np.float64), arrays["indices"], arrays["indptr"])
-    return sparse.csr_array(parts, shape=tuple(arrays["shape"]))
-
-
-def _read_table(path: Path) -> Samples:
+def _read_columns(path: Path) -> Samples:
     """Rows of numbers with the label in ``y``; ``fold`` and ``split`` say how to divide them."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
-        columns = _columns(list(csv.reader(lines)))
-    y = labels(columns.pop("y"))
-    folds = columns.pop("fold", None)
-    split = columns.pop("split", None)
-    X = np.column_stack([_numbers(name, words) for name, words in columns.items()])
+    frame = read_contents(path, text_columns={"y", "split"}).X
+    if "y" not in frame:
+        raise ValueError("it has no column 'y' for the labels")
+    if frame.isna().any(axis=None):
+        raise ValueError("it has missing values")
+    y = labels(frame.pop("y").tolist())
+    folds, split = (frame.pop(name) if name in frame else None for name in ("fold", "split"))
+    X = frame.to_numpy(dtype=np.float64)
     if split is None:
-        return Samples(X, y, folds=None if folds is None else np.array(folds, dtype=np.int64))
-    is_test = np.array(split) == "test"
+        return Samples(X, y, folds=None if folds is None else folds.to_numpy(dtype=np.int64))
+    is_test = (split == "test").to_numpy()
     order = np.argsort(is_test, kind="stable")
     return Samples(X[order], y[order], n_train=int(np.sum(~is_test)))
-
-
-def _columns(lines: list[list[str]]) -> dict[str, tuple[str, ...]]:
-    if len(lines) < 2:
-        raise ValueError("it has no rows below a header")
-    header, *rows = lines
-    if "y" not in header:
-        raise ValueError("it has no column 'y' for the labels")
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise ValueError(f"line {number} has {len(row)} values, the header {len(header)} names")
-    return dict(zip(header, zip(*rows, strict=True), strict=True))
-
-
-def _numbers(name: str, words: Sequence[str]) -> NDArray[np.float64]:
-    try:
-        return np.array(words, dtype=np.float64)
-    except ValueError as error:
-        raise ValueError(f"column {name!r}: {error}") from error
 
 
 def labels(words: Sequence[str]) -> NDArray[Any]:
@@ -152,8 +131,6 @@ def labels(words: Sequence[str]) -> NDArray[Any]:
 
 def read_sklearn(name: str) -> Samples:
     """Samples of a data set that comes with scikit-learn."""
-    from sklearn import datasets
-
     return Samples(*getattr(datasets, f"load_{name}")(return_X_y=True))
 
 
@@ -208,9 +185,6 @@ def read_openml(data_id: str) -> Samples:
     """
     if not _is_downloaded(data_id) and (reason := why_openml_is_out_of_reach()):
         raise SourceFailed(reason)
-    from scipy import sparse
-    from sklearn import datasets
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of retries, and of newer versions of the data
@@ -235,9 +209,9 @@ def read_openml(data_id: str) -> Samples:
 
 def _is_downloaded(data_id: str) -> bool:
     """Whether scikit-learn has the data set already, so that no network is needed."""
-    from sklearn.datasets import get_data_home
-
-    folder = Path(get_data_home()) / "openml" / "openml.org" / "api" / "v1" / "json" / "data"
+    folder = (
+        Path(datasets.get_data_home()) / "openml" / "openml.org" / "api" / "v1" / "json" / "data"
+    )
     return (folder / f"{data_id}.gz").is_file()
 
 

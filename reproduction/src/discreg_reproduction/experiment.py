@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-
-import numpy as np
 
 from discreg import __version__
 from discreg.base.errors import InputError
@@ -21,8 +20,6 @@ from .registry import Dataset, DatasetUnavailable, load
 __all__ = [
     "Reproduction",
     "chosen_studies",
-    "majority_rate",
-    "origin",
     "prepared",
     "study_and_label",
 ]
@@ -44,7 +41,7 @@ def chosen_studies(name: str | None) -> tuple[Study, ...]:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The fits of some studies, as far as their data sets are to be had.
+    """The fits of some studies, as far as their data sets are available.
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ class Reproduction:
 
     def keys_of(self, study: Study) -> list[Key]:
         """The fits of one study, some of which another may have made."""
-        name = origin(study).name
+        name = study.shares or study.name
         n_repeats, n_folds = study.splits.n_repeats, study.splits.n_folds
         methods = list(study.methods)
         if self.quick:
@@ -95,7 +92,7 @@ class Reproduction:
 
     @cached_property
     def missing(self) -> Mapping[str, Mapping[str, str]]:
-        """For each study the data sets that are not to be had, and why."""
+        """For each study the data sets that are not available, and why."""
         return {
             name: {
                 label: reason
@@ -110,7 +107,10 @@ class Reproduction:
         study, label = study_and_label(key)
         dataset = prepared(study.name, label, self.data_dir)
         train, test = study.parts(dataset, key.repeat, key.fold)
-        return study.methods[key.model].run(train, test, seed=key.repeat)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outcome = study.methods[key.model].run(train, test, seed=key.repeat)
+        return replace(outcome, warnings=tuple(sorted({str(each.message) for each in caught})))
 
 
 def study_and_label(key: Key) -> tuple[Study, str]:
@@ -128,12 +128,6 @@ def prepared(study_name: str, label: str, data_dir: Path | None) -> Dataset:
     return dataset if study.prepare is None else study.prepare(dataset)
 
 
-def majority_rate(dataset: Dataset) -> float:
-    """Accuracy of always answering the most frequent class."""
-    counts = np.unique(dataset.y, return_counts=True)[1]
-    return float(counts.max() / counts.sum())
-
-
 @cache
 def _why_unavailable(source: str | Dataset, data_dir: Path | None) -> str | None:
     if isinstance(source, Dataset):
@@ -143,15 +137,3 @@ def _why_unavailable(source: str | Dataset, data_dir: Path | None) -> str | None
     except DatasetUnavailable as error:
         return str(error)
     return None
-
-
-def origin(study: Study) -> Study:
-    """The first study with the same fits, which it shares."""
-    for other in studies().values():
-        if (other.datasets, other.methods, other.splits) == (
-            study.datasets,
-            study.methods,
-            study.splits,
-        ) and replace(other, name=study.name, title=study.title, views=study.views) == study:
-            return other
-    return study

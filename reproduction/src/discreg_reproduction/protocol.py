@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +19,19 @@ from discreg.comparison.metrics import counts, label_scores
 from .registry import Dataset
 from .splits import Splits
 
-__all__ = ["Method", "Part", "Quick", "Study", "Sweep", "Tuned", "judged"]
+__all__ = [
+    "LevelLine",
+    "Method",
+    "ParamGrid",
+    "Part",
+    "Quick",
+    "Study",
+    "Sweep",
+    "Tuned",
+    "at",
+    "judged",
+    "series",
+]
 
 
 class Part(NamedTuple):
@@ -37,7 +48,7 @@ class Method(Protocol):
         """Fit on one part and judge by the other."""
 
 
-Grid = Mapping[str, Sequence[Any]]
+ParamGrid = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class Tuned:
     """
 
     estimator: BaseEstimator
-    grid: Grid | Callable[[Any], Grid] = field(default_factory=dict)
+    grid: ParamGrid | Callable[[Any], ParamGrid] = field(default_factory=dict)
     n_folds: int = 5
 
     def fitted(self, train: Part, seed: int) -> Any:
@@ -77,43 +88,66 @@ class Tuned:
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         began = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model = self.fitted(train, seed)
+        model = self.fitted(train, seed)
         seconds = time.perf_counter() - began
-        outcome = judged(model, test)
-        values = {**outcome.values, "fit_seconds": seconds}
-        return Outcome(values, outcome.arrays, tuple(sorted({str(w.message) for w in caught})))
+        return judged(model, test, fit_seconds=seconds)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A classifier at each of several values of a parameter, all judged by the test part.
-
-    The metric of each value is named after it: ``accuracy[rank=5]``.
-    """
+    """A classifier at each of several values of a parameter, with scores named by `at`."""
 
     estimator: BaseEstimator
     parameter: str
     values: Sequence[Any]
-    grid: Grid = field(default_factory=dict)
+    grid: ParamGrid = field(default_factory=dict)
     n_folds: int = 5
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        scores = {}
+        scores: dict[str, float] = {}
         for value in self.values:
             model = clone(self.estimator).set_params(**{self.parameter: value})
             outcome = Tuned(model, self.grid, self.n_folds).run(train, test, seed)
-            for metric, score in outcome.values.items():
-                scores[f"{metric}[{self.parameter}={value:g}]"] = score
+            scores |= at(self.parameter, value, outcome.values)
         return Outcome(scores)
 
 
-def judged(model: Any, test: Part) -> Outcome:
-    """Scores of a fitted classifier on samples that it has not seen, and the counts behind them."""
+@dataclass(frozen=True)
+class LevelLine:
+    """The accuracy of a method without a parameter, beside methods at several values of it.
+
+    `values` may be a function of the training part.
+    """
+
+    method: Method
+    parameter: str
+    values: Sequence[Any] | Callable[[Part], Sequence[Any]]
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        values = self.values(train) if callable(self.values) else self.values
+        accuracy = self.method.run(train, test, seed).values["accuracy"]
+        return series("accuracy", self.parameter, dict.fromkeys(values, accuracy))
+
+
+def at(parameter: str, value: Any, scores: Mapping[str, float]) -> dict[str, float]:
+    """Scores named after the value of a parameter: ``accuracy[rank=5]``."""
+    text = value if isinstance(value, str) else f"{value:g}"
+    return {f"{metric}[{parameter}={text}]": score for metric, score in scores.items()}
+
+
+def series(metric: str, parameter: str, scores: Mapping[Any, float]) -> Outcome:
+    """One metric at several values of a parameter."""
+    values: dict[str, float] = {}
+    for value, score in scores.items():
+        values |= at(parameter, value, {metric: float(score)})
+    return Outcome(values)
+
+
+def judged(model: Any, test: Part, **more: float) -> Outcome:
+    """Scores and confusion matrix of a fitted classifier on test samples, and more values."""
     classes = np.union1d(model.classes_, test.y)
     confusion = counts(test.y, model.predict(test.X), classes)
-    return Outcome(label_scores(confusion), {"confusion": confusion})
+    return Outcome({**label_scores(confusion), **more}, {"confusion": confusion})
 
 
 @dataclass(frozen=True)
@@ -156,6 +190,8 @@ class Study:
         What the paper's text leaves open, and what is taken here.
     quick : Quick
         What a first look takes.
+    shares : str, optional
+        The study whose fits this one shows.
     """
 
     name: str
@@ -170,6 +206,12 @@ class Study:
     tested_against: str | None = None
     choices: tuple[str, ...] = ()
     quick: Quick = field(default_factory=Quick)
+    shares: str | None = None
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """Every data set with every method."""
+        return [(dataset, method) for dataset in self.datasets for method in self.methods]
 
     def parts(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Part, Part]:
         """Training and test part of a prepared data set, scaled as the paper scales."""

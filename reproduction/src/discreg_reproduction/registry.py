@@ -20,7 +20,15 @@ from discreg.base.errors import InputError
 
 from ._sources import Samples, Source, SourceFailed, read
 
-__all__ = ["Dataset", "DatasetUnavailable", "Entry", "availability", "entries", "load", "named_by"]
+__all__ = [
+    "Dataset",
+    "DatasetUnavailable",
+    "Entry",
+    "availability",
+    "datasets_of",
+    "entries",
+    "load",
+]
 
 
 class DatasetUnavailable(InputError):
@@ -119,12 +127,10 @@ def _count(text: str) -> int | None:
     return int(text) if text else None
 
 
-def named_by(paper: str, spelling: str) -> Entry:
-    """The data set that a paper's table calls by this name."""
-    for entry in entries().values():
-        if (paper, spelling) in entry.aliases:
-            return entry
-    raise InputError(f"The registry has no data set that the paper {paper!r} calls {spelling!r}.")
+def datasets_of(paper: str, spellings: str) -> dict[str, str]:
+    """The data sets that a paper's table lists, separated by commas, and their names here."""
+    names = {alias: entry.name for entry in entries().values() for alias in entry.aliases}
+    return {spelling: names[paper, spelling] for spelling in spellings.split(", ")}
 
 
 def load(name: str, data_dir: str | Path | None = None) -> Dataset:
@@ -149,7 +155,7 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
         else:
             return Dataset(name, *samples)
     raise DatasetUnavailable(
-        "\n".join([f"The data set {name!r} is not to be had here:", *failures, _advice(entry)])
+        "\n".join([f"The data set {name!r} is not available here:", *failures, _advice(entry)])
     )
 
 
@@ -192,7 +198,7 @@ def _samples(source: Source, folder: Path | None) -> Samples:
     try:
         whole = load(source.name, folder)
     except DatasetUnavailable as error:
-        raise SourceFailed(f"{source.name!r} is not to be had either") from error
+        raise SourceFailed(f"{source.name!r} is not available either") from error
     kept = whole.y >= source.start
     return Samples(whole.X[kept], whole.y[kept])
 

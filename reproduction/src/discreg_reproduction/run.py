@@ -21,8 +21,6 @@ from discreg.comparison.store import Store
 from .experiment import (
     Reproduction,
     chosen_studies,
-    majority_rate,
-    origin,
     prepared,
     study_and_label,
 )
@@ -35,7 +33,7 @@ __all__ = ["Reproduced", "reproduce"]
 STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
 TEXT, IMAGES = "reproduction.md", "images"
 NOT_QUICK = "not in the quick form"
-NOT_HAD = "data not to be had here; see discreg-reproduce datasets"
+NOT_AVAILABLE = "data not available here; see discreg-reproduce datasets"
 LONGEST_TEXT = 160
 SHOWN_ARRAYS = ("history", "margins", "singular_values", "coefficients")
 
@@ -103,7 +101,7 @@ def _section(
         majority=_majority_rates(store, done, experiment.data_dir),
         missing={
             **dict.fromkeys(experiment.left_out(study), NOT_QUICK),
-            **dict.fromkeys(experiment.missing[study.name], NOT_HAD),
+            **dict.fromkeys(experiment.missing[study.name], NOT_AVAILABLE),
         },
     )
     return Section(
@@ -112,7 +110,6 @@ def _section(
         n_fits=len(keys),
         n_missing_fits=len(keys) - len(done),
         note=" ".join(_notes(experiment.quick, done, failures, lost, store.warnings())),
-        shares=None if origin(study) is study else origin(study).name,
     )
 
 
@@ -139,17 +136,17 @@ def _first_arrays(
 
 
 def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
-    """Mean rate of the most frequent class among the samples that judge; else of all samples."""
+    """Mean rate of the most frequent class of the test samples; else of all samples."""
     rates: dict[str, list[float]] = {}
     for key in done:
-        label, confusion = study_and_label(key)[1], store.array(key, "confusion")
+        confusion = store.array(key, "confusion")
         if confusion is not None:
-            actual = confusion.sum(axis=1)
-            rates.setdefault(label, []).append(float(actual.max() / actual.sum()))
-    for dataset in dict.fromkeys(key.dataset for key in done):
-        study, label = study_and_label(Key(dataset, "", 0, 0))
+            counts = confusion.sum(axis=1)
+            rates.setdefault(study_and_label(key)[1], []).append(counts.max() / counts.sum())
+    for study, label in map(study_and_label, done):
         if label not in rates:
-            rates[label] = [majority_rate(prepared(study.name, label, data_dir))]
+            counts = np.unique(prepared(study.name, label, data_dir).y, return_counts=True)[1]
+            rates[label] = [counts.max() / counts.sum()]
     return {label: float(np.mean(each)) for label, each in rates.items()}
 
 
@@ -164,23 +161,17 @@ def _notes(
     if quick:
         n_splits = len({(key.repeat, key.fold) for key in done})
         yield f"This is the quick form: {n_splits} of the splits, some of the data sets."
-    for model, (n_fits, first) in _by_method(failures).items():
-        yield f"{model}: {_fits(n_fits)} could not be made ({first})."
-    for model, (n_fits, first) in _by_method(lost).items():
-        yield f"{model}: {_fits(n_fits)} did not end ({first}); the same command tries again."
     said = {key: warnings[key][0] for key in done if key in warnings}
-    for model, (n_fits, first) in _by_method(said).items():
-        yield f"{model}: {n_fits} of the fits warned ({first})."
-
-
-def _fits(number: int) -> str:
-    return f"{number} fit{'' if number == 1 else 's'}"
-
-
-def _by_method(texts: Mapping[Key, str]) -> dict[str, tuple[int, str]]:
-    """Number of fits of each method that have a text, and the beginning of the first."""
-    found: dict[str, tuple[int, str]] = {}
-    for key, text in texts.items():
-        n_fits, first = found.get(key.model, (0, shorten(text.splitlines()[0], LONGEST_TEXT)))
-        found[key.model] = (n_fits + 1, first)
-    return found
+    for texts, words in (
+        (failures, "{fits} could not be made ({first})."),
+        (lost, "{fits} did not end ({first}); the same command tries again."),
+        (said, "{n_fits} of the fits warned ({first})."),
+    ):
+        for method in dict.fromkeys(key.model for key in texts):
+            first, *others = (text for key, text in texts.items() if key.model == method)
+            n_fits = 1 + len(others)
+            yield f"{method}: " + words.format(
+                n_fits=n_fits,
+                fits=f"{n_fits} fit{'' if n_fits == 1 else 's'}",
+                first=shorten(first.splitlines()[0], LONGEST_TEXT),
+            )

@@ -1,9 +1,10 @@
-"""How a study divides a data set into what a model is fitted on and what judges it."""
+"""How a study divides a data set into training and test samples."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,16 @@ from discreg.base.errors import InputError
 
 from .registry import Dataset
 
-__all__ = ["Halves", "KFold", "OfficialSplit", "PerClass", "Splits", "StoredFolds"]
+__all__ = [
+    "AllRows",
+    "KFold",
+    "OfficialSplit",
+    "PerClass",
+    "RandomSplit",
+    "Rows",
+    "Splits",
+    "StoredFolds",
+]
 
 Rows = NDArray[np.intp]
 
@@ -49,38 +59,40 @@ class StoredFolds:
 
 @dataclass(frozen=True)
 class KFold:
-    """Stratified folds by chance."""
+    """Random stratified folds: all of them, or the first `n_folds`."""
 
     n_folds: int = 5
     n_repeats: int = 1
+    n_splits: int = 5
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
-        folds = StratifiedKFold(self.n_folds, shuffle=True, random_state=repeat)
+        folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=repeat)
         return list(folds.split(np.zeros(len(dataset.y)), dataset.y))[fold]
 
 
 @dataclass(frozen=True)
-class Halves:
-    """A share of the samples by chance for training, the rest for testing, again and again."""
+class RandomSplit:
+    """A random share of the samples for training, the rest for testing.
+
+    `test_sizes` gives numbers of test samples by the names of data sets instead.
+    """
 
     n_repeats: int
     train_size: float = 0.5
     stratified: bool = False
+    test_sizes: Mapping[str, int] | None = None
     n_folds: int = 1
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
-        train, test = train_test_split(
-            np.arange(len(dataset.y)),
-            train_size=self.train_size,
-            random_state=repeat,
-            stratify=dataset.y if self.stratified else None,
-        )
-        return train, test
+        size: dict[str, float] = {"train_size": self.train_size}
+        if self.test_sizes is not None:
+            size = {"test_size": self.test_sizes[dataset.name]}
+        return _random_split(dataset, repeat, stratified=self.stratified, **size)
 
 
 @dataclass(frozen=True)
 class PerClass:
-    """A number of samples of each class by chance for training, the rest for testing."""
+    """A random number of samples of each class for training, the rest for testing."""
 
     n_repeats: int
     per_class: int
@@ -98,13 +110,37 @@ class PerClass:
 
 @dataclass(frozen=True)
 class OfficialSplit:
-    """The training part that comes first in the data set, and the test part after it."""
+    """The official split; a random share or number of test samples where there is none."""
+
+    held_out: float | int
+    n_repeats: int = 1
+    n_folds: int = 1
+
+    def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
+        n_train = dataset.n_train
+        if n_train is None or n_train >= len(dataset.y):
+            return _random_split(dataset, repeat, stratified=True, test_size=self.held_out)
+        return np.arange(n_train), np.arange(n_train, len(dataset.y))
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """All samples in both parts, for methods that fit nothing."""
 
     n_repeats: int = 1
     n_folds: int = 1
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
-        if dataset.n_train is None:
-            raise InputError(f"This copy of {dataset.name} has no official split into two parts.")
-        rows: Any = np.arange(len(dataset.y))
-        return rows[: dataset.n_train], rows[dataset.n_train :]
+        return np.arange(len(dataset.y)), np.arange(len(dataset.y))
+
+
+def _random_split(
+    dataset: Dataset, seed: int, *, stratified: bool, **size: float
+) -> tuple[Rows, Rows]:
+    train, test = train_test_split(
+        np.arange(len(dataset.y)),
+        random_state=seed,
+        stratify=dataset.y if stratified else None,
+        **size,
+    )
+    return train, test

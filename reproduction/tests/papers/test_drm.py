@@ -32,12 +32,10 @@ from discreg_reproduction.papers._drm_methods import (
 from discreg_reproduction.papers.drm import (
     STUDIES,
     TEST_SIZES,
-    OfficialOrHeldOut,
-    StratifiedTest,
     every_other_person,
 )
 from discreg_reproduction.protocol import Part
-from discreg_reproduction.registry import Dataset, entries, named_by
+from discreg_reproduction.registry import Dataset, entries
 
 BY_NAME = {study.name: study for study in STUDIES}
 
@@ -61,16 +59,6 @@ def test_every_table_and_figure_is_there_and_can_be_sent_to_a_process():
         f"drm/{part}" for part in ("table2", "table4", "table7", "fig2", "fig3", "fig4")
     ]
     assert [study.name for study in pickle.loads(pickle.dumps(STUDIES))] == list(BY_NAME)
-
-
-@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_data_sets_are_those_that_the_registry_knows_by_the_papers_names(study):
-    assert {label: named_by("drm", label).name for label in study.datasets} == study.datasets
-    for quick, known in (
-        (study.quick.datasets, study.datasets),
-        (study.quick.methods, study.methods),
-    ):
-        assert set(quick or ()) <= set(known)
 
 
 @pytest.mark.parametrize(
@@ -111,23 +99,12 @@ def test_training_parts_have_the_sizes_of_table_1():
 def test_stratified_test_parts_have_every_class_in_proportion():
     y = np.repeat([0, 1, 2], 50)
     iris = Dataset("iris", np.zeros((150, 1)), y)
-    splits = StratifiedTest(TEST_SIZES, n_repeats=5)
+    splits = BY_NAME["drm/table2"].splits
     parts = [splits.rows(iris, repeat, 0) for repeat in range(5)]
     for train, test in parts:
         assert np.array_equal(np.bincount(y[test]), [12, 12, 12])
         assert np.array_equal(np.sort(np.r_[train, test]), np.arange(150))
     assert len({tuple(test) for _, test in parts}) == 5
-
-
-def test_official_split_is_kept_and_else_samples_are_held_out():
-    X, y = np.zeros((40, 1)), np.tile([0, 1], 20)
-    splits = OfficialOrHeldOut(0.25)
-    train, test = splits.rows(Dataset("a", X, y, n_train=30), 0, 0)
-    assert np.array_equal(train, np.arange(30))
-    assert np.array_equal(test, np.arange(30, 40))
-    train, test = splits.rows(Dataset("a", X, y), 0, 0)
-    assert np.array_equal(np.bincount(y[test]), [5, 5])
-    assert np.array_equal(np.sort(np.r_[train, test]), np.arange(40))
 
 
 def test_half_of_the_persons_of_ar_are_taken():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.model_selection import StratifiedKFold
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
@@ -15,8 +13,6 @@ from discreg_reproduction.papers._lowrank_methods import (
     ALGORITHM_3,
     ChosenRank,
     ChosenSparseRank,
-    FirstFold,
-    FullRank,
     LRLRRanks,
     LRRRRanks,
     SLRRRanks,
@@ -25,24 +21,13 @@ from discreg_reproduction.papers._lowrank_methods import (
     prepared,
     ranks_of,
 )
-from discreg_reproduction.protocol import Part, Tuned
-from discreg_reproduction.registry import Dataset, entries
+from discreg_reproduction.protocol import LevelLine, Part, Tuned
+from discreg_reproduction.registry import Dataset
 
 X, Y = make_blobs(180, 8, centers=6, cluster_std=6.0, random_state=0)
 X = X / np.abs(X).max()
 TRAIN, TEST = Part(X[:120], Y[:120]), Part(X[120:], Y[120:])
 RANKS = [3, 4, 5]
-
-
-@pytest.mark.parametrize("study", lowrank.STUDIES, ids=lambda study: study.name)
-def test_data_sets_are_in_the_registry(study):
-    assert set(study.datasets.values()) <= set(entries())
-    assert set(study.quick.datasets) <= set(study.datasets)
-
-
-@pytest.mark.parametrize("study", lowrank.STUDIES, ids=lambda study: study.name)
-def test_workers_can_be_given_the_study(study):
-    assert pickle.loads(pickle.dumps(study)).name == study.name
 
 
 def test_penalties_are_those_of_section_4_2():
@@ -72,16 +57,8 @@ def test_other_data_sets_are_divided_by_their_largest_value():
     np.testing.assert_array_equal(whole.X, [[0.25, -1.0], [0.5, 0.0]])
 
 
-def test_first_fold_is_one_of_five():
-    features, labels = load_wine(return_X_y=True)
-    train, test = FirstFold().rows(Dataset("wine", features, labels), 0, 0)
-    expected = next(StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels))
-    np.testing.assert_array_equal(train, expected[0])
-    np.testing.assert_array_equal(test, expected[1])
-
-
 def test_full_rank_is_a_level_line():
-    outcome = FullRank(Tuned(LRLRClassifier())).run(TRAIN, TEST, seed=0)
+    outcome = LevelLine(Tuned(LRLRClassifier()), "rank", ranks_of).run(TRAIN, TEST, seed=0)
     accuracy = LRLRClassifier().fit(*TRAIN).score(*TEST)
     assert outcome.values == {f"accuracy[rank={rank}]": accuracy for rank in RANKS}
 

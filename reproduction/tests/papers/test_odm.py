@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -25,26 +23,11 @@ from discreg_reproduction.papers._odm_methods import (
     widths,
 )
 from discreg_reproduction.protocol import Part, Tuned
-from discreg_reproduction.registry import Dataset, entries
+from discreg_reproduction.registry import Dataset
 
 X, Y = make_classification(120, 6, n_informative=4, flip_y=0.1, random_state=0)
 X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
 TRAIN, TEST = Part(X[:80], Y[:80]), Part(X[80:], Y[80:])
-
-
-@pytest.mark.parametrize("study", odm.STUDIES, ids=lambda study: study.name)
-def test_data_sets_are_in_the_registry(study):
-    assert set(study.datasets.values()) <= set(entries())
-
-
-@pytest.mark.parametrize("study", odm.STUDIES, ids=lambda study: study.name)
-def test_workers_can_be_given_the_study(study):
-    assert pickle.loads(pickle.dumps(study)).name == study.name
-
-
-@pytest.mark.parametrize("study", odm.STUDIES, ids=lambda study: study.name)
-def test_quick_form_names_data_sets_of_the_study(study):
-    assert set(study.quick.datasets) <= set(study.datasets)
 
 
 def test_tables_have_the_data_sets_of_table_1():

@@ -1,6 +1,5 @@
 """The ReLSR paper's experiments are declared as it describes them."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -77,20 +76,7 @@ def test_figure_3_is_about_the_fits_of_figure_2():
     )
 
 
-@pytest.mark.parametrize("name", STUDY)
-def test_quick_takes_what_there_is(name):
-    study = STUDY[name]
-    assert set(study.quick.datasets or ()) <= set(study.datasets)
-    assert set(study.quick.methods or ()) <= set(study.methods)
-
-
-@pytest.mark.parametrize("name", STUDY)
-def test_methods_reach_other_processes(name):
-    restored = pickle.loads(pickle.dumps(STUDY[name]))
-    assert list(restored.methods) == list(STUDY[name].methods)
-    assert repr(restored.methods) == repr(STUDY[name].methods)
-
-
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 def test_every_model_of_figure_2_knows_iris_better_than_chance():
     study = STUDY["relsr/fig2"]
     iris = study.prepare(Dataset("iris", *load_iris(return_X_y=True)))

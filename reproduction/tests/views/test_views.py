@@ -285,10 +285,10 @@ def test_why_there_are_no_ranks():
 
 def test_data_sets_that_did_not_run_are_named_with_the_reasons():
     datasets = ["UCI Poker", "IJCNN1"]
-    reason = {"Shuttle": "data not to be had here", "SensIT Vehicle (A)": "data not to be had here"}
+    reason = {"Shuttle": "data not available here", "SensIT Vehicle (A)": "data not available here"}
     *_, text = blocks_of("drm/table4", datasets=datasets, missing=reason)
     assert text == Text(
-        "Not run: SensIT Vehicle (A) and Shuttle (data not to be had here); "
+        "Not run: SensIT Vehicle (A) and Shuttle (data not available here); "
         "SensIT Vehicle (S) (no results)."
     )
 

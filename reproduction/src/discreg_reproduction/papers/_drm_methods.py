@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreg import DRMClassifier, DRMClassifierCV
 from discreg.base.g_mean import g_mean_score
 from discreg.comparison.experiment import Outcome
-from discreg_reproduction.protocol import Part, judged
+from discreg_reproduction.protocol import Part, at, judged, series
 
 __all__ = [
     "Chooser",
@@ -243,24 +243,18 @@ class EachScaling:
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         values: dict[str, float] = {}
         outcomes, held_out = [], []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for name in self.scalings:
-                outcome, score = self._scaled(clone(SCALERS[name]), train, test, seed)
-                values |= {f"{key}[scaling={name}]": v for key, v in outcome.values.items()}
-                outcomes.append(outcome)
-                held_out.append(score)
+        for name in self.scalings:
+            scaler = clone(SCALERS[name])
+            began = time.perf_counter()
+            scaled = Part(scaler.fit_transform(train.X), train.y)
+            model, score = self.chooser.chosen(scaled, seed)
+            seconds = time.perf_counter() - began
+            scaled_test = Part(scaler.transform(test.X), test.y)
+            outcomes.append(judged(model, scaled_test, fit_seconds=seconds))
+            held_out.append(score)
+            values |= at("scaling", name, outcomes[-1].values)
         best = outcomes[int(np.argmax(held_out))]
-        said = tuple(sorted({str(warning.message) for warning in caught}))
-        return Outcome({**best.values, **values}, best.arrays, said)
-
-    def _scaled(self, scaler: Any, train: Part, test: Part, seed: int) -> tuple[Outcome, float]:
-        began = time.perf_counter()
-        X_train = scaler.fit_transform(train.X)
-        model, score = self.chooser.chosen(Part(X_train, train.y), seed)
-        seconds = time.perf_counter() - began
-        outcome = judged(model, Part(scaler.transform(test.X), test.y))
-        return Outcome({**outcome.values, "fit_seconds": seconds}, outcome.arrays), score
+        return Outcome({**best.values, **values}, best.arrays)
 
 
 @dataclass(frozen=True)
@@ -280,17 +274,11 @@ class IterativeDRM:
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         judge = np.sort(np.random.default_rng(seed).permutation(len(test.y))[: self.n_test])
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            began = time.perf_counter()
-            model = DRMClassifier(
-                kernel="linear", solver=self.solver, **self._best_params(train, seed)
-            ).fit(*train)
-            seconds = time.perf_counter() - began
-            outcome = judged(model, Part(test.X[judge], test.y[judge]))
-        values = {**outcome.values, "alpha": model.alpha, "beta": model.beta}
-        said = tuple(sorted({str(warning.message) for warning in caught}))
-        return Outcome({**values, "fit_seconds": seconds}, outcome.arrays, said)
+        began = time.perf_counter()
+        params = self._best_params(train, seed)
+        model = DRMClassifier(kernel="linear", solver=self.solver, **params).fit(*train)
+        seconds = time.perf_counter() - began
+        return judged(model, Part(test.X[judge], test.y[judge]), **params, fit_seconds=seconds)
 
     def _best_params(self, train: Part, seed: int) -> dict[str, Any]:
         some = some_rows(train.y, self.n_search, seed)
@@ -309,15 +297,15 @@ class SecondsOfAnExample:
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         order = np.random.default_rng(seed).permutation(len(train.y))
-        values = {}
+        seconds = {}
         for size in (size for size in self.sizes if size <= len(order)):
             model = clone(self.model).fit(train.X[order[:size]], train.y[order[:size]])
             examples = test.X[: self.n_examples]
             began = time.process_time()
             for example in examples:
                 model.convergence(example[None])
-            values[f"seconds[n={size}]"] = (time.process_time() - began) / len(examples)
-        return Outcome(values)
+            seconds[size] = (time.process_time() - began) / len(examples)
+        return series("seconds", "n", seconds)
 
 
 @dataclass(frozen=True)
@@ -342,9 +330,9 @@ class IterationCounts:
     n_examples: int
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        values = {}
+        counts = {}
         for beta in self.betas:
             model = clone(self.model).set_params(beta=beta).fit(*train)
             done = model.convergence(test.X[: self.n_examples])
-            values[f"iterations[beta={beta:g}]"] = float(done.n_iter.mean())
-        return Outcome(values)
+            counts[beta] = done.n_iter.mean()
+        return series("iterations", "beta", counts)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.model_selection import StratifiedKFold
 
@@ -20,15 +18,12 @@ from discreg import (
     SLRRClassifierCV,
 )
 from discreg.comparison.experiment import Outcome
-from discreg_reproduction.protocol import Part, Tuned, judged
+from discreg_reproduction.protocol import Part, Tuned, judged, series
 from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import KFold
 
 __all__ = [
     "ChosenRank",
     "ChosenSparseRank",
-    "FirstFold",
-    "FullRank",
     "LRLRRanks",
     "LRRRRanks",
     "SLRRRanks",
@@ -61,40 +56,12 @@ def ranks_of(train: Part) -> list[int]:
 
 
 @dataclass(frozen=True)
-class FirstFold:
-    """The first of five folds, which the paper draws."""
-
-    n_folds: int = 1
-    n_repeats: int = 1
-
-    def rows(
-        self, dataset: Dataset, repeat: int, fold: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        return KFold().rows(dataset, repeat, fold)
-
-
-@dataclass(frozen=True)
-class FullRank:
-    """A regression of full rank: the same accuracy at every rank, to compare with."""
-
-    method: Tuned
-
-    def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        outcome = self.method.run(train, test, seed)
-        ranks = ranks_of(train)
-        return replace(
-            _by_rank(ranks, [outcome.values["accuracy"]] * len(ranks)), warnings=outcome.warnings
-        )
-
-
-@dataclass(frozen=True)
 class LRLRRanks:
     """Low-rank linear regression at every rank."""
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        ranks = ranks_of(train)
         scores = LRLRClassifier().rank_path(*train).score(*test)
-        return _by_rank(ranks, [scores[rank - 1] for rank in ranks])
+        return series("accuracy", "rank", {rank: scores[rank - 1] for rank in ranks_of(train)})
 
 
 @dataclass(frozen=True)
@@ -106,13 +73,13 @@ class LRRRRanks:
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         ranks = ranks_of(train)
         search = LRRRClassifierCV(betas=self.betas, ranks=ranks, cv=_folds(seed)).fit(*train)
-        chosen = [_best_beta(search.cv_results_, rank) for rank in ranks]
+        betas = {rank: _best_beta(search.cv_results_, rank) for rank in ranks}
         scores = {
-            beta: LRRRClassifier(beta=beta).rank_path(*train).score(*test) for beta in set(chosen)
+            beta: LRRRClassifier(beta=beta).rank_path(*train).score(*test)
+            for beta in set(betas.values())
         }
-        return _by_rank(
-            ranks, [scores[beta][rank - 1] for beta, rank in zip(chosen, ranks, strict=True)]
-        )
+        accuracies = {rank: scores[beta][rank - 1] for rank, beta in betas.items()}
+        return series("accuracy", "rank", accuracies)
 
 
 @dataclass(frozen=True)
@@ -124,8 +91,9 @@ class SLRRRanks:
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         ranks = ranks_of(train)
         beta = _sparse_search(train, seed, self.betas, ranks[-1:]).best_params_["beta"]
-        models = (SLRRClassifier(rank=rank, beta=beta, **ALGORITHM_3) for rank in ranks)
-        return _by_rank(ranks, [model.fit(*train).score(*test) for model in models])
+        models = {rank: SLRRClassifier(rank=rank, beta=beta, **ALGORITHM_3) for rank in ranks}
+        accuracies = {rank: model.fit(*train).score(*test) for rank, model in models.items()}
+        return series("accuracy", "rank", accuracies)
 
 
 @dataclass(frozen=True)
@@ -153,10 +121,7 @@ class ChosenSparseRank:
         return _sparse_search(train, seed, [beta], sorted(set(some.tolist())))
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            outcome = judged(self.fitted(train, seed), test)
-        return replace(outcome, warnings=tuple(sorted({str(w.message) for w in caught})))
+        return judged(self.fitted(train, seed), test)
 
 
 @dataclass(frozen=True)
@@ -167,7 +132,6 @@ class SparseStructure:
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         model = self.method.fitted(train, seed)
-        coefficients = np.abs(model.coef_.T)
         norms = linalg.norm(model.coef_, axis=0)
         values = {
             **judged(model, test).values,
@@ -176,7 +140,7 @@ class SparseStructure:
         }
         arrays = {
             "singular_values": linalg.svdvals(model.coef_),
-            "coefficients": coefficients,
+            "coefficients": np.abs(model.coef_.T),
         }
         return Outcome(values, arrays)
 
@@ -198,12 +162,3 @@ def _best_beta(results: dict[str, Any], rank: int) -> float:
     at_rank = np.flatnonzero(np.asarray(results["param_rank"]) == rank)
     best = at_rank[np.argmax(results["mean_test_score"][at_rank])]
     return float(results["param_beta"][best])
-
-
-def _by_rank(ranks: Sequence[int], accuracies: Sequence[float]) -> Outcome:
-    return Outcome(
-        {
-            f"accuracy[rank={rank}]": float(accuracy)
-            for rank, accuracy in zip(ranks, accuracies, strict=True)
-        }
-    )

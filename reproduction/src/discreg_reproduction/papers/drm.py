@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import SVC, LinearSVC
 
 from discreg import DRMClassifier, DRMClassifierCV
 from discreg_reproduction.protocol import Method, Quick, Study, Tuned
-from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import StoredFolds
+from discreg_reproduction.registry import Dataset, datasets_of
+from discreg_reproduction.splits import OfficialSplit, RandomSplit, StoredFolds
 
 from ._drm_methods import (
     Chooser,
@@ -32,9 +29,7 @@ from ._drm_methods import (
     SecondsOfAnExample,
 )
 
-__all__ = ["STUDIES", "OfficialOrHeldOut", "StratifiedTest"]
-
-Rows = NDArray[np.intp]
+__all__ = ["STUDIES"]
 
 DECADES = tuple(10.0**power for power in range(-3, 4))
 DEGREES = (2, 3, 4, 5, 8, 10)
@@ -46,109 +41,20 @@ ALGORITHMS = {"DRM-GD": "gd", "DRM-PPA": "ppa", "DRM-APG": "apg"}
 LEAVE_ONE_OUT_UP_TO = 450
 SVM_ITERATIONS = 20_000
 
-GENES_AND_IMAGES = {
-    "Nakayama": "nakayama",
-    "Leukemia": "leukemia_golub38",
-    "Lungcancer": "lung_gordon",
-    "Prostate": "prostate_singh136",
-    "GCM": "gcm",
-    "Sun Data": "sun",
-    "Ramaswamy": "ramaswamy",
-    "NCI": "nci9",
-    "AR": "ar_100x26_32x32",
-    "EYaleB": "yaleb_32x32",
-    "Jaffe": "jaffe_26x26",
-    "Yale": "yale_32x32",
-    "PIX": "pix_100x100",
-    "Semeion": "semeion",
-    "Pendigits": "pendigits",
-    "Opticalpen": "optdigits_1797",
-    "Iris": "iris",
-    "Wine": "wine",
-    "Tic_tac_toe": "tic-tac-toe",
-}
+GENES_AND_IMAGES = datasets_of(
+    "drm",
+    "Nakayama, Leukemia, Lungcancer, Prostate, GCM, Sun Data, Ramaswamy, NCI, AR, EYaleB, Jaffe, "
+    "Yale, PIX, Semeion, Pendigits, Opticalpen, Iris, Wine, Tic_tac_toe",
+)
 # Table I; Leukemia is not in it, and of Nakayama there are 105 samples.
-TEST_SIZES = {
-    "nakayama": 21,
-    "leukemia_golub38": 8,
-    "lung_gordon": 44,
-    "prostate_singh136": 33,
-    "gcm": 39,
-    "sun": 43,
-    "ramaswamy": 44,
-    "nci9": 13,
-    "ar_100x26_32x32": 250,
-    "yaleb_32x32": 600,
-    "jaffe_26x26": 41,
-    "yale_32x32": 30,
-    "pix_100x100": 20,
-    "semeion": 314,
-    "pendigits": 9417,
-    "optdigits_1797": 445,
-    "iris": 36,
-    "wine": 43,
-    "tic-tac-toe": 239,
-}
-LARGE = {
-    "UCI Poker": "poker_train",
-    "IJCNN1": "ijcnn1_train",
-    "SensIT Vehicle (A)": "sensit_vehicle_acoustic",
-    "SensIT Vehicle (S)": "sensit_vehicle_seismic",
-    "Shuttle": "shuttle",
-}
-IMBALANCED = {
-    "haberman": "keel/haberman",
-    "ecoli1": "keel/ecoli1",
-    "glass4": "keel/glass4",
-    "new thyroid 2": "keel/new-thyroid2",
-    "ecoli2": "keel/ecoli2",
-    "glass6": "keel/glass6",
-    "yeast3": "keel/yeast3",
-    "ecoli3": "keel/ecoli3",
-    "yeast-2_vs_4": "keel/yeast-2_vs_4",
-    "yeast-0579_vs-4": "keel/yeast-0-5-6-7-9_vs_4",
-    "glass2": "keel/glass2",
-    "cleveland-0_vs_4": "keel/cleveland-0_vs_4",
-    "yeast-1_vs_7": "keel/yeast-1_vs_7",
-    "ecoli4": "keel/ecoli4",
-    "page-blocks-1-3_vs_4": "keel/page-blocks-1-3_vs_4",
-}
-
-
-@dataclass(frozen=True)
-class StratifiedTest:
-    """Test parts of given sizes by chance, with every class in proportion."""
-
-    n_test: Mapping[str, int]
-    n_repeats: int
-    n_folds: int = 1
-
-    def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
-        train, test = train_test_split(
-            np.arange(len(dataset.y)),
-            test_size=self.n_test[dataset.name],
-            random_state=repeat,
-            stratify=dataset.y,
-        )
-        return train, test
-
-
-@dataclass(frozen=True)
-class OfficialOrHeldOut:
-    """The official split; a share or a number of samples held out by chance where there is none."""
-
-    held_out: float | int
-    n_repeats: int = 1
-    n_folds: int = 1
-
-    def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
-        rows = np.arange(len(dataset.y))
-        if dataset.n_train is not None and dataset.n_train < len(rows):
-            return rows[: dataset.n_train], rows[dataset.n_train :]
-        train, test = train_test_split(
-            rows, test_size=self.held_out, random_state=repeat, stratify=dataset.y
-        )
-        return train, test
+N_TEST = (21, 8, 44, 33, 39, 43, 44, 13, 250, 600, 41, 30, 20, 314, 9417, 445, 36, 43, 239)
+TEST_SIZES = dict(zip(GENES_AND_IMAGES.values(), N_TEST, strict=True))
+LARGE = datasets_of("drm", "UCI Poker, IJCNN1, SensIT Vehicle (A), SensIT Vehicle (S), Shuttle")
+IMBALANCED = datasets_of(
+    "drm",
+    "haberman, ecoli1, glass4, new thyroid 2, ecoli2, glass6, yeast3, ecoli3, yeast-2_vs_4, "
+    "yeast-0579_vs-4, glass2, cleveland-0_vs_4, yeast-1_vs_7, ecoli4, page-blocks-1-3_vs_4",
+)
 
 
 def every_other_person(dataset: Dataset) -> Dataset:
@@ -215,7 +121,7 @@ CHOICE_OF_PARAMETERS = (
     "do not converge.",
 )
 NO_OFFICIAL_SPLIT = (
-    "The test parts of Poker and ijcnn1 are not to be had; of a data set without an official "
+    "The test parts of Poker and ijcnn1 are not available; of a data set without an official "
     "split {} by chance for testing."
 )
 
@@ -225,7 +131,7 @@ STUDIES: tuple[Study, ...] = (
         title="Accuracy on high- and low-dimensional data",
         datasets=GENES_AND_IMAGES,
         methods=_on_each_scaling("accuracy"),
-        splits=StratifiedTest(TEST_SIZES, n_repeats=5),
+        splits=RandomSplit(n_repeats=5, stratified=True, test_sizes=TEST_SIZES),
         prepare=every_other_person,
         metric="accuracy",
         choices=(
@@ -251,7 +157,7 @@ STUDIES: tuple[Study, ...] = (
                 for name, solver in ALGORITHMS.items()
             },
         },
-        splits=OfficialOrHeldOut(0.5),
+        splits=OfficialSplit(0.5),
         scaler=MaxAbsScaler(),
         metric="accuracy",
         choices=(
@@ -294,7 +200,7 @@ STUDIES: tuple[Study, ...] = (
             )
             for name, solver in ALGORITHMS.items()
         },
-        splits=OfficialOrHeldOut(100),
+        splits=OfficialSplit(100),
         scaler=MaxAbsScaler(),
         metric="seconds",
         views=("curve",),
@@ -311,7 +217,7 @@ STUDIES: tuple[Study, ...] = (
         title="Objective against iterations",
         datasets=LARGE,
         methods={name: ObjectiveHistory(_algorithm(solver)) for name, solver in ALGORITHMS.items()},
-        splits=OfficialOrHeldOut(100),
+        splits=OfficialSplit(100),
         scaler=MaxAbsScaler(),
         metric="iterations",
         views=("history",),
@@ -328,7 +234,7 @@ STUDIES: tuple[Study, ...] = (
             name: IterationCounts(_algorithm(solver), betas=(1e3, 1e5), n_examples=100)
             for name, solver in ALGORITHMS.items()
         },
-        splits=OfficialOrHeldOut(100),
+        splits=OfficialSplit(100),
         scaler=MaxAbsScaler(),
         metric="iterations",
         views=("curve",),

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
 from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg.comparison.experiment import Outcome
-from discreg_reproduction.protocol import Method, Part, Quick, Study, Sweep, Tuned
-from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import Halves, PerClass
+from discreg_reproduction.protocol import LevelLine, Method, Part, Quick, Study, Sweep, Tuned, at
+from discreg_reproduction.registry import Dataset, datasets_of
+from discreg_reproduction.splits import PerClass, RandomSplit, Rows
 
 from ._collaborative import CollaborativeClassifier
 from ._retargeted_methods import (
@@ -29,28 +28,20 @@ from ._retargeted_methods import (
     linear_baselines,
 )
 
-__all__ = ["BETAS", "GROUPWISES", "STUDIES", "AcrossDimensions", "FaceSplits", "LevelLine"]
+__all__ = ["BETAS", "GROUP_PENALTIES", "STUDIES", "AcrossDimensions", "FaceSplits"]
 
 BETAS = tuple(round(0.1 * step, 1) for step in range(11))
-GROUPWISES = tuple(10.0**power for power in range(-4, 5))
+GROUP_PENALTIES = tuple(10.0**power for power in range(-4, 5))
 N_FOLDS = 5
 
 FACE_BETA = 0.01
 FACE_DIMENSIONS = (30, 60, 90, 120, 150)
 AR, AR_PER_PERSON = "ar_100x14_55x40", 7
 
-DATASETS = {
-    "Iris": "iris",
-    "DNA": "dna",
-    "Glass": "glass",
-    "SVMGuide2": "svmguide2",
-    "Vehicle": "vehicle",
-    "Vowel": "vowel",
-    "Cora_OS": "cora_os",
-    "Coil20": "coil20_16x16",
-    "WebKB-CL": "webkb_cl",
-    "WebKB-WC": "webkb_wc",
-}
+DATASETS = datasets_of(
+    "grelsr",
+    "Iris, DNA, Glass, SVMGuide2, Vehicle, Vowel, Cora_OS, Coil20, WebKB-CL, WebKB-WC",
+)
 DATA = (
     LIBSVM_COPIES,
     "The paper normalises nothing; the copy of Coil20 here has its pixels in [0, 1] already, which "
@@ -72,13 +63,10 @@ class FaceSplits:
     n_repeats: int
     n_folds: int = 1
 
-    def rows(
-        self, dataset: Dataset, repeat: int, fold: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
         if dataset.name != AR:
             return PerClass(self.n_repeats, per_class=5).rows(dataset, repeat, fold)
-        persons = np.unique(dataset.y)
-        images = [np.flatnonzero(dataset.y == person) for person in persons]
+        images = [np.flatnonzero(dataset.y == person) for person in np.unique(dataset.y)]
         first = np.concatenate([rows[:AR_PER_PERSON] for rows in images])
         second = np.concatenate([rows[AR_PER_PERSON:] for rows in images])
         return first, second
@@ -94,34 +82,12 @@ class AcrossDimensions:
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         pca = PCA(max(self.dimensions), svd_solver="full").fit(train.X)
         X_train, X_test = pca.transform(train.X), pca.transform(test.X)
-        values = {}
-        warnings: set[str] = set()
+        values: dict[str, float] = {}
         for dimension in self.dimensions:
-            outcome = self.method.run(
-                Part(X_train[:, :dimension], train.y), Part(X_test[:, :dimension], test.y), seed
-            )
-            warnings.update(outcome.warnings)
-            for metric, value in outcome.values.items():
-                values[f"{metric}[dimension={dimension}]"] = value
-        return Outcome(values, warnings=tuple(sorted(warnings)))
-
-
-@dataclass(frozen=True)
-class LevelLine:
-    """A method without a parameter, beside one that is shown at several values of it."""
-
-    method: Method
-    parameter: str
-    values: Sequence[float]
-
-    def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        outcome = self.method.run(train, test, seed)
-        values = {
-            f"{metric}[{self.parameter}={value:g}]": score
-            for value in self.values
-            for metric, score in outcome.values.items()
-        }
-        return Outcome(values, warnings=outcome.warnings)
+            parts = Part(X_train[:, :dimension], train.y), Part(X_test[:, :dimension], test.y)
+            outcome = self.method.run(*parts, seed)
+            values |= at("dimension", dimension, outcome.values)
+        return Outcome(values)
 
 
 def _tuned(estimator: BaseEstimator) -> Method:
@@ -152,10 +118,10 @@ FIGURE_1 = Study(
         "ReLSR": _tuned(ReLSRClassifier(**SCHEDULE)),
         "GReLSR1": _tuned(GReLSRClassifier(group_penalty=1, **SCHEDULE)),
         "GReLSR2": Tuned(
-            GReLSRClassifier(**SCHEDULE), {"beta": BETAS, "group_penalty": GROUPWISES}, N_FOLDS
+            GReLSRClassifier(**SCHEDULE), {"beta": BETAS, "group_penalty": GROUP_PENALTIES}, N_FOLDS
         ),
     },
-    splits=Halves(n_repeats=10, train_size=0.4, stratified=True),
+    splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
     prepare=Published(n_components=200),
     views=("bars",),
     choices=(
@@ -175,7 +141,7 @@ FIGURE_1 = Study(
 FIGURE_2 = Study(
     name="grelsr/fig2",
     title="Face recognition against the number of principal components",
-    datasets={"AR": AR, "CMU-PIE": "pie_68x42_32x32", "Extended Yale B": "yaleb_32x32"},
+    datasets=datasets_of("grelsr", "AR, CMU-PIE, Extended Yale B"),
     methods=_faces(),
     splits=FaceSplits(n_repeats=3),
     prepare=Published(n_components=200),
@@ -208,11 +174,11 @@ FIGURE_3 = Study(
     datasets=DATASETS,
     methods={
         "GReLSR": Sweep(
-            GReLSRClassifier(**SCHEDULE), "group_penalty", GROUPWISES, {"beta": BETAS}, N_FOLDS
+            GReLSRClassifier(**SCHEDULE), "group_penalty", GROUP_PENALTIES, {"beta": BETAS}, N_FOLDS
         ),
-        "ReLSR": LevelLine(_tuned(ReLSRClassifier(**SCHEDULE)), "group_penalty", GROUPWISES),
+        "ReLSR": LevelLine(_tuned(ReLSRClassifier(**SCHEDULE)), "group_penalty", GROUP_PENALTIES),
     },
-    splits=Halves(n_repeats=10, train_size=0.4, stratified=True),
+    splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
     prepare=Published(n_components=200),
     views=("curve",),
     choices=(

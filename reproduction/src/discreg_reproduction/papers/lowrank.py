@@ -7,31 +7,27 @@ Based Regressions", KDD 2013.
 from __future__ import annotations
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
-from discreg_reproduction.protocol import Quick, Study, Tuned
+from discreg_reproduction.protocol import LevelLine, Quick, Study, Tuned
+from discreg_reproduction.registry import datasets_of
 from discreg_reproduction.splits import KFold
 
 from ._lowrank_methods import (
     ALGORITHM_3,
     ChosenRank,
     ChosenSparseRank,
-    FirstFold,
-    FullRank,
     LRLRRanks,
     LRRRRanks,
     SLRRRanks,
     SparseStructure,
     prepared,
+    ranks_of,
 )
 
 __all__ = ["STUDIES"]
 
 DATASETS = {
+    **datasets_of("lowrank", "UMIST, BINALPHA36, BINALPHA26, VOWEL, MNIST, JAFFE"),
     "UMIST": "umist_28x23",
-    "BINALPHA36": "binalpha36",
-    "BINALPHA26": "binalpha26",
-    "VOWEL": "vowel",
-    "MNIST": "mnist",
-    "JAFFE": "jaffe_32x32",
 }
 BETAS = tuple(10.0**power for power in range(5, -6, -1))
 QUICK = Quick(n_repeats=1, n_folds=2, datasets=("VOWEL", "BINALPHA26"))
@@ -45,7 +41,7 @@ FULL_RANK = {
 CHOICES = (
     "The paper does not say how features are scaled; here a data set is divided by its largest "
     "absolute value.",
-    "UMIST has 28 x 23 pixels here, the paper's has 112 x 92, of which no copy is to be had.",
+    "UMIST has 28 x 23 pixels here, the paper's has 112 x 92, of which no copy is available.",
     "The paper does not say which 15 images of a digit it draws; here those of one fixed seed.",
     "Centred classes have rank k - 1, so that full rank is k - 1 and not k as in the paper.",
     "The paper does not say whether folds are stratified; here they are.",
@@ -59,7 +55,7 @@ FIGURE_1 = Study(
     title="Singular values and coefficients of sparse low-rank regression, first fold",
     datasets=DATASETS,
     methods={"SLRR": SparseStructure(ChosenSparseRank(BETAS))},
-    splits=FirstFold(),
+    splits=KFold(n_folds=1),
     prepare=prepared,
     metric="rank",
     views=("table", "coefficients"),
@@ -77,7 +73,7 @@ FIGURE_2 = Study(
     title="Accuracy against rank, beside the regressions of full rank",
     datasets=DATASETS,
     methods={
-        **{name: FullRank(method) for name, method in FULL_RANK.items()},
+        **{name: LevelLine(method, "rank", ranks_of) for name, method in FULL_RANK.items()},
         "LRLR": LRLRRanks(),
         "LRRR": LRRRRanks(BETAS),
         "SLRR": SLRRRanks(BETAS),

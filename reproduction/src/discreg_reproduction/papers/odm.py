@@ -15,60 +15,26 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
 from discreg import LDMClassifier, ODMClassifier, ODMClassifierCV
-from discreg_reproduction.protocol import Grid, Quick, Study, Tuned
-from discreg_reproduction.splits import Halves
+from discreg_reproduction.protocol import ParamGrid, Quick, Study, Tuned
+from discreg_reproduction.registry import datasets_of
+from discreg_reproduction.splits import RandomSplit
 
 from ._odm_methods import LDMSearchCV, Timed, TrainingMargins, dense, unit_interval, widths
 
 __all__ = ["STUDIES"]
 
-REGULAR = (
-    "colon-cancer",
-    "echocardiogram",
-    "balloons",
-    "hepatitis",
-    "promoters",
-    "planning",
-    "colic",
-    "parkinsons",
-    "colic.ORIG",
-    "sonar",
-    "house",
-    "vote",
-    "heart-h",
-    "heart",
-    "heart-statlog",
-    "breast",
-    "cylinder-bands",
-    "heart-c",
-    "haberman",
-    "liverDisorders",
-    "house-votes",
-    "vehicle",
-    "clean1",
-    "wdbc",
-    "isolet",
-    "credit-a",
-    "austra",
-    "australian",
-    "diabetes",
-    "fourclass",
-    "credit-g",
-    "german",
+REGULAR = datasets_of(
+    "odm",
+    "colon-cancer, echocardiogram, balloons, hepatitis, promoters, planning, colic, parkinsons, "
+    "colic.ORIG, sonar, house, vote, heart-h, heart, heart-statlog, breast, cylinder-bands, "
+    "heart-c, haberman, liverDisorders, house-votes, vehicle, clean1, wdbc, isolet, credit-a, "
+    "austra, australian, diabetes, fourclass, credit-g, german",
 )
-LARGE = {
-    "farm-ads": "large/farm-ads",
-    "news20": "large/news20",
-    "adult-a": "large/a9a",
-    "w8a": "large/w8a",
-    "cod-rna": "large/cod-rna",
-    "real-sim": "large/real-sim",
-    "mini-boo-ne": "large/mini-boo-ne",
-    "ijcnn1": "ijcnn1_train",
-    "rcv1": "large/rcv1",
-    "kdda2010": "large/kdd2010",
-}
-REPRESENTATIVE = ("hepatitis", "heart", "clean1", "australian", "diabetes", "german")
+LARGE = datasets_of(
+    "odm",
+    "farm-ads, news20, adult-a, w8a, cod-rna, real-sim, mini-boo-ne, ijcnn1, rcv1, kdda2010",
+)
+REPRESENTATIVE = datasets_of("odm", "hepatitis, heart, clean1, australian, diabetes, german")
 
 COSTS = (10.0, 50.0, 100.0)
 LAMBDAS = tuple(2.0**power for power in range(-8, -1))
@@ -93,15 +59,15 @@ LDA = (
 )
 
 
-def _widths(X: Any) -> Grid:
+def _widths(X: Any) -> ParamGrid:
     return {"gammas": widths(X)}
 
 
-def _svm_widths(X: Any) -> Grid:
+def _svm_widths(X: Any) -> ParamGrid:
     return {"C": COSTS, "gamma": widths(X)}
 
 
-def _lda_widths(X: Any) -> Grid:
+def _lda_widths(X: Any) -> ParamGrid:
     return {"kernelpca__gamma": widths(X)}
 
 
@@ -126,14 +92,14 @@ LINEAR_SVM = Tuned(LinearSVC(loss="hinge", fit_intercept=False, max_iter=10_000)
 TABLE_2 = Study(
     name="odm/table2",
     title="Accuracy on regular scale data sets, linear kernel",
-    datasets={name: f"odm/{name}" for name in REGULAR},
+    datasets=REGULAR,
     methods={
         "SVM": LINEAR_SVM,
         "LDA": Tuned(LinearDiscriminantAnalysis()),
         "ODM^L": _linear_ldm(),
         "ODM": _linear_odm(),
     },
-    splits=Halves(n_repeats=30),
+    splits=RandomSplit(n_repeats=30),
     prepare=unit_interval,
     views=("table", "critical difference"),
     tested_against="SVM",
@@ -151,7 +117,7 @@ TABLE_2 = Study(
 TABLE_3 = Study(
     name="odm/table3",
     title="Accuracy on regular scale data sets, RBF kernel",
-    datasets=TABLE_2.datasets,
+    datasets=REGULAR,
     methods={
         "SVM": Tuned(SVC(), _svm_widths),
         "LDA": Tuned(
@@ -175,7 +141,7 @@ TABLE_3 = Study(
             _widths,
         ),
     },
-    splits=Halves(n_repeats=30),
+    splits=RandomSplit(n_repeats=30),
     prepare=unit_interval,
     views=("table", "critical difference"),
     tested_against="SVM",
@@ -208,7 +174,7 @@ TABLE_4 = Study(
         "ODM^L": _linear_ldm(LAMBDAS[-1:]),
         "ODM": _linear_odm(EVERY_SECOND),
     },
-    splits=Halves(n_repeats=10),
+    splits=RandomSplit(n_repeats=10),
     prepare=unit_interval,
     tested_against="SVM",
     choices=(
@@ -229,13 +195,13 @@ TABLE_4 = Study(
 FIGURE_1 = Study(
     name="odm/fig1",
     title="Cumulative distribution of the training margins",
-    datasets={name: f"odm/{name}" for name in REPRESENTATIVE},
+    datasets=REPRESENTATIVE,
     methods={
         "SVM": TrainingMargins(LINEAR_SVM),
         "ODM^L": TrainingMargins(_linear_ldm()),
         "ODM": TrainingMargins(_linear_odm(EVERY_SECOND)),
     },
-    splits=Halves(n_repeats=1),
+    splits=RandomSplit(n_repeats=1),
     prepare=unit_interval,
     metric="margin_mean",
     views=("margins",),
@@ -278,7 +244,7 @@ FIGURE_2 = Study(
         ),
         "ODM": Timed(FIXED_ODM),
     },
-    splits=Halves(n_repeats=3),
+    splits=RandomSplit(n_repeats=3),
     prepare=unit_interval,
     metric="fit_seconds",
     views=("table", "bars"),

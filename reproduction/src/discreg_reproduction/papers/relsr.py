@@ -13,8 +13,8 @@ from discreg import DLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg.comparison.experiment import Outcome
 from discreg.retargeted import retarget
 from discreg_reproduction.protocol import Method, Part, Quick, Study, Tuned
-from discreg_reproduction.registry import Dataset
-from discreg_reproduction.splits import Halves
+from discreg_reproduction.registry import Dataset, datasets_of
+from discreg_reproduction.splits import AllRows, RandomSplit
 
 from ._retargeted_methods import (
     FOLDS_OF_C,
@@ -29,7 +29,7 @@ from ._retargeted_methods import (
     linear_baselines,
 )
 
-__all__ = ["BETAS", "STUDIES", "Descent", "PrintedRows", "TargetLoss"]
+__all__ = ["BETAS", "STUDIES", "Descent", "TargetLoss"]
 
 BETAS = tuple(round(0.05 * step, 2) for step in range(21))
 N_FOLDS = 10
@@ -45,42 +45,16 @@ POINTS = {
     "x6": (3, (-0.2, 0.2, 0.6)),
 }
 
-DATASETS = {
-    "iris": "iris",
-    "svmguide2": "svmguide2",
-    "DNA": "dna",
-    "vehicle": "vehicle",
-    "glass": "glass",
-    "vowel": "vowel",
-    "AT&T": "att_28x23",
-    "Umist": "umist_28x23",
-    "Yale": "yale_32x32",
-    "Coil20": "coil20_16x16",
-    "USPS": "usps_9298",
-    "Cora-OS": "cora_os",
-    "WebKB-CL": "webkb_cl",
-    "WebKB-WT": "webkb_wt",
-    "WebKB-WC": "webkb_wc",
-}
+DATASETS = datasets_of(
+    "relsr",
+    "iris, svmguide2, DNA, vehicle, glass, vowel, AT&T, Umist, Yale, Coil20, USPS, Cora-OS, "
+    "WebKB-CL, WebKB-WT, WebKB-WC",
+) | {"Umist": "umist_28x23"}
 DATA = (
     LIBSVM_COPIES,
     PIXELS,
-    "The paper's Umist has 56 x 46 pixels; here they are 28 x 23, the size that is to be had.",
+    "The paper's Umist has 56 x 46 pixels; here they are 28 x 23, the size that is available.",
 )
-
-
-@dataclass(frozen=True)
-class PrintedRows:
-    """The rows that a paper prints: nothing is fitted, so all of them are judged."""
-
-    n_repeats: int = 1
-    n_folds: int = 1
-
-    def rows(
-        self, dataset: Dataset, repeat: int, fold: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        everything = np.arange(len(dataset.y))
-        return everything, everything
 
 
 @dataclass(frozen=True)
@@ -143,7 +117,7 @@ TABLE_1 = Study(
         "DLSR": TargetLoss("dlsr"),
         "ReLSR": TargetLoss("relsr"),
     },
-    splits=PrintedRows(),
+    splits=AllRows(),
     metric="loss",
     views=("table",),
     choices=(
@@ -162,7 +136,7 @@ FIGURE_2 = Study(
         "DLSR": _tuned(DLSRClassifier(**SCHEDULE)),
         "ReLSR": _tuned(ReLSRClassifier(**SCHEDULE)),
     },
-    splits=Halves(n_repeats=10, train_size=0.4, stratified=True),
+    splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
     prepare=Published(n_components=300),
     views=("bars",),
     choices=(*DATA, PARTITIONS, SELECTION, FOLDS_OF_C.format("five"), LIBLINEAR),
@@ -174,6 +148,7 @@ FIGURE_3 = replace(
     name="relsr/fig3",
     title="Critical-difference diagram of seven models",
     views=("critical difference",),
+    shares=FIGURE_2.name,
 )
 
 FIGURE_4 = Study(
@@ -188,7 +163,7 @@ FIGURE_4 = Study(
             "ReLSR": ReLSRClassifier(beta=CONVERGENCE_BETA, **SCHEDULE),
         }.items()
     },
-    splits=Halves(n_repeats=1, train_size=0.4, stratified=True),
+    splits=RandomSplit(n_repeats=1, train_size=0.4, stratified=True),
     prepare=Published(n_components=300),
     metric="objective",
     views=("history",),

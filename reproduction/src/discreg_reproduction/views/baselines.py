@@ -12,11 +12,10 @@ from discreg.comparison.words import number, percent
 from discreg_reproduction.paper_values import Reported
 from discreg_reproduction.protocol import Study
 
-from .blocks import Block, Evidence, Grid, Key, Score, Text
+from .blocks import NOTHING, Block, Evidence, Grid, Key, Score, Text
 
-__all__ = ["NOTHING", "ROUNDING", "majority_texts", "paired_grid"]
+__all__ = ["ROUNDING", "majority_texts", "paired_grid"]
 
-NOTHING = "–"
 NEAR = 0.005  # what an accuracy may be above the majority-class rate and still count as no better
 ROUNDING = 1e-9  # what is printed with four digits may differ by this from what was meant
 
@@ -81,13 +80,13 @@ def paired_grid(
     if other is None or not ours:
         return None
     shared = {
-        method: [dataset for dataset in study.datasets if _both(dataset, method, ours, theirs)]
+        method: [key for key in study.cells if key[1] == method and key in ours and key in theirs]
         for method in study.methods
     }
     rows = [
-        ("data sets", *(str(len(datasets)) for datasets in shared.values())),
-        ("average, ours", *(_average(ours, method, shared[method]) for method in shared)),
-        ("average, the paper's", *(_average(theirs, method, shared[method]) for method in shared)),
+        ("data sets", *(str(len(keys)) for keys in shared.values())),
+        ("average, ours", *(_average(ours, keys) for keys in shared.values())),
+        ("average, the paper's", *(_average(theirs, keys) for keys in shared.values())),
     ]
     caption = "Averages over the data sets on which a method has a score here and in the paper."
     outcomes = _outcomes(study, results, other)
@@ -109,17 +108,8 @@ def paired_grid(
     return Grid(caption, ("summary", *study.methods), tuple(rows))
 
 
-def _both(
-    dataset: str, method: str, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
-) -> bool:
-    return (dataset, method) in ours and (dataset, method) in theirs
-
-
-def _average(
-    values: Mapping[Key, Score] | Mapping[Key, Reported], method: str, datasets: list[str]
-) -> str:
-    means = [values[dataset, method].mean for dataset in datasets]
-    return number(float(np.mean(means))) if means else NOTHING
+def _average(values: Mapping[Key, Score] | Mapping[Key, Reported], keys: list[Key]) -> str:
+    return number(float(np.mean([values[key].mean for key in keys]))) if keys else NOTHING
 
 
 def _outcomes(study: Study, results: pd.DataFrame, other: str) -> dict[str, str]:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from discreg_reproduction.protocol import Study
 
-__all__ = ["Agreement", "Block", "Evidence", "Grid", "Key", "Picture", "Score", "Text"]
+__all__ = ["NOTHING", "Agreement", "Block", "Evidence", "Grid", "Key", "Picture", "Score", "Text"]
 
 Key = tuple[str, str]  # data set and method
+NOTHING = "–"  # in a cell without a value
 
 
 @dataclass(frozen=True)

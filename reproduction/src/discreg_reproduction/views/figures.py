@@ -27,6 +27,8 @@ from discreg.comparison.figures import (
 )
 
 __all__ = [
+    "Curve",
+    "Rows",
     "bars_figure",
     "coefficients_figure",
     "curves_figure",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 Curve = tuple[ArrayLike, ArrayLike]
+Rows = dict[str, dict[str, Any]]  # by data set, then by method
 
 MAX_COLUMNS = 3
 WIDTHS = {1: WIDTH, 2: 5.4, 3: 7.4}  # inches by the number of columns
@@ -69,13 +72,12 @@ def bars_figure(
     for axes, row in zip(panels, scores.values(), strict=True):
         for method, (mean, std) in row.items():
             place = methods.index(method)
-            round_of_colours, colour = divmod(place, len(COLOURS))
             axes.bar(
                 place,
                 mean,
                 yerr=None if np.isnan(std) else std,
-                color=COLOURS[colour],
-                hatch=HATCHES[round_of_colours % len(HATCHES)],
+                color=COLOURS[place % len(COLOURS)],
+                hatch=HATCHES[place // len(COLOURS) % len(HATCHES)],
                 edgecolor=INK,
                 linewidth=0,
                 error_kw={"ecolor": INK, "elinewidth": 0.9},
@@ -232,12 +234,11 @@ def _draw_lines(
     for axes, row in zip(panels, curves.values(), strict=True):
         for method, (x, y) in row.items():
             place = methods.index(method)
-            round_of_colours, colour = divmod(place, len(COLOURS))
             axes.plot(
                 x,
                 y,
-                color=COLOURS[colour],
-                linestyle=DASHES[round_of_colours % len(DASHES)],
+                color=COLOURS[place % len(COLOURS)],
+                linestyle=DASHES[place // len(COLOURS) % len(DASHES)],
                 linewidth=widths[place],
                 label=method,
                 **line,
