@@ -28,13 +28,14 @@ def cluster():
 
 
 def test_two_processes_give_the_models_of_one(cluster):
-    dense, y = rows()
+    X, y = rows()
     lengths = (130, 110)
-    for X, sample_weight in ((dense, weights()), (as_sparse(dense), None)):
-        for model in MODELS.values():
-            expected = clone(model).fit(X, y, sample_weight)
-            found = clone(model).fit(chunked(X, lengths), chunked(y, lengths), sample_weight)
-            assert largest_difference(expected, found, X) < 1e-9
+    fits = [(model, X, weights()) for model in MODELS.values()]
+    fits += [(MODELS[name], as_sparse(X), None) for name in ("LSR", "ReLSR")]
+    for model, X, sample_weight in fits:
+        expected = clone(model).fit(X, y, sample_weight)
+        found = clone(model).fit(chunked(X, lengths), chunked(y, lengths), sample_weight)
+        assert largest_difference(expected, found, X) < 1e-9
 
 
 def test_a_killed_worker_changes_nothing_and_an_error_names_its_chunk(cluster, tmp_path):

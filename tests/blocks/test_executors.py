@@ -36,8 +36,7 @@ EXACT, SINGLE = 1e-9, 1e-4
 
 
 @every_model
-@weighted_or_not
-@pytest.mark.parametrize("n_rows", [7, 239])
+@pytest.mark.parametrize(("weighted", "n_rows"), [(True, 7), (False, 239)])
 def test_a_memory_map_is_fitted_block_by_block_to_the_same_model(name, weighted, n_rows, tmp_path):
     X, y = rows()
     sample_weight = weights() if weighted else None
@@ -50,9 +49,15 @@ def test_a_memory_map_is_fitted_block_by_block_to_the_same_model(name, weighted,
 
 
 @every_model
-@weighted_or_not
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
-@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize(
+    ("chunks", "layout", "weighted"),
+    [
+        ("even", "dense", False),
+        ("even", "sparse", True),
+        ("uneven", "dense", True),
+        ("uneven", "sparse", False),
+    ],
+)
 def test_dask_chunks_lead_to_the_same_model(name, weighted, layout, chunks):
     X, y = rows()
     X = as_sparse(X) if layout == "sparse" else X

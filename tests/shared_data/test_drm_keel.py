@@ -8,6 +8,7 @@ from discreg import DRMClassifierCV, g_mean_score
 DECADES = np.logspace(-3, 3, 7)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "scaled", "mean", "deviation"),
     [

@@ -1,0 +1,46 @@
+# Sourced by run and full: a scratch folder, sections with their times, and the BLAS kernels.
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=2 PYTHONWARNINGS=
+unset PYTHONPATH VIRTUAL_ENV OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
+
+scratch=$(mktemp -d)
+started=$SECONDS
+heading="" since=0
+
+finish_section() {
+    if [[ -n $heading ]]; then printf -- '-- %s: %d s\n' "$heading" $((SECONDS - since)); fi
+}
+
+section() {
+    finish_section
+    heading=$1 since=$SECONDS
+    printf '\n== %s\n' "$heading"
+}
+
+on_exit() {
+    local status=$?
+    rm -rf "$scratch"
+    if ((status)); then
+        printf '\nFAILED in "%s" after %d s\n' "$heading" $((SECONDS - started)) >&2
+    fi
+}
+trap on_exit EXIT
+
+# The kernel that OpenBLAS uses: the processor's own, or the one that OPENBLAS_CORETYPE names.
+blas_kernel() {
+    .venv/bin/python - <<'PYTHON'
+import scipy.linalg
+from threadpoolctl import threadpool_info
+
+print({library.get("architecture") for library in threadpool_info()}.difference([None]).pop())
+PYTHON
+}
+
+# The numerical tests with kernel $1 and $2 threads of BLAS; further arguments go to pytest.
+numerical_tests() {
+    local kernel=$1 threads=$2
+    export OPENBLAS_CORETYPE=$kernel OPENBLAS_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
+    shift 2
+    if [[ $(blas_kernel) != "$kernel" ]]; then echo "OpenBLAS has no kernel $kernel here" >&2; return 1; fi
+    .venv/bin/pytest "$@" tests/{linalg,base,blocks,retargeted,lowrank,representation,margin}
+    unset OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
+}
