@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from ._forms import Settings, make_solver
-from ._leave_one_out import leave_one_out_residuals, require_leavable
-from ._problem import Groups
+from ._leave_one_out import (
+    leave_one_out_residuals,
+    require_leavable,
+    scatter_leave_one_out_residuals,
+)
+from ._problem import TrainingSamples
 from ._scatter import LossOfPrecisionError
-from ._scatter_leave_one_out import scatter_leave_one_out_residuals
-from ._training import Training
+from ._solvers import DRMSettings, make_solver
 
 __all__ = ["LeaveOneOut", "held_out_residuals", "in_features"]
 
@@ -25,8 +27,8 @@ LEAVE_ONE_OUT_ARRAYS = 7  # of n × n, in the kernel form
 
 def held_out_residuals(
     solver: str,
-    training: Training,
-    settings: Settings,
+    training: TrainingSamples,
+    settings: DRMSettings,
     units: Array,
     classes: NDArray[np.generic],
     random: np.random.RandomState,
@@ -45,7 +47,7 @@ def held_out_residuals(
     folds = StratifiedKFold(min(N_FOLDS, counts.min()), shuffle=True, random_state=random)
     delta = np.empty((len(groups.y), groups.n_classes))
     for train, test in folds.split(groups.y, groups.y):
-        part = _subset(training, train)
+        part = training.subset(train)
         held_out = training.X[groups.order[test] if training.is_precomputed else test]
         delta[test] = make_solver(solver, part, settings).residuals(part.points(held_out))
     return delta
@@ -59,7 +61,7 @@ class LeaveOneOut:
     they would lose digits, in the kernel form.
     """
 
-    training: Training
+    training: TrainingSamples
     solver: str
     units: Array
 
@@ -92,14 +94,6 @@ class LeaveOneOut:
         return leave_one_out_residuals(self.matrix, training.groups, alpha, beta, self.units)
 
 
-def in_features(solver: str, training: Training) -> bool:
+def in_features(solver: str, training: TrainingSamples) -> bool:
     """Whether the linear form in the features is used: for few of them, unless "closed"."""
     return solver == "scatter" or (solver != "closed" and training.has_few_features)
-
-
-def _subset(training: Training, rows: NDArray[np.intp]) -> Training:
-    """The training data restricted to some of their samples, in ascending order."""
-    groups = training.groups
-    part = Groups(groups.order[rows], groups.y[rows], groups.weights[rows], groups.n_classes)
-    X = training.X if training.is_precomputed else training.X[rows]
-    return Training(X, None, part, training.kernel, None, training.kernel)

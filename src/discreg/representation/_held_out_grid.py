@@ -24,10 +24,9 @@ from ._closed import ClosedForm
 from ._held_out import LeaveOneOut, in_features
 from ._leave_one_out import require_leavable
 from ._penalties import Penalty
-from ._problem import Groups
+from ._problem import Groups, TrainingSamples, training_samples
 from ._scatter import LossOfPrecisionError, ScatterForm, class_scatters
-from ._setup import choose_solver, make_training
-from ._training import Training
+from ._solvers import choose_solver
 
 __all__ = [
     "Failure",
@@ -81,11 +80,11 @@ class HeldOut:
     classes: NDArray[Any]
     weights: Array
 
-    def training(self, kernel: Setting) -> Training:
+    def training(self, kernel: Setting) -> TrainingSamples:
         """Training data in order of their class, for one setting of the kernel."""
         classifier = clone(self.classifier).set_params(**kernel)
         random = check_random_state(classifier.random_state)
-        training = make_training(classifier, self.X, self.groups, self.weights, random)
+        training = training_samples(classifier, self.X, self.groups, self.weights, random)
         choose_solver(classifier, training, Penalty.of(classifier.penalty))  # or say why it cannot
         return training
 
@@ -150,7 +149,7 @@ class ByFolds(HeldOut):
             yield training if failed else _or_failure(self._of_folds, training, matrix, **penalty)
 
     def _of_folds(
-        self, training: Training, matrix: Callable[[], Array], alpha: float, beta: float
+        self, training: TrainingSamples, matrix: Callable[[], Array], alpha: float, beta: float
     ) -> list[Array]:
         solver = self.classifier.solver
         if in_features(solver, training):
@@ -169,7 +168,7 @@ class ByFolds(HeldOut):
             delta.append(form.residuals(form.represent(K_x), K_x))
         return delta
 
-    def _in_features(self, training: Training, alpha: float, beta: float) -> list[Array]:
+    def _in_features(self, training: TrainingSamples, alpha: float, beta: float) -> list[Array]:
         """AddableTuple over the samples of each fold are enough for the fits without it."""
         X, n_samples = training.X, len(self.groups.y)
         norms = row_norms(X)
@@ -194,7 +193,9 @@ class ByFolds(HeldOut):
                 total = scatters(np.arange(n_samples))
                 remaining = (total - scatters(test) for test in tests)
         return [
-            ScatterForm.from_scatters(list(own), self._part(train), alpha, beta).residuals(X[test])
+            ScatterForm.from_scatters(list(own), self._part(train).totals, alpha, beta).residuals(
+                X[test]
+            )
             for own, (train, test) in zip(remaining, self.folds, strict=True)
         ]
 
