@@ -10,6 +10,7 @@ from .inspection import CoefficientDisplay as CoefficientDisplay
 from .inspection import MarginDistributionDisplay as MarginDistributionDisplay
 from .inspection import RankDisplay as RankDisplay
 from .lowrank import LRLRClassifier as LRLRClassifier
+from .lowrank import LRLRClassifierCV as LRLRClassifierCV
 from .lowrank import LRRRClassifier as LRRRClassifier
 from .lowrank import LRRRClassifierCV as LRRRClassifierCV
 from .lowrank import SLRRClassifier as SLRRClassifier

@@ -1,13 +1,21 @@
-"""LRRRClassifierCV and SLRRClassifierCV: held-out scores that refits confirm, and the choice."""
+"""The searches of the low-rank family: held-out scores that refits confirm, and the choice."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import scale
 
-from discreg import LRRRClassifier, LRRRClassifierCV, SLRRClassifier, SLRRClassifierCV
+from discreg import (
+    LRLRClassifier,
+    LRLRClassifierCV,
+    LRRRClassifier,
+    LRRRClassifierCV,
+    SLRRClassifier,
+    SLRRClassifierCV,
+    g_mean_score,
+)
 
 BETAS = (30.0, 1.0, 0.05)
 
@@ -76,9 +84,11 @@ def test_leave_one_out_with_weights_leaves_out_one_copy():
 def test_leave_one_out_with_a_kernel():
     X, y = problem("iris")
     recorder = Recorder()
-    search = LRRRClassifierCV(betas=BETAS, scoring=recorder, kernel="rbf", gamma=0.2).fit(X, y)
+    search = LRRRClassifierCV(betas=BETAS, scoring=recorder, kernel="rbf", gammas=[0.2, 0.05])
+    search.fit(X, y)
+    assert {setting["gamma"] for setting in search.cv_results_["params"]} == {0.2, 0.05}
     for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
-        expected = refits(X, y, None, **setting, kernel="rbf", gamma=0.2)
+        expected = refits(X, y, None, **setting, kernel="rbf")
         np.testing.assert_allclose(seen, expected, atol=1e-8)
 
 
@@ -93,26 +103,108 @@ def test_weights_are_copies_in_the_choice():
     assert weighted.best_params_ == repeated.best_params_
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
-def test_folds_equal_grid_search(kernel):
+def scores_by_setting(search):
+    return {
+        frozenset(setting.items()): score
+        for setting, score in zip(
+            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+        )
+    }
+
+
+@pytest.mark.parametrize("gammas", [None, ["scale"], [0.01, 0.1]])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "precomputed"])
+@pytest.mark.parametrize("model", ["LRLR", "LRRR"])
+def test_folds_equal_grid_search(model, kernel, gammas):
     X, y = problem("digits")
     X = X @ X.T if kernel == "precomputed" else X
     ranks, cv = [1, 3, 9], StratifiedKFold(3)
-    search = LRRRClassifierCV(betas=BETAS, ranks=ranks, kernel=kernel, gamma=0.01, cv=cv).fit(X, y)
-    grid = GridSearchCV(
-        LRRRClassifier(kernel=kernel, gamma=0.01), {"beta": BETAS, "rank": ranks}, cv=cv
-    ).fit(X, y)
-    theirs = {
-        (setting["beta"], setting["rank"]): score
-        for setting, score in zip(
-            grid.cv_results_["params"], grid.cv_results_["mean_test_score"], strict=True
-        )
-    }
-    for setting, score in zip(
-        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-    ):
-        assert score == pytest.approx(theirs[setting["beta"], setting["rank"]])
-    assert search.best_score_ == pytest.approx(grid.best_score_)
+    params, grid = {"ranks": ranks}, {"rank": ranks}
+    if model == "LRRR":
+        params["betas"] = grid["beta"] = BETAS
+    if kernel in ("rbf", "poly") and gammas is not None:
+        scale = 1 / (X.shape[1] * X.var())
+        grid["gamma"] = [scale if gamma == "scale" else gamma for gamma in gammas]
+    if kernel == "poly":
+        params["degrees"] = grid["degree"] = [2]
+    search_class, classifier = {
+        "LRLR": (LRLRClassifierCV, LRLRClassifier),
+        "LRRR": (LRRRClassifierCV, LRRRClassifier),
+    }[model]
+    search = search_class(kernel=kernel, gammas=gammas, cv=cv, **params).fit(X, y)
+    expected = GridSearchCV(classifier(kernel=kernel), grid, cv=cv).fit(X, y)
+    ours, theirs = scores_by_setting(search), scores_by_setting(expected)
+    assert ours.keys() == theirs.keys()
+    for setting, score in ours.items():
+        assert score == pytest.approx(theirs[setting])
+    assert search.best_score_ == pytest.approx(expected.best_score_)
+
+
+def test_lrlr_weights_are_equivalent_to_repeating_rows():
+    X, y = problem("wine")
+    rng = np.random.default_rng(0)
+    copies = rng.integers(1, 4, size=len(y))
+    place = np.repeat(np.arange(len(y)), copies)
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    repeated_folds = [
+        tuple(np.flatnonzero(np.isin(place, part)) for part in fold) for fold in folds
+    ]
+    weighted = LRLRClassifierCV(cv=folds).fit(X, y, sample_weight=copies)
+    repeated = LRLRClassifierCV(cv=repeated_folds).fit(X[place], y[place])
+    np.testing.assert_allclose(
+        weighted.cv_results_["mean_test_score"], repeated.cv_results_["mean_test_score"]
+    )
+    assert weighted.best_params_ == repeated.best_params_
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_lrlr_takes_five_stratified_folds_and_the_lowest_of_equal_ranks():
+    X, y = problem("wine")
+    search = LRLRClassifierCV().fit(X, y)
+    assert search.cv_results_["params"] == [{"rank": 1}, {"rank": 2}]
+    same = LRLRClassifierCV(cv=StratifiedKFold(5)).fit(X, y)
+    means = search.cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(means, same.cv_results_["mean_test_score"])
+    assert search.best_params_ == {"rank": int(np.argmax(means)) + 1}
+    again = LRLRClassifier(**search.best_params_).fit(X, y)
+    np.testing.assert_array_equal(search.transform(X), again.transform(X))
+    np.testing.assert_array_equal(search.predict(X), again.predict(X))
+    assert list(search.get_feature_names_out()) == [
+        f"lrlrclassifiercv{k}" for k in range(search.rank_)
+    ]
+
+
+@pytest.mark.parametrize("search_class", [LRLRClassifierCV, LRRRClassifierCV, SLRRClassifierCV])
+def test_g_mean_is_a_scoring(search_class):
+    X, y = problem("wine")
+    cv = StratifiedKFold(3)
+    search = search_class(ranks=[1, 2], scoring="g_mean", cv=cv).fit(X, y)
+    model = search.best_estimator_
+    scores = []
+    for train, test in cv.split(X, y):
+        refit = type(model)(**model.get_params()).fit(X[train], y[train])
+        scores.append(g_mean_score(y[test], refit.predict(X[test])))
+    assert search.best_score_ == pytest.approx(np.mean(scores))
+
+
+@pytest.mark.parametrize("search_class", [LRLRClassifierCV, LRRRClassifierCV, SLRRClassifierCV])
+def test_methods_are_lazy_on_dask(search_class):
+    da = pytest.importorskip("dask.array")
+    X, y = problem("wine")
+    search = search_class(ranks=[1, 2]).fit(X, y)
+    chunks = da.from_array(X, chunks=(20, X.shape[1]))
+    for method in ("transform", "decision_function", "predict"):
+        found = getattr(search, method)(chunks)
+        assert isinstance(found, da.Array)
+        np.testing.assert_allclose(found.compute(), getattr(search, method)(X))
+
+
+def test_progress_is_printed_when_asked_for(capsys):
+    X, y = problem("wine")
+    LRLRClassifierCV(cv=3).fit(X, y)
+    assert capsys.readouterr().out == ""
+    LRLRClassifierCV(cv=3, verbose=1).fit(X, y)
+    assert "[3/3] fold 2" in capsys.readouterr().out
 
 
 def test_slrr_folds_equal_grid_search():
@@ -175,7 +267,10 @@ def test_a_fold_without_a_class():
         (LRRRClassifierCV(ranks=[1.5]), "from 1 to 2"),
         (LRRRClassifierCV(scoring=3), "'scoring' parameter"),
         (LRRRClassifierCV(fit_intercept="yes"), "'fit_intercept' parameter"),
-        (LRRRClassifierCV(kernel="rbf", gamma="x"), "'gamma' parameter"),
+        (LRRRClassifierCV(kernel="rbf", gammas="x"), "gammas must hold"),
+        (LRLRClassifierCV(ranks=[3]), "from 1 to 2"),
+        (LRLRClassifierCV(verbose=-1), "'verbose' parameter"),
+        (LRLRClassifierCV(kernel="poly", degrees=[-1]), "degrees must hold"),
         (SLRRClassifierCV(betas="many"), "betas must hold"),
         (SLRRClassifierCV(solver="newton"), "'solver' parameter"),
     ],
@@ -196,7 +291,8 @@ def test_early_stops_are_counted():
     X, y = problem("digits")
     with pytest.warns(ConvergenceWarning) as caught:
         SLRRClassifierCV(betas=[0.01], ranks=[3], cv=2, tol=1e-9, max_iter=2).fit(X, y)
-    assert any("2 of 2 fits on the folds stopped" in str(each.message) for each in caught)
+    assert len(caught) == 1
+    assert "2 of 2 fits on held-out samples stopped" in str(caught[0].message)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e4])
@@ -212,8 +308,8 @@ def test_leave_one_out_equals_refits_in_any_unit(scale):
 
 def test_penalties_too_small_for_leave_one_out_are_left_out():
     X, y = problem("wide")
-    with pytest.warns(UserWarning, match="not defined for betas up to 1e-05"):
+    with pytest.warns(FitFailedWarning, match="not defined for beta=1e-05"):
         search = LRRRClassifierCV(betas=[1.0, 1e-5]).fit(1e3 * X, y)
     assert search.best_params_["beta"] == 1.0
-    with pytest.raises(ValueError, match="not defined for betas up to"):
+    with pytest.raises(ValueError, match="not defined for beta=1e-05"):
         LRRRClassifierCV(betas=[1e-5]).fit(1e3 * X, y)

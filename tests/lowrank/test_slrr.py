@@ -22,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
-from discreg.lowrank._sparse import largest_beta
 
 
 def data(name):
@@ -35,6 +34,11 @@ def data(name):
     X, y = {"iris": load_iris, "wine": load_wine, "digits": load_digits}[name](return_X_y=True)
     X, y = (X[::6, 10:40], y[::6]) if name == "digits" else (X, y)
     return StandardScaler().fit_transform(X[:, X.std(axis=0) > 0]), y
+
+
+def largest_beta(X, y):
+    """The penalty above which no feature is left."""
+    return 2 * np.linalg.norm(centre(X).T @ indicators(y), axis=1).max()
 
 
 def coefficients(model):
@@ -77,9 +81,7 @@ def test_rows_are_exactly_zero_or_used(name):
 @pytest.mark.parametrize("rank", [None, 1])
 def test_above_the_largest_penalty_nothing_is_left(rank):
     X, y = data("wine")
-    model = SLRRClassifier(rank=rank)
-    most = largest_beta(model._problem(model._prepare(X, y, None), 1))
-    assert most == pytest.approx(2 * np.linalg.norm(centre(X).T @ indicators(y), axis=1).max())
+    most = largest_beta(X, y)
     above = SLRRClassifier(rank=rank, beta=1.001 * most).fit(X, y)
     assert len(above.selected_features_) == 0
     assert above.gap_ <= 1e-12
@@ -271,7 +273,7 @@ def test_just_below_the_largest_penalty_something_is_left(rank):
     """Also along a path that begins above it."""
     X, y = data("digits")
     model = SLRRClassifier(rank=rank, warm_start=True, tol=1e-8)
-    most = largest_beta(model._problem(model._prepare(X, y, None), rank))
+    most = largest_beta(X, y)
     model.set_params(beta=2 * most).fit(X, y)
     assert len(model.selected_features_) == 0
     for fraction in (0.99, 0.5):

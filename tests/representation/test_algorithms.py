@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from discreg import DRMClassifier
 from discreg.representation._iterative import Quadratic, iterate, largest_eigenvalue
-from discreg.representation._problem import Groups, KernelOperator, LinearOperator
+from discreg.representation._problem import FeatureOperator, Groups, KernelOperator
 
 # The closed form -----------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ def test_linear_operator_is_the_matrix_that_it_never_forms(container):
     weights = np.random.default_rng(0).uniform(0.3, 3, size=17)
     groups = Groups.of(y, weights, 4)
     V = np.random.default_rng(1).normal(size=(3, 17))
-    linear = LinearOperator(groups, container(X), np.sum(X**2, axis=1), 0.7)
+    linear = FeatureOperator(groups, container(X), np.sum(X**2, axis=1), 0.7)
     kernel = KernelOperator(groups, X @ X.T, 0.7)
     np.testing.assert_allclose(linear.apply(V), kernel.apply(V), atol=1e-10)
     K_x = (X[:3] + 0.5) @ X.T

@@ -7,9 +7,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from discreg.representation._penalised import solve_penalised
 from discreg.representation._penalties import Penalty
-from discreg.representation._problem import Groups, KernelOperator, LinearOperator
+from discreg.representation._problem import FeatureOperator, Groups, KernelOperator
+from discreg.representation._proximal_gradient import solve_penalised
 
 PENALTIES = [
     Penalty(*triple) for triple in product((1, 2, inf), (1, 2, inf), ("identity", "half_square"))
@@ -109,7 +109,7 @@ def test_objective_of_convex_programming(penalty, weighted):
 def test_gap_bounds_the_distance_on_the_way(penalty):
     problem = Problem()
     exact = problem.solve(0.05, penalty, tol=1e-11)
-    best = exact.history[-1]
+    best = exact.objective_history[-1]
     for max_iter in (0, 1, 3, 10, 30):
         rough = problem.solve(0.05, penalty, tol=0.0, max_iter=max_iter)
         for v, K_x, gap, least in zip(rough.coef, problem.K_x, rough.gap, best, strict=True):
@@ -149,14 +149,14 @@ def test_lasso_without_discrimination():
     """α = 0: the optimality conditions of the lasso, |b − Kv| ≤ β with equality where v ≠ 0."""
     problem = Problem(alpha=0.0)
     beta = 0.1
-    coef = problem.solve(beta, Penalty.named("lasso"), tol=1e-13).coef
+    coef = problem.solve(beta, Penalty.of("lasso"), tol=1e-13).coef
     slope = problem.K_x - coef @ problem.operator.kernel
     assert (coef == 0).any()
     assert np.all(np.abs(slope) <= beta + 1e-6)
     np.testing.assert_allclose(slope[coef != 0], beta * np.sign(coef[coef != 0]), atol=1e-6)
     for v, K_x in zip(coef, problem.K_x, strict=True):
-        assert problem.objective(beta, Penalty.named("lasso"), v, K_x) == pytest.approx(
-            problem.optimum(beta, Penalty.named("lasso"), K_x), rel=1e-6
+        assert problem.objective(beta, Penalty.of("lasso"), v, K_x) == pytest.approx(
+            problem.optimum(beta, Penalty.of("lasso"), K_x), rel=1e-6
         )
 
 
@@ -165,7 +165,7 @@ def test_ridge_is_a_linear_system(weighted):
     """Equation (12) of the paper, and d = (αh + β)/s with weights."""
     weights = np.random.default_rng(3).uniform(0.3, 3.0, 15) if weighted else None
     problem = Problem(weights=weights)
-    ridge = problem.solve(0.2, Penalty.named("ridge"), tol=1e-15)
+    ridge = problem.solve(0.2, Penalty.of("ridge"), tol=1e-15)
     system = problem.Q + np.diag(0.2 / problem.weights)
     np.testing.assert_allclose(ridge.coef, np.linalg.solve(system, problem.K_x.T).T, atol=1e-7)
 
@@ -174,7 +174,7 @@ def test_ridge_is_a_linear_system(weighted):
 def test_history_falls_and_ends_with_the_solution(penalty):
     problem = Problem()
     solution = problem.solve(0.05, penalty, tol=1e-6)
-    history = np.array(solution.history)
+    history = np.array(solution.objective_history)
     assert len(history) == solution.n_iter.max() + 1
     assert not history[0].any()
     assert np.all(np.diff(history, axis=0) <= 0)
@@ -189,7 +189,7 @@ def test_rate_of_acceleration(penalty):
     """After k steps the objective is within 2L‖u*‖²/(k + 1)²; without momentum it is not."""
     problem = Problem(alpha=0.0)
     exact = problem.solve(0.01, penalty, tol=1e-8)
-    history = np.array(exact.history)
+    history = np.array(exact.objective_history)
     k = np.arange(len(history))[:, None]
     rate = 2 * problem.lipschitz * np.sum(exact.coef**2, axis=1) / (k + 1) ** 2
     assert np.all(history - history[-1] <= rate)
@@ -225,6 +225,6 @@ def test_linear_operator_gives_the_same(penalty):
     problem.K_x, problem.k_xx = problem.points @ problem.X.T, np.sum(problem.points**2, axis=1)
     problem.operator = KernelOperator(groups, problem.X @ problem.X.T, problem.alpha)
     by_kernel = problem.solve(0.3, penalty, tol=1e-10)
-    problem.operator = LinearOperator(groups, problem.X, norms, problem.alpha)
+    problem.operator = FeatureOperator(groups, problem.X, norms, problem.alpha)
     by_rows = problem.solve(0.3, penalty, tol=1e-10)
     np.testing.assert_allclose(by_rows.coef, by_kernel.coef, atol=1e-5)

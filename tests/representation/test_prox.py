@@ -7,8 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from discreg.representation._penalties import Penalty
-from discreg.representation._prox import prox
+from discreg.representation._penalties import Penalty, prox
 
 PENALTIES = [
     Penalty(*triple) for triple in product((1, 2, inf), (1, 2, inf), ("identity", "half_square"))
@@ -160,14 +159,14 @@ def test_groups_without_samples_do_not_count(penalty):
 def test_closed_forms_of_the_named_penalties():
     slices = groups_of(2, 1)
     V = np.array([[3.0, -4.0, 0.5]])
-    ridge = prox(V, 1.0, Penalty.named("ridge"), slices)
+    ridge = prox(V, 1.0, Penalty.of("ridge"), slices)
     np.testing.assert_allclose(ridge, V / 2, rtol=1e-15)
-    lasso = prox(V, 1.0, Penalty.named("lasso"), slices)
+    lasso = prox(V, 1.0, Penalty.of("lasso"), slices)
     np.testing.assert_allclose(lasso, [[2.0, -3.0, 0.0]], rtol=1e-15)
-    group_lasso = prox(V, 1.0, Penalty.named("group_lasso"), slices)
+    group_lasso = prox(V, 1.0, Penalty.of("group_lasso"), slices)
     np.testing.assert_allclose(group_lasso, [[2.4, -3.2, 0.0]], rtol=1e-15)
     # The threshold of the first class is its norm left, τ = (3 − τ)₊ + (4 − τ)₊ = 7/3.
-    exclusive = prox(V, 1.0, Penalty.named("exclusive_lasso"), slices)
+    exclusive = prox(V, 1.0, Penalty.of("exclusive_lasso"), slices)
     np.testing.assert_allclose(exclusive, [[2 / 3, -5 / 3, 0.25]], rtol=1e-15)
 
 
@@ -188,8 +187,8 @@ def test_dual_norm_is_attained(penalty, weighted):
 
 def test_names_and_triples():
     assert Penalty.of("lasso") == Penalty(1, 1, "identity")
-    assert Penalty.of((2, 1, "identity")) == Penalty.named("group_lasso")
-    assert Penalty.of([1, 2, "half_square"]) == Penalty.named("exclusive_lasso")
+    assert Penalty.of((2, 1, "identity")) == Penalty.of("group_lasso")
+    assert Penalty.of([1, 2, "half_square"]) == Penalty.of("exclusive_lasso")
     assert Penalty.of((2, 2, "half_square")).is_ridge
     assert not Penalty.of((2, 2, "identity")).is_ridge
 

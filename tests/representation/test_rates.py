@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from discreg import DRMClassifier
 from discreg.representation._iterative import Quadratic, iterate, largest_eigenvalue
-from discreg.representation._problem import Groups, KernelOperator, LinearOperator
+from discreg.representation._problem import FeatureOperator, Groups, KernelOperator
 
 # Rates ---------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ def test_bound_of_the_largest_eigenvalue_is_never_below_it(sizes, n_features, se
     weights = np.random.default_rng(seed).uniform(0.2, 4, size=len(y))
     groups = Groups.of(y, weights, len(sizes))
     if linear:
-        operator = LinearOperator(groups, X, np.sum(X**2, axis=1), alpha)
+        operator = FeatureOperator(groups, X, np.sum(X**2, axis=1), alpha)
     else:
         operator = KernelOperator(groups, rbf_kernel(X), alpha)
     root = np.sqrt(weights)

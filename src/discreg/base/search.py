@@ -77,6 +77,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     _classifier: type[Any]
     _has_leave_one_out = False
+    _searches_gamma = True  # whether gammas=None tries some, else it is the classifier's default
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
@@ -104,6 +105,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     ) -> Iterator[HeldOut]:
         """Scores of all samples for one setting after another, each by a fit without the sample."""
         raise ValueError("Leave-one-out is not known for this model.")
+
+    @staticmethod
+    def _calibrate(
+        classifier: Any, held_out: HeldOut, y: NDArray[Any], sample_weight: Weights
+    ) -> HeldOut:
+        """Add probabilities to the scores of held-out samples, for models that have some."""
+        return held_out
 
     def fit(
         self,
@@ -393,6 +401,8 @@ def _judge_path(
             started = time.perf_counter()
             try:
                 held_out = next(path)
+                if held_out.failure is None:
+                    held_out = search._calibrate(classifier, held_out, y_test, test_weights)
             except StopIteration:
                 return judged
             except ValueError as error:
@@ -404,7 +414,14 @@ def _judge_path(
             seconds = time.perf_counter() - started
             score = np.nan
             if held_out.failure is None:
-                score = weighted_score(scorer, held_out, y_test, test_weights)
+                try:
+                    score = weighted_score(scorer, held_out, y_test, test_weights)
+                except ValueError as error:
+                    if fold is None:
+                        raise
+                    raise ValueError(
+                        f"The test part of fold {number} cannot be scored. {error}"
+                    ) from error
             judged.append(
                 Judged(
                     score,

@@ -25,7 +25,7 @@ class Indicators:
     sizes : ndarray of shape (n_classes,)
         n_j: sums of the sample weights.
     weights : ndarray of shape (n_classes,)
-        AddableTuple of the sample weights times the class weights.
+        Sums of the sample weights times the class weights.
     centred : bool
         Whether the features are centred.
     """
@@ -72,5 +72,5 @@ class Indicators:
 
     @property
     def constant(self) -> float:
-        """What centring takes from the squares of Y: no feature's business (Theorem 2)."""
+        """What centring takes from the squares of Y; no feature changes it (Theorem 2)."""
         return float(self.weights.sum() * self.mean @ self.mean)

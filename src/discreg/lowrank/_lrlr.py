@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from ._ridge import RidgeLowRankClassifier
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.params import KERNEL_CONSTRAINTS, check_params
+from discreg.blocks.lazy import lazily
+
+from ._ranks import RankPath, fit_ranked
+from ._subspace import CONSTRAINTS, project
 
 __all__ = ["LRLRClassifier"]
 
 
-class LRLRClassifier(RidgeLowRankClassifier):
+class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressionClassifier):
     r"""Low-rank linear regression: regression in the LDA subspace.
 
     Solves equation (3) of [1]_ exactly, for centred X and the normalised indicators
@@ -90,3 +101,103 @@ class LRLRClassifier(RidgeLowRankClassifier):
     >>> round(model.score(X[1::2], y[1::2]), 2)
     0.99
     """
+
+    _constraints = CONSTRAINTS | KERNEL_CONSTRAINTS
+    _known_by_moments = True
+
+    def __init__(
+        self,
+        *,
+        rank: int | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.rank = rank
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LRLRClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block where the model is linear.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        self._fit_moments(self._prepare(X, y, sample_weight))
+        return self
+
+    def _fit_moments(self, prepared: Prepared) -> None:
+        fit_ranked(self, prepared, 0.0)
+
+    def rank_path(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> RankPath:
+        """The models of all ranks, from one fit; `rank` is not looked at.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Training data, as for `fit`.
+
+        Returns
+        -------
+        path : RankPath
+            Coefficients, decision values, labels and accuracies for every rank.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from discreg import LRLRClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> path = LRLRClassifier().rank_path(X[::2], y[::2])
+        >>> path.ranks
+        array([1, 2, 3, 4, 5, 6, 7, 8, 9])
+        >>> path.score(X[1::2], y[1::2])[[1, 8]].round(2)
+        array([0.42, 0.93])
+        """
+        return RankPath.of(self, X, y, sample_weight)
+
+    @lazily
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """Project samples onto the discriminative subspace.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        projected : ndarray of shape (n_samples, rank_)
+            The samples, centred where there is an intercept, times `scalings_`. What explains
+            most of the classes comes first.
+        """
+        return project(self, X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.scalings_.shape[1])

@@ -6,16 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discreg.base.params import Number
+from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.params import KERNEL_CONSTRAINTS, Number, check_params
+from discreg.blocks.lazy import lazily
 
-from ._ridge import RidgeLowRankClassifier
+from ._ranks import RankPath, fit_ranked
+from ._subspace import CONSTRAINTS, project
 
 __all__ = ["LRRRClassifier"]
 
 
-class LRRRClassifier(RidgeLowRankClassifier):
+class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressionClassifier):
     r"""Low-rank ridge regression: regression in the subspace of regularised LDA.
 
     Solves equation (16) of [1]_ exactly, for centred X and the normalised indicators
@@ -104,7 +108,8 @@ class LRRRClassifier(RidgeLowRankClassifier):
     0.93
     """
 
-    _constraints = RidgeLowRankClassifier._constraints | {"beta": Number(0, closed="left")}
+    _constraints = CONSTRAINTS | KERNEL_CONSTRAINTS | {"beta": Number(0, closed="left")}
+    _known_by_moments = True
 
     def __init__(
         self,
@@ -119,21 +124,91 @@ class LRRRClassifier(RidgeLowRankClassifier):
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            rank=rank,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-        )
+        self.rank = rank
         self.beta = beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LRRRClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block where the model is linear.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a sample of weight k counts exactly as k copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        self._fit_moments(self._prepare(X, y, sample_weight))
+        return self
+
+    def _fit_moments(self, prepared: Prepared) -> None:
+        fit_ranked(self, prepared, float(self.beta))
+
+    def rank_path(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> RankPath:
+        """The models of all ranks, from one fit; `rank` is not looked at.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Training data, as for `fit`.
+
+        Returns
+        -------
+        path : RankPath
+            Coefficients, decision values, labels and accuracies for every rank.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from discreg import LRRRClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> path = LRRRClassifier().rank_path(X[::2], y[::2])
+        >>> path.ranks
+        array([1, 2, 3, 4, 5, 6, 7, 8, 9])
+        >>> path.score(X[1::2], y[1::2])[[1, 8]].round(2)
+        array([0.42, 0.93])
+        """
+        return RankPath.of(self, X, y, sample_weight)
+
+    @lazily
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """Project samples onto the discriminative subspace.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        projected : ndarray of shape (n_samples, rank_)
+            The samples, centred where there is an intercept, times `scalings_`. What explains
+            most of the classes comes first.
+        """
+        return project(self, X)
 
     @property
-    def _penalty(self) -> float:
-        return self.beta
+    def _n_features_out(self) -> int:
+        return int(self.scalings_.shape[1])
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """The centred indicators of each class, for classes of so many copies."""

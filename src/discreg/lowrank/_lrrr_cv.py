@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.model_selection import check_cv
-from sklearn.utils import gen_batches
+from numpy.typing import NDArray
 
-from discreg.base.old_search import (
-    HeldOut,
-    HeldOutScores,
-    cv_results,
-    warn_of_groups,
-    weighted_score,
-)
-from discreg.linalg.rows import times
+from discreg.base.candidates import candidates_of
+from discreg.base.held_out import HeldOut, Setting
 
-from . import LRRRClassifier
-from ._indicators import Indicators
 from ._leave_one_out import leave_one_out_by_rank
-from ._path import scores_by_rank
-from ._ridge import ranked_ridge
-from ._search import LowRankSearchCV, score_fold, settings
+from ._lrrr import LRRRClassifier
+from ._search import LowRankSearch, held_out_by_rank
 
 __all__ = ["LRRRClassifierCV"]
 
-MOST_ENTRIES = 20_000_000  # of coefficients that are held at a time
 BETAS = tuple(10.0**power for power in range(5, -6, -1))
 
 
-class LRRRClassifierCV(LowRankSearchCV):
+class LRRRClassifierCV(LowRankSearch):
     r"""Low-rank ridge regression with rank and `beta` chosen together, by exact leave-one-out.
 
     The scores of all samples, each by the models that have not seen it, come for all ranks and all
-    penalties from one eigendecomposition and a small eigenproblem a sample and penalty, and equal
+    penalties from one eigendecomposition and a small eigenproblem per sample and penalty, and equal
     those of n refits. A sample of weight k counts as k copies, one of which is left out. Class
-    weights and a kernel's `gamma` are those of all samples.
+    weights and a kernel's width are those of all samples.
 
     Parameters
     ----------
@@ -49,18 +34,29 @@ class LRRRClassifierCV(LowRankSearchCV):
         Penalties to choose from.
     ranks : array-like of int, default=None
         Ranks to choose from; None means all.
-    fit_intercept, class_weight, kernel, gamma, degree, coef0, kernel_params
+    fit_intercept, class_weight, kernel
         As for :class:`~discreg.LRRRClassifier`.
+    gammas : array-like of float or str, default=None
+        Widths of the kernel to choose from: numbers, "scale" or "auto". None means "scale".
+    degrees : array-like of float, default=(3,)
+        Degrees of a polynomial kernel to choose from.
+    coef0 : float, default=1
+        Constant term of the kernels "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable kernel.
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means exact leave-one-out, for which the betas must be
         positive and every class needs two samples; a beta so small that a sample would decide its
         own score is left out of the choice, with a warning. With folds, all ranks of a penalty come
         from one solve too.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values; None means accuracy. It is
-        given the decision values in the place of X, and the sample weights if it takes them.
+        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
+        accuracy. It is given the decision values in the place of X, and the sample weights if it
+        takes them.
     n_jobs : int, default=None
         Number of folds fitted at once, as joblib counts.
+    verbose : int, default=0
+        Whether to print a line per fold and kernel.
 
     Attributes
     ----------
@@ -97,11 +93,8 @@ class LRRRClassifierCV(LowRankSearchCV):
     """
 
     _classifier = LRRRClassifier
-    _constraints = LowRankSearchCV._constraints | {
-        name: constraint
-        for name, constraint in LRRRClassifier._constraints.items()
-        if name not in ("rank", "beta")
-    }
+    _has_leave_one_out = True
+    _held_out = staticmethod(held_out_by_rank)
 
     def __init__(
         self,
@@ -111,118 +104,60 @@ class LRRRClassifierCV(LowRankSearchCV):
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         kernel: str | Callable[..., float] = "linear",
-        gamma: float | str | None = "scale",
-        degree: float = 3,
+        gammas: Sequence[float | str] | None = None,
+        degrees: Sequence[float] = (3,),
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         cv: Any = None,
         scoring: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.betas = betas
         self.ranks = ranks
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
+        self.gammas = gammas
+        self.degrees = degrees
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def _search(
-        self,
+    def _penalties(
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> list[Setting]:
+        betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
+        ranks = self._rank_candidates(X, y)
+        return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
+
+    @staticmethod
+    def _leave_one_out(
         classifier: LRRRClassifier,
         X: Any,
         y: NDArray[Any],
-        weights: NDArray[np.float64] | None,
-        groups: ArrayLike | None,
-        betas: Sequence[float],
-        ranks: Sequence[int],
-        scorer: Callable[..., float],
-    ) -> dict[str, Any]:
-        if self.cv is None:
-            warn_of_groups(groups)
-            together = np.array(_leave_one_out(classifier, X, y, weights, betas, ranks, scorer))
-            failed = np.isnan(together)
-            if failed.any():
-                self._warn(np.array(betas).repeat(len(ranks))[failed], all_failed=failed.all())
-            return cv_results(settings(betas, ranks), together[:, None], failed=failed)
-        folds = check_cv(self.cv, y, classifier=True)
-        outcomes = Parallel(n_jobs=self.n_jobs)(
-            delayed(score_fold)(
-                _held_out_path, clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
+        sample_weight: NDArray[np.float64] | None,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        betas = sorted({setting["beta"] for setting in penalties}, reverse=True)
+        ranks = sorted({setting["rank"] for setting in penalties})
+        if betas[-1] == 0:
+            raise ValueError(
+                "Leave-one-out needs positive betas: without a penalty a sample may decide its own "
+                "score alone. Leave 0 out of betas, or set cv=5."
             )
-            for number, fold in enumerate(folds.split(X, y, groups))
-        )
-        scores, seconds, _ = (np.array(part).T for part in zip(*outcomes, strict=True))
-        return cv_results(settings(betas, ranks), scores, seconds)
-
-    def _warn(self, betas: NDArray[np.float64], *, all_failed: bool) -> None:
-        """Say which penalties leave-one-out cannot judge."""
-        message = (
-            f"Leave-one-out is not defined for betas up to {betas.max():g}: they are so small that "
-            "a sample decides its own score alone."
-        )
-        if all_failed:
-            raise ValueError(f"{message} Use larger betas, or cv=5.")
-        warnings.warn(f"{message} They are left out of the choice.", UserWarning, stacklevel=4)
-
-
-def _leave_one_out(
-    classifier: LRRRClassifier,
-    X: Any,
-    y: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    betas: Sequence[float],
-    ranks: Sequence[int],
-    scorer: Callable[..., float],
-) -> list[float]:
-    """Scores of all settings, each of all samples together."""
-    if min(betas) == 0:
-        raise ValueError(
-            "Leave-one-out needs positive betas: without a penalty a sample may decide its own "
-            "score alone. Leave 0 out of betas, or set cv=5."
-        )
-    prepared = classifier._prepare(X, y, weights)
-    copies = np.ones(len(y)) if weights is None else np.maximum(weights, 1.0)
-    judge = HeldOutScores(prepared.classes)
-    by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
-    return [
-        weighted_score(scorer, judge, scores, y, weights) if np.isfinite(scores).all() else np.nan
-        for by_rank in by_beta
-        for scores in by_rank
-    ]
-
-
-def _held_out_path(
-    classifier: LRRRClassifier,
-    X: Any,
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    X_test: Any,
-    betas: Sequence[float],
-    ranks: Sequence[int],
-) -> Iterator[HeldOut]:
-    """Held-out scores for one setting after another; all ranks of a penalty from one solve.
-
-    The test samples are projected for many penalties at a time.
-    """
-    prepared = classifier._prepare(X, y, sample_weight)
-    largest = classifier._largest_rank(prepared)  # a fold may lack a class
-    indicators = Indicators.of(prepared)
-    cross = X_test
-    if prepared.kernel is not None and prepared.kernel.kernel != "precomputed":
-        cross = prepared.kernel(X_test, prepared.X)
-    at_once = max(1, MOST_ENTRIES // (prepared.X.shape[1] * largest))
-    for batch in gen_batches(len(betas), at_once):
-        fits = [ranked_ridge(prepared, indicators, beta) for beta in betas[batch]]
-        projected = np.hstack([fit.projected[:, :largest] for fit in fits])
-        scalings, means = prepared.regression.predictor(projected)
-        columns = np.hsplit(times(cross, scalings) - means, len(fits))
-        for fit, part in zip(fits, columns, strict=True):
-            by_rank = list(scores_by_rank(part, fit.directions[:, :largest], indicators.shift))
-            for rank in ranks:
-                yield HeldOut(by_rank[min(rank, largest) - 1], prepared.classes)
+        prepared = classifier._prepare(X, y, sample_weight)
+        copies = np.ones(len(y)) if sample_weight is None else np.maximum(sample_weight, 1.0)
+        by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
+        for beta, by_rank in zip(betas, by_beta, strict=True):
+            for scores in by_rank:
+                if np.isfinite(scores).all():
+                    yield HeldOut(scores, prepared.classes)
+                else:
+                    yield HeldOut.failed(
+                        f"Leave-one-out is not defined for beta={beta:g}: it is so small that a "
+                        "sample decides its own score alone. Use larger betas, or cv=5."
+                    )

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from discreg.base.classifier import Prepared
+from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.base.params import Boolean, Choice, Number, check_params
+from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
 from discreg.blocks.moments import Moments
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 
-from ._base import LowRankClassifier
 from ._indicators import Indicators
 from ._sparse import indicator_problem, reweight
+from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
 __all__ = ["SLRRClassifier"]
 
@@ -29,7 +31,7 @@ EXACT = 1e-14
 MAX_POLISHING = 10  # working sets
 
 
-class SLRRClassifier(LowRankClassifier):
+class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressionClassifier):
     r"""Sparse low-rank regression: few features, few directions.
 
     Minimises equation (24) of [1]_, for centred X and the normalised indicators
@@ -127,7 +129,7 @@ class SLRRClassifier(LowRankClassifier):
     41
     """
 
-    _constraints = LowRankClassifier._constraints | {
+    _constraints = CONSTRAINTS | {
         "beta": Number(0, closed="left"),
         "solver": Choice(("alternating", "reweighted")),
         "stopping": Choice(("gap", "change")),
@@ -186,10 +188,34 @@ class SLRRClassifier(LowRankClassifier):
                 "solver."
             )
         prepared = self._prepare(X, y, sample_weight)
-        rank = self._checked_rank(prepared)
-        start = getattr(self, "_previous", None) if self.warm_start else None
-        self._fit_prepared(prepared, rank, start, to_rounding=True)
+        rank = checked_rank(self.rank, prepared)
+        problem = self._problem(prepared, rank, float(self.beta))
+        start = vars(self).get("_previous") if self.warm_start else None
+        solution = self._solve(problem, prepared, start, to_rounding=True)
+        self._warn(solution)
+        self._store(prepared, solution, rank)
         return self
+
+    @lazily
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """Project samples onto the discriminative subspace.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        projected : ndarray of shape (n_samples, rank_)
+            The samples, centred where there is an intercept, times `scalings_`. What explains
+            most of the classes comes first.
+        """
+        return project(self, X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.scalings_.shape[1])
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         return FeatureRegression(X, weights, centre=self.fit_intercept)
@@ -197,21 +223,20 @@ class SLRRClassifier(LowRankClassifier):
     def _moment_regression(self, moments: Moments) -> FeatureMoments:
         return FeatureMoments(moments, centre=self.fit_intercept)
 
-    def _problem(self, prepared: Prepared, rank: int) -> SparseRankProblem:
-        constraint = rank if rank < self._largest_rank(prepared) else None
-        return indicator_problem(prepared, Indicators.of(prepared), float(self.beta), constraint)
+    def _problem(self, prepared: Prepared, rank: int, beta: float) -> SparseRankProblem:
+        constraint = rank if rank < largest_rank(prepared) else None
+        return indicator_problem(prepared, Indicators.of(prepared), beta, constraint)
 
-    def _fit_prepared(
+    def _solve(
         self,
+        problem: SparseRankProblem,
         prepared: Prepared,
-        rank: int,
         start: SparseRankSolution | None,
         *,
         to_rounding: bool,
     ) -> SparseRankSolution:
-        """Fit with the present parameters on data that were prepared before."""
-        problem = self._problem(prepared, rank)
-        if self.beta == 0:  # without a penalty, one regression is all
+        """Solve the problem, from a start if it fits."""
+        if problem.beta == 0:  # without a penalty, one regression is all
             solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
             solution.gap = 0.0
         elif self.solver == "reweighted":
@@ -231,29 +256,31 @@ class SLRRClassifier(LowRankClassifier):
                 finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
                 finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
                 solution = finer if finer.gap < solution.gap else solution
-        self._warn(solution)
-        self._store_solution(prepared, solution, rank)
         return solution
+
+    def _converged(self, solution: SparseRankSolution) -> bool:
+        return self.stopping == "change" or not solution.gap > self.tol > 0
 
     def _warn(self, solution: SparseRankSolution) -> None:
         """Say when the solver has stopped early."""
-        if self.stopping == "gap" and solution.gap > self.tol > 0:
-            advice = "Increase max_iter, tol or beta, or standardise the features."
-            if self.solver == "reweighted":
-                advice = "Use solver='alternating', or increase max_iter, tol or beta."
-            warnings.warn(
-                f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
-                f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        if self._converged(solution):
+            return
+        advice = "Increase max_iter, tol or beta, or standardise the features."
+        if self.solver == "reweighted":
+            advice = "Use solver='alternating', or increase max_iter, tol or beta."
+        warnings.warn(
+            f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
+            f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
-    def _store_solution(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
+    def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
         """Set the fitted attributes, the directions in the order of their singular values."""
         _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
         turn = turn[:, ::-1][:, :rank]
         shift = Indicators.of(prepared).shift
-        self._store(prepared, solution.coef @ turn, solution.directions @ turn, shift)
+        store_subspace(self, prepared, solution.coef @ turn, solution.directions @ turn, shift)
         self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
         self.objective_history_ = np.array(solution.objective_history)
         self.gap_ = solution.gap

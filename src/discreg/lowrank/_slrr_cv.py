@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
+from numpy.typing import NDArray
 
-from discreg.base.old_search import HeldOut, cv_results
+from discreg.base.candidates import candidates_of
+from discreg.base.held_out import HeldOut, Setting
 from discreg.linalg.rows import times
+from discreg.linalg.sparse_rank import SparseRankSolution
 
-from . import SLRRClassifier
 from ._indicators import Indicators
-from ._search import LowRankSearchCV, score_fold, settings
+from ._search import LowRankSearch
+from ._slrr import SLRRClassifier
 from ._sparse import largest_beta
+from ._subspace import largest_rank
 
 __all__ = ["SLRRClassifierCV"]
 
@@ -27,7 +25,7 @@ FRACTIONS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001)
 MAX_RANKS = 5
 
 
-class SLRRClassifierCV(LowRankSearchCV):
+class SLRRClassifierCV(LowRankSearch):
     """Sparse low-rank regression with rank and `beta` chosen together by cross-validation.
 
     For each rank the fits go from the largest penalty down, each from the solution before it.
@@ -45,10 +43,13 @@ class SLRRClassifierCV(LowRankSearchCV):
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means five folds, stratified.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values; None means accuracy. It is
-        given the decision values in the place of X, and the sample weights if it takes them.
+        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
+        accuracy. It is given the decision values in the place of X, and the sample weights if it
+        takes them.
     n_jobs : int, default=None
         Number of folds fitted at once, as joblib counts.
+    verbose : int, default=0
+        Whether to print a line per fold.
 
     Attributes
     ----------
@@ -85,10 +86,6 @@ class SLRRClassifierCV(LowRankSearchCV):
     """
 
     _classifier = SLRRClassifier
-    _constraints = LowRankSearchCV._constraints | {
-        name: SLRRClassifier._constraints[name]
-        for name in ("fit_intercept", "class_weight", "solver", "stopping", "tol", "max_iter")
-    }
     kernel = "linear"
 
     def __init__(
@@ -105,6 +102,7 @@ class SLRRClassifierCV(LowRankSearchCV):
         cv: Any = None,
         scoring: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.betas = betas
         self.ranks = ranks
@@ -117,78 +115,43 @@ class SLRRClassifierCV(LowRankSearchCV):
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def _betas(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[float]:
+    def _penalties(
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> list[Setting]:
+        ranks = self._rank_candidates(X, y)
         if self.betas is not None:
-            return super()._betas(classifier, X, y, weights)
-        prepared = classifier._prepare(X, y, weights)
-        largest = largest_beta(classifier._problem(prepared, 1))
-        return [fraction * largest for fraction in FRACTIONS] if largest > 0 else [1.0]
+            betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
+        else:
+            prepared = classifier._prepare(X, y, weights)
+            largest = largest_beta(classifier._problem(prepared, 1, 0.0))
+            betas = [fraction * largest for fraction in FRACTIONS] if largest > 0 else [1.0]
+        return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
 
     def _default_ranks(self, largest: int) -> list[int]:
         chosen = np.linspace((largest + 1) // 2, largest, MAX_RANKS).round().astype(int)
         return sorted(set(chosen.tolist()))
 
-    def _search(
-        self,
+    @staticmethod
+    def _held_out(
         classifier: SLRRClassifier,
         X: Any,
         y: NDArray[Any],
-        weights: NDArray[np.float64] | None,
-        groups: ArrayLike | None,
-        betas: Sequence[float],
-        ranks: Sequence[int],
-        scorer: Callable[..., float],
-    ) -> dict[str, Any]:
-        folds = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
-        outcomes = Parallel(n_jobs=self.n_jobs)(
-            delayed(score_fold)(
-                _held_out_path, clone(classifier), X, y, weights, betas, ranks, fold, scorer, number
-            )
-            for number, fold in enumerate(folds.split(X, y, groups))
-        )
-        # A fold goes through the penalties of one rank after another.
-        shape = (len(outcomes), len(ranks), len(betas))
-        scores, seconds, gaps = (
-            np.array(part).reshape(shape).transpose(2, 1, 0).reshape(-1, shape[0])
-            for part in zip(*outcomes, strict=True)
-        )
-        self._warn(gaps)
-        return cv_results(settings(betas, ranks), scores, seconds)
-
-    def _warn(self, gaps: NDArray[np.float64]) -> None:
-        """Say how many of the fits along the grid have stopped early."""
-        early = gaps > self.tol
-        if early.any() and self.tol > 0 and self.stopping == "gap":
-            warnings.warn(
-                f"{early.sum()} of {gaps.size} fits on the folds stopped before tol={self.tol:g}, "
-                f"the worst at a relative gap of {gaps.max():.2g}. Increase max_iter or tol, leave "
-                "out the smallest penalties, or standardise the features.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-
-def _held_out_path(
-    classifier: SLRRClassifier,
-    X: Any,
-    y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    X_test: Any,
-    betas: Sequence[float],
-    ranks: Sequence[int],
-) -> Iterator[HeldOut]:
-    """Held-out scores along the penalties of one rank after another."""
-    prepared = classifier._prepare(X, y, sample_weight)
-    largest = classifier._largest_rank(prepared)  # a fold may lack a class
-    shift = Indicators.of(prepared).shift
-    for rank in ranks:
-        solution = None
-        for beta in betas:
-            classifier.beta = beta
-            solution = classifier._fit_prepared(
-                prepared, min(rank, largest), solution, to_rounding=False
-            )
+        sample_weight: NDArray[np.float64] | None,
+        X_test: Any,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        """Held-out scores; the fits of a rank start from that with the next larger penalty."""
+        prepared = classifier._prepare(X, y, sample_weight)
+        largest = largest_rank(prepared)  # a fold may lack a class
+        shift = Indicators.of(prepared).shift
+        latest: dict[int, SparseRankSolution] = {}
+        for setting in penalties:
+            rank = setting["rank"]
+            problem = classifier._problem(prepared, min(rank, largest), setting["beta"])
+            solution = classifier._solve(problem, prepared, latest.get(rank), to_rounding=False)
+            latest[rank] = solution
             coef, means = prepared.regression.predictor(solution.coef @ solution.directions.T)
             scores = times(X_test, coef) + (shift - means)
-            yield HeldOut(scores, prepared.classes, solution.gap)
+            yield HeldOut(scores, prepared.classes, solution.gap, classifier._converged(solution))

@@ -2,7 +2,6 @@
 
 from ._drm import DRMClassifier
 from ._drm_cv import DRMClassifierCV
-from ._penalties import Penalty
-from ._prox import prox
+from ._penalties import Penalty, prox
 
 __all__ = ["DRMClassifier", "DRMClassifierCV", "Penalty", "prox"]

@@ -7,53 +7,35 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from discreg.base.calibration import fit_inverse_temperature, probabilities
-from discreg.base.classifier import BaseClassifier
-from discreg.base.params import check_params
-from discreg.base.partial_fit import reset_partial_fit
+from discreg.base.calibration import fit_inverse_temperature
+from discreg.base.params import (
+    CLASS_WEIGHT,
+    KERNEL_CONSTRAINTS,
+    Boolean,
+    Choice,
+    Number,
+    check_params,
+)
+from discreg.base.partial_fit import PartialFitState, reset_partial_fit
 from discreg.blocks.labels import encode_labels, row_weights, sample_weights
-from discreg.blocks.lazy import lazily
-from discreg.blocks.source import in_blocks
+from discreg.blocks.moments import class_scatters
+from discreg.blocks.source import Block, BlockLayout, in_blocks, open_blocks
 
-from ._block_fits import TableFitsMixin
-from ._forms import BatchSolver, Settings, make_solver
+from ._base import RepresentationClassifier, one_column_if_binary, unknown_label
+from ._blocks import scatter_solver, solve_blocks
 from ._held_out import held_out_residuals
-from ._iterative import Iterations
-from ._penalties import Penalty
-from ._problem import Groups
+from ._penalties import NAMES, Penalty
+from ._problem import LINEAR, Groups, TrainingSamples, training_samples
 from ._scatter import LossOfPrecisionError
-from ._setup import CONSTRAINTS, choose_solver, make_training, require_squares, unknown_label
-from ._training import Training
+from ._solvers import DRMSettings, IterativeSolver, choose_solver, make_solver
 
 __all__ = ["DRMClassifier"]
 
-FITTED = (
-    "classes_",
-    "_solver",
-    "X_fit_",
-    "fit_order_",
-    "objective_history_",
-    "gap_",
-    "inverse_temperature_",
-    "loo_decision_function_",
-)
 
-
-def _has_probability(estimator: Any) -> bool:
-    if not estimator.probability:
-        raise AttributeError(
-            "predict_proba is there with probability=True only, because fit then also computes "
-            "held-out scores. Set it before fit."
-        )
-    return True
-
-
-class DRMClassifier(TableFitsMixin, BaseClassifier):
+class DRMClassifier(RepresentationClassifier):
     r"""Discriminative regression machine: represent a point by the training samples.
 
     The representation of a point x solves equation (9),
@@ -169,7 +151,28 @@ class DRMClassifier(TableFitsMixin, BaseClassifier):
     ((178, 3), (178, 178))
     """
 
-    _constraints = CONSTRAINTS
+    _constraints = {
+        "alpha": Number(0, closed="left"),
+        "beta": Number(0, closed="neither"),
+        **KERNEL_CONSTRAINTS,
+        "penalty": Choice(
+            tuple(NAMES), test=lambda value: isinstance(value, tuple | list), described="a triple"
+        ),
+        "solver": Choice(("auto", "closed", "scatter", "gd", "ppa", "apg")),
+        "n_components": Choice((None,), others=(Number(1, closed="left", integer=True),)),
+        "approximation": Choice(("nystroem", "fourier")),
+        "backtracking": Boolean(),
+        "class_weight": CLASS_WEIGHT,
+        "probability": Boolean(),
+        "reject_above": Choice((None,), others=(Number(0, closed="left"),)),
+        "unknown_label": Choice(
+            (None,),
+            test=lambda value: isinstance(value, str | int | float | np.generic),
+            described="a label",
+        ),
+        "tol": Number(0, closed="left"),
+        "max_iter": Number(1, closed="left", integer=True),
+    }
     _statistics_depend_on = ("alpha", "beta", "class_weight")
 
     def __init__(
@@ -237,9 +240,14 @@ class DRMClassifier(TableFitsMixin, BaseClassifier):
         """
         check_params(self, self._constraints)
         penalty = Penalty.of(self.penalty)
-        self._forget()
+        self._forget_fit()
+        reset_partial_fit(self)
+        random = check_random_state(self.random_state)
         if in_blocks(self, X):
-            self._fit_table(X, y, sample_weight)
+            source = open_blocks(self, X, y, sample_weight, self.class_weight)
+            unknown_label(self, source.layout.classes)
+            self._solver = solve_blocks(self, source, random, X)
+            self._store_scatter(source.layout)
             return self
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -247,220 +255,97 @@ class DRMClassifier(TableFitsMixin, BaseClassifier):
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         unknown_label(self, classes)
-        random = check_random_state(self.random_state)
         groups = Groups.of(indices, weights, len(classes))
-        training = make_training(self, rows, groups, weights, random)
-        self.classes_ = classes
-        self.solver_ = choose_solver(self, training, penalty)
+        training = training_samples(self, rows, groups, weights, random)
+        settings = DRMSettings(
+            self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking
+        )
+        name = choose_solver(self, training, penalty)
         try:
-            self._solver = make_solver(self.solver_, training, self._settings(penalty))
+            solver = make_solver(name, training, settings)
         except LossOfPrecisionError:
             if self.solver != "auto":
                 raise
-            self.solver_ = "closed"
-            self._solver = make_solver(self.solver_, training, self._settings(penalty))
+            name = "closed"
+            solver = make_solver(name, training, settings)
+        self.classes_, self.solver_, self._solver = classes, name, solver
         self._dtype, self._n_training = rows.dtype, rows.shape[0]
         self.fit_order_ = groups.order
         if not training.is_precomputed:
             self.X_fit_ = training.rows
         self.n_iter_ = 1
-        if isinstance(self._solver, BatchSolver):
-            outcome = self._solver.largest_sample()
+        if isinstance(solver, IterativeSolver):
+            outcome = solver.largest_sample()
             self.n_iter_ = max(1, int(outcome.n_iter[0]))
             self.objective_history_ = outcome.objective_history[:, 0]
             self.gap_ = float(outcome.gap[0])
         if self.probability:
             copies = np.maximum(sample_weights(sample_weight, len(indices)), 1.0)
             units = (weights / copies)[groups.order]
-            self._fit_probability(training, rows, units, penalty, random)
+            self._fit_probability(training, rows, units, settings, random)
         return self
-
-    def _settings(self, penalty: Penalty) -> Settings:
-        return Settings(self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking)
-
-    def _forget(self, *, parts: bool = True) -> None:
-        for name in FITTED:
-            self.__dict__.pop(name, None)
-        if parts:
-            reset_partial_fit(self)
 
     def _fit_probability(
         self,
-        training: Training,
+        training: TrainingSamples,
         X: Any,
         units: NDArray[np.float64],
-        penalty: Penalty,
+        settings: DRMSettings,
         random: np.random.RandomState,
     ) -> None:
         """Held-out scores of the training samples, and the temperature that suits them."""
         groups = training.groups
         # "auto" may leave the features for the kernel form where they would lose digits.
         name = self.solver if self.solver_ == "scatter" else self.solver_
-        delta = held_out_residuals(
-            name, training, self._settings(penalty), units, self.classes_, random
-        )
+        delta = held_out_residuals(name, training, settings, units, self.classes_, random)
         self.inverse_temperature_ = fit_inverse_temperature(-delta, groups.y, groups.weights)
         scores = np.empty((self._n_training, groups.n_classes))
         scores[groups.order] = -delta
         unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # of weight zero
         if len(unseen):
             scores[unseen] = -self._solver.residuals(training.points(X[unseen]))
-        self.loo_decision_function_ = self._shaped(scores)
+        self.loo_decision_function_ = one_column_if_binary(scores)
 
-    @lazily
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Negative residuals −δ of (11).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` the kernel between them and the training
-            samples.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column a class; for two classes the score of the second minus that of the first.
-        """
-        return self._shaped(-self._residuals(self._points(X))).astype(self._dtype)
-
-    @lazily
-    def class_residuals(self, X: ArrayLike) -> NDArray[Any]:
-        """Residuals δ of (11): the smaller, the better a class explains a sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        residuals : ndarray of shape (n_samples, n_classes)
-            They leave out k(x, x), which is the same for all classes.
-        """
-        return self._residuals(self._points(X)).astype(self._dtype)
-
-    @lazily
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of the class with the smallest residual, equation (12).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        rows = self._rows(X)
-        delta = self._residuals(self._solver.training.points(rows))
-        labels = self.classes_[delta.argmin(axis=1)]
-        if self.reject_above is None:
-            return labels
-        norms = self._solver.training.exact_self_kernel(rows)
-        smallest = delta.min(axis=1) + norms
-        rejected = smallest > self.reject_above * norms
-        # An array, so that the type of the labels grows where it cannot hold the unknown one.
-        return np.where(rejected, np.asarray(unknown_label(self, self.classes_)), labels)
-
-    @available_if(_has_probability)
-    @lazily
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Probabilities of the classes; the largest is that of the predicted class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "inverse_temperature_"):
-            raise NotFittedError("Fit again with probability=True to have probabilities.")
-        scores = -self._residuals(self._points(X))
-        return probabilities(scores, self.inverse_temperature_, self._dtype.type)
-
-    def representation(self, X: ArrayLike) -> NDArray[Any]:
-        """Weights w* of the training samples that represent each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        weights : ndarray of shape (n_samples, n_training_samples)
-            One column for each sample that fit was given; a sample of weight k has the sum of the
-            weights of its k copies.
-        """
-        points = self._points(X)
-        if not hasattr(self, "fit_order_"):
-            raise ValueError(
-                "A representation needs the training rows, which a fit by parts, on Dask or on a "
-                "memory map does not keep. Fit to rows in memory."
+    def _why_in_memory(self) -> str | None:
+        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        if not Penalty.of(self.penalty).is_ridge:
+            return f"penalty={self.penalty!r} needs the rows in memory. Use penalty='ridge'."
+        if self.solver not in ("auto", "scatter"):
+            return f"solver={self.solver!r} needs the rows in memory. Use solver='scatter'."
+        if self.probability:
+            return "probability=True needs the rows in memory. Use probability=False."
+        if self.kernel == "precomputed":
+            return "A precomputed kernel has to be in memory. Use kernel='linear' or n_components."
+        if self.kernel != "linear" and self.n_components is None:
+            return (
+                f"kernel={self.kernel!r} needs the rows in memory. Use kernel='linear', or set "
+                "n_components to approximate the kernel by features."
             )
-        V = self._solver.represent(points)
-        weights = np.zeros((len(V), self._n_training), dtype=self._dtype)
-        weights[:, self.fit_order_] = V
-        return weights
+        return None
 
-    def convergence(self, X: ArrayLike) -> Iterations:
-        """What the iterative solvers do for each sample: Figures 3 and 4 of the paper.
+    def _why_no_partial_fit(self) -> str | None:
+        if self.kernel != "linear" or self.n_components is not None:
+            return f"kernel is {self.kernel!r} and n_components {self.n_components!r}."
+        return self._why_in_memory()
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
+    def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
+        return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
 
-        Returns
-        -------
-        iterations : Iterations
-            Its `objective_history` has a row an iteration and a column a sample; `n_iter`,
-            `converged` and `gap` have an entry a sample.
-        """
-        points = self._points(X)
-        if not isinstance(self._solver, BatchSolver):
-            raise ValueError(
-                f"solver={self.solver_!r} does not iterate. Use solver='gd', 'ppa' or 'apg'."
-            )
-        training = self._solver.training
-        return self._solver.run(training.cross(points), training.self_kernel(points))
+    def _fit_state(self, state: PartialFitState) -> None:
+        unknown_label(self, state.layout.classes)
+        factors = state.class_factors(self.class_weight)
+        scatters = factors[:, None, None] * state.statistics
+        solver = scatter_solver(self, scatters, factors * state.sizes, LINEAR)
+        self._forget_fit()  # what comes before may fail, and the model then stays
+        self._solver = solver
+        self._store_scatter(state.layout)
 
-    def _rows(self, X: ArrayLike) -> Any:
-        """New samples, checked."""
-        check_is_fitted(self, "_solver")
-        rows = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
-        require_squares(rows, self._solver.training.source_kernel)
-        return rows
+    def _forget_fit(self) -> None:
+        super()._forget_fit()
+        self.__dict__.pop("_solver", None)
 
-    def _points(self, X: ArrayLike) -> Any:
-        """New samples in the coordinates of the solver."""
-        rows = self._rows(X)
-        return self._solver.training.points(rows)
-
-    def _residuals(self, points: Any) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell
-            delta = self._solver.residuals(points)
-        if not np.all(np.isfinite(delta)):
-            raise ValueError(
-                "The residuals of these samples overflow. Scale the features as in training, for "
-                "example with sklearn.preprocessing.StandardScaler."
-            )
-        return delta
-
-    def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """scikit-learn's shape of decision values: one column for two classes."""
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
+    def _store_scatter(self, layout: BlockLayout) -> None:
+        """Set the attributes of a fit that keeps no rows."""
+        self.classes_ = layout.classes
+        self.solver_, self.n_iter_ = "scatter", 1
+        self._dtype = layout.dtype

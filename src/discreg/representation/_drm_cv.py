@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring, make_scorer
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from discreg.base.best import BestClassifier
-from discreg.base.candidates import kernel_settings
-from discreg.base.metrics import g_mean_score
-from discreg.base.old_search import cv_results, warn_of_groups
-from discreg.base.params import Boolean, Choice, check_params
-from discreg.base.progress import with_progress
-from discreg.blocks.labels import encode_labels, row_weights, sample_weights
+from discreg.base.calibration import fit_inverse_temperature, log_loss
+from discreg.base.candidates import candidates_of
+from discreg.base.held_out import HeldOut, Setting
+from discreg.base.search import ClassifierSearch
+from discreg.blocks.labels import class_weights, encode_labels, find_labels, row_weights
+from discreg.linalg.rows import class_sums
 
-from . import DRMClassifier
-from ._held_out_grid import Failure, held_out_by_folds, held_out_one_by_one, penalty_settings
+from ._drm import DRMClassifier
+from ._held_out import FoldResiduals, HeldOutResiduals, LeaveOneOutResiduals
+from ._leave_one_out import require_leavable
+from ._penalties import Penalty
+from ._problem import Groups, TrainingSamples, training_samples
+from ._solvers import choose_solver
 
 __all__ = ["DRMClassifierCV"]
 
+Array = NDArray[np.float64]
 DECADES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3)
 
 
-class DRMClassifierCV(BestClassifier):
+class DRMClassifierCV(ClassifierSearch):
     r"""Discriminative regression machine with its parameters chosen by exact leave-one-out.
 
     The residuals of all samples, each by the model that has not seen it, cost a few fits for one
@@ -55,17 +56,20 @@ class DRMClassifierCV(BestClassifier):
         Parameter of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Further parameters of a callable kernel.
-    solver, n_components, approximation, class_weight, reject_above, unknown_label, random_state
+    solver, n_components, approximation, class_weight, reject_above, unknown_label
         As for :class:`~discreg.DRMClassifier`. In features ("scatter") leave-one-out costs no more
-        than to predict the training samples, and folds are scored from sums over their samples.
-        The search scores without rejection.
+        than to predict the training samples. The search scores without rejection.
+    cv : int, splitter or iterable of splits, default=None
+        How to hold samples out; None means exact leave-one-out.
     scoring : str or callable, default=None
         Any scorer of scikit-learn, by name or as an object, or "g_mean", the geometric mean of the
         recalls; None means accuracy. It is given the sample weights if it takes them.
-    cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means exact leave-one-out.
-    progress : bool, default=False
-        Whether to show a progress bar on the standard error stream.
+    n_jobs : int, default=None
+        Number of kernels and folds treated at once, as joblib counts.
+    verbose : int, default=0
+        Whether to print a line per kernel and fold.
+    random_state : int, RandomState instance or None, default=None
+        Chance in the features.
 
     Attributes
     ----------
@@ -75,9 +79,9 @@ class DRMClassifierCV(BestClassifier):
         Its held-out score.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`, and
-        the log-loss of the held-out samples as `mean_log_loss`; with leave-one-out there is one
-        score for all samples together. A setting that cannot be fitted, for its beta is too small
-        to be seen beside the kernel's values, has the score nan.
+        the log-loss of the held-out samples as `mean_log_loss`, with the temperature that suits
+        them; with leave-one-out there is one score for all samples together. A setting that cannot
+        be fitted, because its beta is too small beside the kernel's values, has the score nan.
     best_estimator_ : DRMClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes are those
         of this estimator too.
@@ -105,14 +109,8 @@ class DRMClassifierCV(BestClassifier):
     True
     """
 
-    _constraints = {
-        "scoring": Choice(
-            (None,),
-            test=lambda value: isinstance(value, str) or callable(value),
-            described="the name of a scorer or a callable",
-        ),
-        "progress": Boolean(),
-    }
+    _classifier = DRMClassifier
+    _has_leave_one_out = True
 
     def __init__(
         self,
@@ -130,9 +128,10 @@ class DRMClassifierCV(BestClassifier):
         class_weight: dict[Any, float] | str | None = None,
         reject_above: float | None = None,
         unknown_label: Any = None,
-        scoring: Any = None,
         cv: Any = None,
-        progress: bool = False,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.alphas = alphas
@@ -148,129 +147,119 @@ class DRMClassifierCV(BestClassifier):
         self.class_weight = class_weight
         self.reject_above = reject_above
         self.unknown_label = unknown_label
-        self.scoring = scoring
         self.cv = cv
-        self.progress = progress
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> DRMClassifierCV:
-        """Choose the setting on held-out samples and fit it on all of them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights, for the fits and for the held-out scores.
-        groups : array-like of shape (n_samples,), default=None
-            Groups of the samples, for a `cv` that splits by groups.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        check_params(self, self._constraints)
-        self._require_rows_in_memory(X)
-        penalties = penalty_settings(self.alphas, self.betas)
-        classifier = self._model()
-        check_params(classifier, classifier._constraints)
+    def _unfitted(self) -> DRMClassifier:
+        classifier = super()._unfitted().set_params(probability=True)
         if not isinstance(self.random_state, int | np.integer):
             # One draw for all settings and the last fit, so that they have the same features.
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             classifier.set_params(random_state=int(seed))
-        rows, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        classes, indices = encode_labels(labels)
-        given = None if sample_weight is None else sample_weights(sample_weight, len(labels))
-        weights = row_weights(given, self.class_weight, classes, indices)
-        kernels = kernel_settings(self, rows, weights)
-        scorer = self._scorer(classifier)
-        if self.cv is None:
-            warn_of_groups(groups)
-        held_out: Any = (
-            held_out_one_by_one(classifier, rows, indices, classes, given, weights)
-            if self.cv is None
-            else held_out_by_folds(
-                classifier, rows, labels, indices, classes, weights, self.cv, groups
+        return classifier
+
+    def _penalties(
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
+    ) -> list[Setting]:
+        alphas = candidates_of("alphas", self.alphas, lambda values: values >= 0, "not negative")
+        betas = candidates_of("betas", self.betas, lambda values: values > 0, "positive")
+        return [{"alpha": alpha, "beta": beta} for alpha in alphas for beta in betas]
+
+    @staticmethod
+    def _held_out(
+        classifier: DRMClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Array | None,
+        X_test: Any,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        classes, indices = encode_labels(y)
+        weights = row_weights(sample_weight, classifier.class_weight, classes, indices)
+        groups = Groups.of(indices, weights, len(classes))
+
+        def fold() -> FoldResiduals:
+            training = _samples(classifier, X, groups, weights)
+            return FoldResiduals(training, classifier.solver, training.points(X_test))
+
+        yield from _each_penalty(fold, penalties, classes)
+
+    @staticmethod
+    def _leave_one_out(
+        classifier: DRMClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Array | None,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        classes, indices = encode_labels(y)
+        weights = row_weights(sample_weight, classifier.class_weight, classes, indices)
+        groups = Groups.of(indices, weights, len(classes))
+        units = weights if sample_weight is None else weights / np.maximum(sample_weight, 1.0)
+        units = units[groups.order]
+        require_leavable(groups, units, classes)
+
+        def leave_one_out() -> LeaveOneOutResiduals:
+            training = _samples(classifier, X, groups, weights)
+            return LeaveOneOutResiduals(training, classifier.solver, units)
+
+        yield from _each_penalty(leave_one_out, penalties, classes, groups.order)
+
+    @staticmethod
+    def _calibrate(
+        classifier: DRMClassifier, held_out: HeldOut, y: NDArray[Any], sample_weight: Array | None
+    ) -> HeldOut:
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        scores, rows = held_out.scores, held_out.rows
+        if rows is None:
+            rows = np.flatnonzero(weights > 0)
+            scores = scores[rows]
+        y, weights = y[rows], weights[rows]
+        if not len(rows):  # nothing can be scored either, which then is said
+            return held_out
+        missing = np.setdiff1d(y, held_out.classes).tolist()
+        if missing:
+            raise ValueError(
+                f"It has no sample of class {missing[0]!r}. Use fewer or stratified folds, or "
+                "cv=None."
             )
-        )
-        grid = [kernel | penalty for kernel in kernels for penalty in penalties]
-        scores, losses, failures = [], [], []
-        for judged in with_progress(
-            (
-                held_out.judge(scorer, delta, labels, given)
-                for kernel in kernels
-                for delta in held_out.residuals(kernel, penalties)
-            ),
-            len(grid),
-            self.progress,
-        ):
-            scores.append(judged.scores)
-            losses.append(judged.log_loss)
-            failures.append(judged.failure)
-        self.cv_results_ = cv_results(
-            grid,
-            np.array(scores),
-            per_fold=self.cv is not None,
-            failed=_tell_failures(failures),
-        )
-        self.cv_results_["mean_log_loss"] = np.array(losses)
-        means = self.cv_results_["mean_test_score"]
-        tied = np.flatnonzero(means == np.nanmax(means))
-        best = int(tied[np.argmin(self.cv_results_["mean_log_loss"][tied])])
-        self.best_params_, self.best_score_ = grid[best], float(means[best])
-        self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
-        self.best_estimator_.fit(rows, labels, given)
-        self._adopt()
-        return self
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Probabilities of the classes by the best classifier.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for the classifier.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            The largest is that of the predicted class.
-        """
-        self._check_new(X)
-        return self.best_estimator_.predict_proba(X)
-
-    def _model(self) -> DRMClassifier:
-        """The classifier with the parameters that are not chosen."""
-        shared = DRMClassifier().get_params().keys() & self.get_params().keys()
-        return DRMClassifier(**{name: getattr(self, name) for name in shared}, probability=True)
-
-    def _scorer(self, classifier: DRMClassifier) -> Callable[..., float]:
-        if isinstance(self.scoring, str) and self.scoring == "g_mean":
-            return make_scorer(g_mean_score)
-        return check_scoring(classifier, scoring=self.scoring)
+        _, indices = find_labels(y, held_out.classes)
+        sizes = class_sums(indices, weights, len(held_out.classes))
+        with np.errstate(divide="ignore"):  # of classes that are not among these samples
+            factors = class_weights(classifier.class_weight, held_out.classes, sizes)
+        weights = weights * factors[indices]
+        tau = fit_inverse_temperature(scores, indices, weights)
+        loss = log_loss(scores, indices, weights, tau)
+        return replace(held_out, inverse_temperature=tau, log_loss=loss)
 
 
-def _tell_failures(failures: Sequence[Failure | None]) -> NDArray[np.bool_]:
-    """Which settings failed; a warning says so, or an error where no setting is left."""
-    reasons = [failure.reason for failure in failures if failure is not None]
-    if len(reasons) == len(failures):
-        raise ValueError(f"None of the {len(failures)} settings can be fitted. {reasons[0]}")
-    if reasons:
-        warnings.warn(
-            f"{len(reasons)} of {len(failures)} settings cannot be fitted; their scores are nan. "
-            f"The first says: {reasons[0]}",
-            FitFailedWarning,
-            stacklevel=3,
-        )
-    return np.array([failure is not None for failure in failures])
+def _samples(classifier: DRMClassifier, X: Any, groups: Groups, weights: Array) -> TrainingSamples:
+    """Training samples for one kernel, of which the solver that was asked for can be fitted."""
+    random = check_random_state(classifier.random_state)
+    training = training_samples(classifier, X, groups, weights, random)
+    choose_solver(classifier, training, Penalty.of(classifier.penalty))
+    return training
+
+
+def _each_penalty(
+    make: Callable[[], HeldOutResiduals],
+    penalties: Sequence[Setting],
+    classes: NDArray[Any],
+    rows: NDArray[np.intp] | None = None,
+) -> Iterator[HeldOut]:
+    """Scores for one penalty after another, or why it cannot be fitted."""
+    try:
+        held_out = make()
+    except ValueError as error:
+        yield from repeat(HeldOut.failed(error), len(penalties))
+        return
+    for penalty in penalties:
+        try:
+            scores = -held_out.residuals(**penalty)
+        except ValueError as error:
+            yield HeldOut.failed(error)
+        else:
+            yield HeldOut(scores, classes, rows=rows)

@@ -1,32 +1,36 @@
-"""Residuals of training samples by models that have not seen them."""
+"""Residuals of samples by models that have not seen them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from ._forms import Settings, make_solver
-from ._leave_one_out import leave_one_out_residuals, require_leavable
-from ._problem import Groups
-from ._scatter import LossOfPrecisionError
-from ._scatter_leave_one_out import scatter_leave_one_out_residuals
-from ._training import Training
+from ._closed import ClosedForm
+from ._leave_one_out import (
+    leave_one_out_residuals,
+    require_leavable,
+    scatter_leave_one_out_residuals,
+)
+from ._problem import TrainingSamples
+from ._scatter import LossOfPrecisionError, ScatterForm
+from ._solvers import DRMSettings, make_solver
 
-__all__ = ["LeaveOneOut", "held_out_residuals", "in_features"]
+__all__ = ["FoldResiduals", "LeaveOneOutResiduals", "held_out_residuals"]
 
 Array = NDArray[np.float64]
 N_FOLDS = 5
-LEAVE_ONE_OUT_ARRAYS = 7  # of n × n, in the kernel form
 
 
 def held_out_residuals(
     solver: str,
-    training: Training,
-    settings: Settings,
+    training: TrainingSamples,
+    settings: DRMSettings,
     units: Array,
     classes: NDArray[np.generic],
     random: np.random.RandomState,
@@ -34,7 +38,8 @@ def held_out_residuals(
     """δ of every training sample: exact leave-one-out, or five folds for penalties without it."""
     require_leavable(training.groups, units, classes)
     if settings.penalty.is_ridge:
-        return LeaveOneOut(training, solver, units).residuals(settings.alpha, settings.beta)
+        held_out = LeaveOneOutResiduals(training, solver, units)
+        return held_out.residuals(settings.alpha, settings.beta)
     groups = training.groups
     counts = np.bincount(groups.y)
     if counts.min() < 2:
@@ -45,31 +50,25 @@ def held_out_residuals(
     folds = StratifiedKFold(min(N_FOLDS, counts.min()), shuffle=True, random_state=random)
     delta = np.empty((len(groups.y), groups.n_classes))
     for train, test in folds.split(groups.y, groups.y):
-        part = _subset(training, train)
-        held_out = training.X[groups.order[test] if training.is_precomputed else test]
-        delta[test] = make_solver(solver, part, settings).residuals(part.points(held_out))
+        part = training.subset(train)
+        held_out_rows = training.X[groups.order[test] if training.is_precomputed else test]
+        delta[test] = make_solver(solver, part, settings).residuals(part.points(held_out_rows))
     return delta
 
 
 @dataclass
-class LeaveOneOut:
-    """Exact leave-one-out of the ridge model for any alpha and beta.
+class HeldOutResiduals(ABC):
+    """Residuals by the ridge model for any alpha and beta.
 
     In the features where the solver is "scatter" or may choose it and they are few, else, and where
     they would lose digits, in the kernel form.
     """
 
-    training: Training
+    training: TrainingSamples
     solver: str
-    units: Array
-
-    @cached_property
-    def matrix(self) -> Array:
-        """Kernel matrix of the training samples."""
-        return self.training.matrix(copies=LEAVE_ONE_OUT_ARRAYS)
 
     def residuals(self, alpha: float, beta: float) -> Array:
-        """δ of every training sample when one unit of it is left out."""
+        """δ of every held-out sample."""
         with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell
             delta = self._residuals(alpha, beta)
         if not np.all(np.isfinite(delta)):
@@ -80,26 +79,59 @@ class LeaveOneOut:
         return delta
 
     def _residuals(self, alpha: float, beta: float) -> Array:
-        training = self.training
-        if in_features(self.solver, training):
+        few = self.solver != "closed" and self.training.has_few_features
+        if self.solver == "scatter" or few:
             try:
-                return scatter_leave_one_out_residuals(
-                    training.X, training.groups, alpha, beta, self.units
-                )
+                return self._in_features(alpha, beta)
             except LossOfPrecisionError:
                 if self.solver == "scatter":
                     raise
-        return leave_one_out_residuals(self.matrix, training.groups, alpha, beta, self.units)
+        return self._by_kernel(alpha, beta)
+
+    @abstractmethod
+    def _in_features(self, alpha: float, beta: float) -> Array:
+        """By the linear form in the features."""
+
+    @abstractmethod
+    def _by_kernel(self, alpha: float, beta: float) -> Array:
+        """By the kernel matrix."""
 
 
-def in_features(solver: str, training: Training) -> bool:
-    """Whether the linear form in the features is used: for few of them, unless "closed"."""
-    return solver == "scatter" or (solver != "closed" and training.has_few_features)
+@dataclass
+class LeaveOneOutResiduals(HeldOutResiduals):
+    """Exact leave-one-out of every training sample, of which one unit is left out."""
+
+    units: Array
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Kernel matrix of the training samples."""
+        return self.training.matrix(copies=7)
+
+    def _in_features(self, alpha: float, beta: float) -> Array:
+        training = self.training
+        return scatter_leave_one_out_residuals(training.X, training.groups, alpha, beta, self.units)
+
+    def _by_kernel(self, alpha: float, beta: float) -> Array:
+        return leave_one_out_residuals(self.matrix, self.training.groups, alpha, beta, self.units)
 
 
-def _subset(training: Training, rows: NDArray[np.intp]) -> Training:
-    """The training data restricted to some of their samples, in ascending order."""
-    groups = training.groups
-    part = Groups(groups.order[rows], groups.y[rows], groups.weights[rows], groups.n_classes)
-    X = training.X if training.is_precomputed else training.X[rows]
-    return Training(X, None, part, training.kernel, None, training.kernel)
+@dataclass
+class FoldResiduals(HeldOutResiduals):
+    """New points, in the coordinates of the training samples."""
+
+    points: Any
+
+    @cached_property
+    def matrices(self) -> tuple[Array, Array]:
+        """Kernel matrix of the training samples, and that between the points and them."""
+        return self.training.matrix(copies=3), self.training.cross(self.points)
+
+    def _in_features(self, alpha: float, beta: float) -> Array:
+        form = ScatterForm.of(self.training.X, self.training.groups, alpha, beta)
+        return form.residuals(self.points)
+
+    def _by_kernel(self, alpha: float, beta: float) -> Array:
+        matrix, K_x = self.matrices
+        form = ClosedForm.of(matrix.copy(), self.training.groups, alpha, beta)
+        return form.residuals(form.represent(K_x), K_x)

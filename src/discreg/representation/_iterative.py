@@ -35,8 +35,8 @@ class Iterations(NamedTuple):
     coef : ndarray of shape (n_points, n)
         Representations.
     objective_history : ndarray of shape (n_iter + 1, n_points)
-        Objective (13) after each iteration, the start first; a point that has converged keeps its
-        last value.
+        Objective after each iteration, the start first; a point that has converged keeps its last
+        value.
     n_iter : ndarray of shape (n_points,)
         Iterations of each point.
     converged : ndarray of shape (n_points,)

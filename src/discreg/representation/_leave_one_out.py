@@ -1,9 +1,10 @@
-"""Exact leave-one-out of the kernel form of DRM, equations (11) and (14), in O(n³).
+"""Exact leave-one-out of DRM, equations (11) and (14): in the kernel form, and in the features.
 
-In the coefficients v of the samples (see `_problem`) the matrix of (14) is M = K − aK_ii + D, with
-a = α / n_i in the diagonal block of class i and D = diag((αh + β) / s). A unit of weight u of
-sample k in class i that leaves turns a into a' = α / (n_i − u) and adds 1/κ to the k-th diagonal
-entry, κ = s (s − u) / (u (αh + β)); κ = 0 says that the coefficient of k is zero.
+The kernel form takes O(n³). In the coefficients v of the samples (see `_problem`) the matrix of
+(14) is M = K − aK_ii + D, with a = α / n_i in the diagonal block of class i and
+D = diag((αh + β) / s). A unit of weight u of sample k in class i that leaves turns a into
+a' = α / (n_i − u) and adds 1/κ to the k-th diagonal entry, κ = s (s − u) / (u (αh + β)); κ = 0 says
+that the coefficient of k is zero.
 
 With N = M⁻¹ and I the samples of class i, eliminating the other classes leaves a system for v_I,
 
@@ -15,20 +16,35 @@ and the others follow from v_I and the multiplier t = v_k / κ:
 
 The products in (11) need no K v: by the system of the model without the unit, v_cᵀ(Kv)_c is
 v_cᵀK_xc + (α/n_c) v_cᵀK_cc v_c − v_cᵀDv_c, with a' for α/n_c and κt² more to take off in class i.
+
+In its features linear DRM takes as long as predicting the training set (see `_scatter`). Leaving a
+unit of weight u out of sample x of class i changes n_i to n_i − u and one entry of D_i. The first
+is the same for all samples of a class that lose the same weight: with ν = α / (n_i − u),
+
+    J = (I − ν S_i)⁻¹,   P̃ = J S_i,   R̃ = (I + Σ_{j≠i} P_j + P̃)⁻¹.
+
+The second is a change of rank one: with z = J x and τ = (α h + β) / u + ν xᵀz,
+
+    P_i' = P̃ − z zᵀ / τ,   R' = R̃ + R̃z zᵀR̃ / (τ − zᵀR̃z).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
+from sklearn.utils import gen_batches
 
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.rows import centred_gram, row_norms
 
 from ._closed import system_matrix, to_unit_diagonal
 from ._problem import Groups
+from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent
 
-__all__ = ["leave_one_out_residuals", "require_leavable"]
+__all__ = ["leave_one_out_residuals", "require_leavable", "scatter_leave_one_out_residuals"]
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-12
@@ -36,6 +52,8 @@ ROUNDING = 1e-12
 MAX_GROWTH = 1e2
 # Columns that LAPACK treats at a time.
 BLOCK = 64
+# What a matrix with n_i − u may grow by against those with n_i, else a class is fitted afresh.
+LARGEST_GROWTH = 1e4
 
 
 def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
@@ -247,3 +265,117 @@ def _quadratic_form(kernel: Array, v: Array) -> Array:
     """vᵀKv for the columns of v, from one triangle of K, which is half the work."""
     half = linalg.blas.dtrmm(1.0, kernel.T, v.T, side=1).T
     return 2 * np.einsum("ij,ij->j", half, v) - np.einsum("i,ij,ij->j", kernel.diagonal(), v, v)
+
+
+def scatter_leave_one_out_residuals(
+    X: Any, groups: Groups, alpha: float, beta: float, units: Array
+) -> Array:
+    """δ of every training sample by the model that has not seen one unit of it.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n, n_features)
+        Training rows in the order of the groups.
+    groups : Groups
+    alpha, beta : float
+    units : ndarray of shape (n,)
+        The weight that leaves with each sample: all of its weight, or that of one copy.
+
+    Returns
+    -------
+    residuals : ndarray of shape (n, n_classes)
+    """
+    norms = row_norms(X)
+    shrinkage = alpha * norms + beta  # α h + β
+    scatters = class_scatters(X, norms, groups, alpha, beta)
+    maps = class_maps(scatters, groups.totals, alpha)
+    resolvent(maps)  # or say that digits would be lost
+    lost = shrinkage / units
+    remaining = groups.remaining(units)
+    delta = np.empty((X.shape[0], groups.n_classes))
+    for own, members in enumerate(groups.slices):
+        for unit in np.unique(units[members]):
+            rows = members.start + np.flatnonzero(units[members] == unit)
+            nu = alpha / remaining[rows[0]]
+            natural = float(shrinkage[members].max()) / beta  # bound of ‖J‖ for n_i
+            shared = _shared_inverses(scatters[own], maps, own, nu, natural)
+            size = max(64, BATCH_BYTES // (8 * X.shape[1]))
+            for batch in gen_batches(len(rows), size):
+                block = X[rows[batch]]
+                block = np.asarray(
+                    block.toarray() if sparse.issparse(block) else block, dtype=np.float64
+                )
+                if shared is None:
+                    for x, row in zip(block, rows[batch], strict=True):
+                        left = groups.weights[members].copy()
+                        left[row - members.start] = max(0.0, groups.weights[row] - unit)
+                        scatter = centred_gram(X[members], left / shrinkage[members], None)
+                        delta[row] = _refitted(x, scatter, maps, own, nu)
+                else:
+                    delta[rows[batch]] = _updated(block, lost[rows[batch]], maps, own, nu, *shared)
+    return delta
+
+
+def _shared_inverses(
+    scatter: Array, maps: list[Array], own: int, nu: float, natural: float
+) -> tuple[Array, Array, Array] | None:
+    """J, P̃ and R̃ for all samples that change n_i alike; None where they are nearly singular.
+
+    With all samples of the class and the smaller n_i they need not be definite. R alone has norm 1
+    at most.
+    """
+    identity = np.eye(len(scatter))
+    J = _bounded_inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
+    if J is None:
+        return None
+    P = J @ scatter
+    P = (P + P.T) / 2
+    R = _bounded_inverse(
+        identity + sum(m for k, m in enumerate(maps) if k != own) + P, LARGEST_GROWTH
+    )
+    return None if R is None else (J, P, R)
+
+
+def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
+    """Inverse of a symmetric matrix that need not be definite; None if it is too large."""
+    factor, pivots, failed = linalg.lapack.dgetrf(matrix)
+    if failed:
+        return None
+    inverse, _ = linalg.lapack.dgetri(factor, pivots)
+    if linalg.norm(inverse, 1) > largest * len(matrix):
+        return None
+    return (inverse + inverse.T) / 2
+
+
+def _updated(
+    X: Array, lost: Array, maps: list[Array], own: int, nu: float, J: Array, P: Array, R: Array
+) -> Array:
+    """Residuals of samples by updates of rank one, a row each."""
+    Z = X @ J
+    tau = lost + nu * np.einsum("ij,ij->i", X, Z)
+    RZ = Z @ R
+    gain = np.einsum("ij,ij->i", RZ, X) / (tau - np.einsum("ij,ij->i", RZ, Z))
+    remaining = X @ R + RZ * gain[:, None]
+    left = np.einsum("ij,ij->i", Z, remaining) / tau
+    projections = (
+        remaining @ P - Z * left[:, None] if k == own else remaining @ other
+        for k, other in enumerate(maps)
+    )
+    return _residuals(X, remaining, projections)
+
+
+def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) -> Array:
+    """Residuals of one sample, from the scatter of what is left of its class."""
+    changed = list(maps)
+    changed[own] = class_maps([scatter], np.ones(1), nu)[0]
+    remaining = (x @ resolvent(changed))[None]
+    return _residuals(x[None], remaining, (remaining @ P for P in changed))[0]
+
+
+def _residuals(X: Array, remaining: Array, projections: Any) -> Array:
+    """δ of (11) from r and ψ_1, …, ψ_g: ‖u‖² + 2 ψ·(ψ − x − u), u = x − r."""
+    explained = X - remaining
+    offset = X + explained
+    square = np.einsum("ij,ij->i", explained, explained)
+    columns = [square + 2 * np.einsum("ij,ij->i", psi, psi - offset) for psi in projections]
+    return np.stack(columns, axis=1)

@@ -10,19 +10,36 @@ with h the diagonal of K, B the diagonal blocks K_ii / n_i of the classes, n_i =
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.utils import gen_batches
 
-from discreg.linalg.rows import rmatmul, row_dots, times
+from discreg.linalg.factorisation import pivoted_cholesky
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import FeatureMap, feature_map
+from discreg.linalg.rows import rmatmul, row_dots, row_norms, times
 
-__all__ = ["Groups", "KernelOperator", "LinearOperator", "Operator"]
+__all__ = [
+    "LINEAR",
+    "FeatureOperator",
+    "Groups",
+    "KernelOperator",
+    "Operator",
+    "TrainingSamples",
+    "require_squares",
+    "training_samples",
+]
 
 Array = NDArray[np.float64]
+BATCH_BYTES = 32 << 20
+LINEAR = FittedKernel("linear", None, 1, 0.0, None)
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,10 @@ class Groups:
         order = np.argsort(y, kind="stable")
         order = order[weights[order] > 0]
         return cls(order, y[order], weights[order], n_classes)
+
+    def subset(self, rows: NDArray[np.intp]) -> Groups:
+        """Some of the samples, by their positions in ascending order."""
+        return Groups(self.order[rows], self.y[rows], self.weights[rows], self.n_classes)
 
     @cached_property
     def slices(self) -> list[slice]:
@@ -81,20 +102,6 @@ class Groups:
         return (alpha * norms + beta) / self.weights
 
 
-class Operator(Protocol):
-    """What an iterative solver needs to know of Q; vectors are rows, one for each test point."""
-
-    @property
-    def groups(self) -> Groups:
-        """The samples that Q belongs to."""
-
-    def apply(self, V: Array) -> Array:
-        """V Q."""
-
-    def residuals(self, V: Array, K_x: Array) -> Array:
-        """δ of equation (11), one column a class, for the representations V of the points K_x."""
-
-
 @dataclass(frozen=True)
 class KernelOperator:
     """Q for any kernel, from the matrix of the training samples in order of their class."""
@@ -104,6 +111,7 @@ class KernelOperator:
     alpha: float
 
     def apply(self, V: Array) -> Array:
+        """V Q; vectors are rows, one per test point."""
         product = V @ self.kernel
         product += V * (self.alpha * self.kernel.diagonal() / self.groups.weights)
         for rows, total in zip(self.groups.slices, self.groups.totals, strict=True):
@@ -111,6 +119,7 @@ class KernelOperator:
         return product
 
     def residuals(self, V: Array, K_x: Array) -> Array:
+        """δ of equation (11), one column per class, for the representations V of the points K_x."""
         images = V @ self.kernel
         columns = []
         for rows in self.groups.slices:
@@ -120,7 +129,7 @@ class KernelOperator:
 
 
 @dataclass(frozen=True)
-class LinearOperator:
+class FeatureOperator:
     """Q for the linear kernel without any n × n matrix: equations (21) to (23)."""
 
     groups: Groups
@@ -129,6 +138,7 @@ class LinearOperator:
     alpha: float
 
     def apply(self, V: Array) -> Array:
+        """V Q."""
         projections = self.projections(V)
         total = np.sum(projections, axis=0)
         product = V * (self.alpha * self.norms / self.groups.weights)
@@ -137,10 +147,11 @@ class LinearOperator:
         return product
 
     def projections(self, V: Array) -> list[Array]:
-        """ψ_i = X_iᵀ v_i for each class, one row a test point."""
+        """ψ_i = X_iᵀ v_i for each class, one row per test point."""
         return [rmatmul(self.X[rows], V[:, rows].T).T for rows in self.groups.slices]
 
     def residuals(self, V: Array, K_x: Array) -> Array:
+        """δ of equation (11)."""
         projections = self.projections(V)
         total = np.sum(projections, axis=0)
         columns = [
@@ -148,3 +159,156 @@ class LinearOperator:
             for rows, own in zip(self.groups.slices, projections, strict=True)
         ]
         return np.stack(columns, axis=1) + row_dots(total, total)[:, None]
+
+
+Operator = KernelOperator | FeatureOperator
+
+
+@dataclass(frozen=True)
+class TrainingSamples:
+    """What all solvers share.
+
+    Attributes
+    ----------
+    X : ndarray or CSR of shape (n, n_features)
+        Training rows in the order of the groups; with a feature map, their features; with a
+        precomputed kernel, the kernel matrix as it was given. None once it is not needed.
+    rows : ndarray or CSR of shape (n, n_features) or None
+        The training rows themselves; None for a precomputed kernel.
+    groups : Groups
+    kernel : FittedKernel
+        Kernel between rows of X; linear where there is a feature map.
+    features : FeatureMap or None
+        How points become rows like those of X.
+    source_kernel : FittedKernel
+        Kernel between rows of the data as they are given.
+    """
+
+    X: Any
+    rows: Any
+    groups: Groups
+    kernel: FittedKernel
+    features: FeatureMap | None
+    source_kernel: FittedKernel
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the kernel is the inner product of the rows of X."""
+        return self.kernel.kernel == "linear"
+
+    @property
+    def has_few_features(self) -> bool:
+        """Whether the linear form in the features is the cheaper one.
+
+        A prediction takes n² multiplications in the kernel form and g p² in the features.
+        """
+        if not self.is_linear:
+            return False
+        n_samples, n_features = self.X.shape
+        return bool(self.groups.n_classes * n_features**2 <= n_samples**2)
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether points come as rows of the kernel matrix."""
+        return self.kernel.kernel == "precomputed"
+
+    def matrix(self, copies: int) -> Array:
+        """Kernel matrix of the training samples, a fresh array that has been checked."""
+        has_components = self.features is None and not self.is_precomputed
+        matrix = self.kernel.training_matrix(self.X, copies=copies, has_components=has_components)
+        if self.is_precomputed:
+            matrix = matrix[np.ix_(self.groups.order, self.groups.order)]
+        self.kernel.require_psd(matrix, self.X)
+        return matrix
+
+    def subset(self, rows: NDArray[np.intp]) -> TrainingSamples:
+        """Some of the samples, by their positions in ascending order."""
+        X = self.X if self.is_precomputed else self.X[rows]
+        groups = self.groups.subset(rows)
+        return TrainingSamples(X, None, groups, self.kernel, None, self.kernel)
+
+    def without_matrix(self) -> TrainingSamples:
+        """The same for new points alone: a precomputed kernel matrix is let go."""
+        return replace(self, X=None) if self.is_precomputed else self
+
+    def without_features(self) -> TrainingSamples:
+        """The same without the features of the training rows, which can be had again."""
+        return self if self.features is None else replace(self, X=None)
+
+    def points(self, X: Any) -> Any:
+        """Rows of new data in the coordinates of the training rows."""
+        if self.features is not None:
+            return self.features(X)
+        return X[:, self.groups.order] if self.is_precomputed else X
+
+    def cross(self, points: Any) -> Array:
+        """Kernel K_x between points and training samples."""
+        if self.is_precomputed:
+            rows = points.toarray() if hasattr(points, "toarray") else points
+            return np.asarray(rows, dtype=np.float64)
+        return self.kernel(points, self.X)
+
+    def self_kernel(self, points: Any) -> Array:
+        """k(x, x) of each point.
+
+        Of a precomputed kernel only the part in the span of the training samples is known.
+        """
+        if self.is_precomputed:
+            triangle, pivots = self._span
+            if not len(pivots):
+                return np.zeros(points.shape[0])
+            coordinates = linalg.solve_triangular(
+                triangle, self.cross(points)[:, pivots].T, lower=True, check_finite=False
+            )
+            return np.einsum("ji,ji->i", coordinates, coordinates)
+        return self.kernel.diagonal(points)
+
+    def exact_self_kernel(self, X: Any) -> Array:
+        """k(x, x) of rows of new data by the kernel itself, even where features approximate it."""
+        return self.source_kernel.diagonal(X)
+
+    @cached_property
+    def _span(self) -> tuple[Array, NDArray[np.intp]]:
+        """Coordinates of samples that span all training samples of a precomputed kernel."""
+        factor, pivots = pivoted_cholesky(self.matrix(copies=2))
+        return factor[pivots], pivots
+
+    def batches(self, n_points: int) -> Iterator[slice]:
+        """Slices of points whose kernel with all training samples stays small."""
+        return gen_batches(n_points, max(1, BATCH_BYTES // (8 * len(self.groups.y))))
+
+
+def training_samples(
+    estimator: Any,
+    X: Any,
+    groups: Groups,
+    weights: NDArray[np.float64],
+    random: np.random.RandomState,
+) -> TrainingSamples:
+    """Training rows in order of their class, in features where they approximate a kernel."""
+    kernel = FittedKernel.of(estimator, X, weights)
+    precomputed = kernel.kernel == "precomputed"
+    require_squares(X, kernel)
+    rows = X if precomputed else X[groups.order]
+    if estimator.n_components is None:
+        return TrainingSamples(rows, None if precomputed else rows, groups, kernel, None, kernel)
+    if precomputed:
+        raise ValueError(
+            "n_components approximates a kernel between rows; a precomputed kernel has none. Set "
+            "n_components=None, or pass the features and the name of the kernel."
+        )
+    features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
+    return TrainingSamples(features(rows), rows, groups, LINEAR, features, kernel)
+
+
+def require_squares(X: Any, kernel: FittedKernel) -> None:
+    """Refuse rows whose squared norms overflow, for kernels that depend on inner products."""
+    if not kernel.has_product:
+        return
+    with np.errstate(over="ignore"):
+        finite = np.all(np.isfinite(row_norms(X)))
+    if not finite:
+        raise ValueError(
+            "The squares of the features overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )

@@ -104,7 +104,6 @@ class ScatterForm:
 
     Attributes
     ----------
-    groups : Groups
     maps : list of ndarray of shape (n_features, n_features)
         P_i.
     resolvent : ndarray of shape (n_features, n_features)
@@ -114,7 +113,6 @@ class ScatterForm:
     alpha, beta : float
     """
 
-    groups: Groups
     maps: list[Array]
     resolvent: Array
     forms: list[Array]
@@ -125,19 +123,19 @@ class ScatterForm:
     def of(cls, X: Any, groups: Groups, alpha: float, beta: float) -> ScatterForm:
         """Fit in one pass over the rows X, which are in the order of the groups."""
         scatters = class_scatters(X, row_norms(X), groups, alpha, beta)
-        return cls.from_scatters(scatters, groups, alpha, beta)
+        return cls.from_scatters(scatters, groups.totals, alpha, beta)
 
     @classmethod
     def from_scatters(
-        cls, scatters: Sequence[Array], groups: Groups, alpha: float, beta: float
+        cls, scatters: Sequence[Array], totals: Array, alpha: float, beta: float
     ) -> ScatterForm:
-        """Fit from the class scatters alone."""
-        maps = class_maps(scatters, groups.totals, alpha)
+        """Fit from the scatters of the classes and their total weights."""
+        maps = class_maps(scatters, totals, alpha)
         R = resolvent(maps)
-        return cls(groups, maps, R, [decision_form(P, R) for P in maps], alpha, beta)
+        return cls(maps, R, [decision_form(P, R) for P in maps], alpha, beta)
 
     def residuals(self, X: Any) -> Array:
-        """δ of (11) for the rows of X, one column a class."""
+        """δ of (11) for the rows of X, one column per class."""
         n_points, n_features = X.shape
         delta = np.empty((n_points, len(self.forms)))
         for rows in gen_batches(n_points, max(64, BATCH_BYTES // (8 * n_features))):
@@ -154,12 +152,12 @@ class ScatterForm:
                 delta[rows, k] = np.einsum("ji,ij->i", half, block)
         return delta
 
-    def represent(self, X: Any, X_fit: Any, norms: Array) -> Array:
-        """Representations v of the rows of X by the training rows X_fit of squared norms h."""
+    def represent(self, X: Any, X_fit: Any, groups: Groups) -> Array:
+        """Representations v of the rows of X by the training rows X_fit."""
         remaining = times(X, self.resolvent)
-        gains = 1 / self.groups.shrinkage(norms, self.alpha, self.beta)
+        gains = 1 / groups.shrinkage(row_norms(X_fit), self.alpha, self.beta)
         V = np.empty((X.shape[0], X_fit.shape[0]))
-        for rows, total, P in zip(self.groups.slices, self.groups.totals, self.maps, strict=True):
+        for rows, total, P in zip(groups.slices, groups.totals, self.maps, strict=True):
             along = remaining + (self.alpha / total) * (remaining @ P)
             V[:, rows] = times(X_fit[rows], along.T).T * gains[rows]
         return V

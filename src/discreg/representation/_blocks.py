@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,57 +20,40 @@ from discreg.linalg.kernel_approximation import (
     draw_rows,
     random_seed,
 )
-from discreg.linalg.memory import require_memory
 
-from ._forms import ScatterSolver
-from ._problem import Groups
+from ._problem import LINEAR, Groups, TrainingSamples
 from ._scatter import ScatterForm
-from ._setup import LINEAR
-from ._training import Training
+from ._solvers import ScatterSolver, require_scatter_memory
 
-__all__ = ["scatter_solver", "solve_table"]
+__all__ = ["scatter_solver", "solve_blocks"]
 
 Array = NDArray[np.float64]
 FEATURE_BYTES = 16 << 20  # of the features of some rows of a block
 
 
-@dataclass(frozen=True)
-class ClassTotals(Groups):
-    """Classes of samples that are elsewhere, of which the total weights are known."""
-
-    known_totals: Array
-
-    @property
-    def totals(self) -> Array:  # instead of a sum over samples
-        return self.known_totals
-
-
-def solve_table(
-    estimator: Any, table: BlockSource, random: np.random.RandomState, X: Any
+def solve_blocks(
+    estimator: Any, source: BlockSource, random: np.random.RandomState, X: Any
 ) -> ScatterSolver:
-    """Fit the scatter form to the rows of a table."""
-    n_classes, n_features = table.n_classes, table.layout.n_features
-    kernel = _table_kernel(estimator, table)
+    """Fit the scatter form to rows in blocks."""
+    n_classes, n_features = source.n_classes, source.layout.n_features
+    kernel = _source_kernel(estimator, source)
     features = None
     if estimator.n_components is not None:
         features = source_feature_map(
-            estimator.approximation, kernel, table, estimator.n_components, random
+            estimator.approximation, kernel, source, estimator.n_components, random
         )
-        n_features = features(np.zeros((1, n_features), dtype=table.layout.dtype)).shape[1]
-    if estimator.solver == "auto" and n_classes * n_features**2 > table.n_rows**2 and is_dask(X):
+        n_features = features(np.zeros((1, n_features), dtype=source.layout.dtype)).shape[1]
+    if estimator.solver == "auto" and n_classes * n_features**2 > source.n_rows**2 and is_dask(X):
         raise ValueError(
-            f"For {table.n_rows:,} samples of {n_features:,} features solver='auto' means 'closed',"
-            " which needs the rows in memory. Use solver='scatter', or compute X and y first."
+            f"For {source.n_rows:,} samples of {n_features:,} features solver='auto' means "
+            "'closed', which needs the rows in memory. Use solver='scatter', or compute X and y "
+            "first."
         )
-    require_memory(
-        8 * (3 * n_classes + 3) * n_features**2,
-        f"Scatter matrices of {n_classes} classes in {n_features:,} features",
-        "Reduce the features.",
-    )
-    scatters = table.reduce(
+    require_scatter_memory(n_classes, n_features, "Reduce the features.")
+    scatters = source.reduce(
         _scatters, n_classes, float(estimator.alpha), float(estimator.beta), features
     )
-    return scatter_solver(estimator, scatters, table.weights, kernel, features)
+    return scatter_solver(estimator, scatters, source.weights, kernel, features)
 
 
 def scatter_solver(
@@ -82,23 +64,22 @@ def scatter_solver(
     features: FeatureMap | None = None,
 ) -> ScatterSolver:
     """The scatter form from the scatters of the classes and their total weights."""
-    none = np.zeros(0, dtype=np.intp)
-    groups = ClassTotals(none, none, np.zeros(0), len(totals), totals)
     form = ScatterForm.from_scatters(
-        list(scatters), groups, float(estimator.alpha), float(estimator.beta)
+        list(scatters), totals, float(estimator.alpha), float(estimator.beta)
     )
-    kernel_of_points = kernel if features is None else LINEAR
-    return ScatterSolver(Training(None, None, groups, kernel_of_points, features, kernel), form)
+    none = Groups.of(np.zeros(0, dtype=np.intp), np.zeros(0), len(totals))
+    of_points = kernel if features is None else LINEAR
+    return ScatterSolver(TrainingSamples(None, None, none, of_points, features, kernel), form)
 
 
-def _table_kernel(estimator: Any, table: BlockSource) -> FittedKernel:
+def _source_kernel(estimator: Any, source: BlockSource) -> FittedKernel:
     """The kernel that an estimator's parameters mean; a pass over the rows if they tell gamma."""
     gamma: float | None = None
     if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
-        gamma = 1 / table.layout.n_features
+        gamma = 1 / source.layout.n_features
         if estimator.gamma == "scale":
-            variance = _variance_of_entries(source_moments(table))
-            scaled = table.layout.n_features * variance
+            variance = _variance_of_entries(source_moments(source))
+            scaled = source.layout.n_features * variance
             gamma = 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
         elif estimator.gamma not in (None, "auto"):
             gamma = float(estimator.gamma)
@@ -131,14 +112,14 @@ def _scatters(
 def source_feature_map(
     name: str,
     kernel: FittedKernel,
-    table: BlockSource,
+    source: BlockSource,
     n_components: int,
     random: np.random.RandomState,
 ) -> FeatureMap:
     """The same for rows in blocks; Nyström's takes one pass over them."""
     if name == "fourier":
-        return FourierMap.in_features(kernel, table.layout.n_features, n_components, random)
-    drawn = table.reduce(_draw_from_block, n_components, random_seed(random))
+        return FourierMap.in_features(kernel, source.layout.n_features, n_components, random)
+    drawn = source.reduce(_draw_from_block, n_components, random_seed(random))
     return NystroemMap.on(kernel, drawn.rows)
 
 

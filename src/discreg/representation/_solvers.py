@@ -1,36 +1,43 @@
-"""The solvers behind one face: residuals and representations of points, a batch at a time."""
+"""The solvers of the model: residuals and representations of points, a batch at a time."""
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.linalg.memory import require_memory
 from discreg.linalg.rows import row_norms
 from discreg.linalg.threads import one_blas_thread
 
 from ._closed import ClosedForm
 from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
-from ._penalised import solve_penalised
 from ._penalties import Penalty
-from ._problem import KernelOperator, LinearOperator, Operator
+from ._problem import FeatureOperator, KernelOperator, Operator, TrainingSamples
+from ._proximal_gradient import solve_penalised
 from ._scatter import ScatterForm
-from ._training import Training
 
-__all__ = ["BatchSolver", "Settings", "Solver", "make_solver"]
+__all__ = [
+    "DRMSettings",
+    "IterativeSolver",
+    "ScatterSolver",
+    "Solver",
+    "choose_solver",
+    "make_solver",
+    "require_scatter_memory",
+]
 
 Array = NDArray[np.float64]
 FEW_FEATURES = 64
 
 
 @dataclass(frozen=True)
-class Settings:
+class DRMSettings:
     """Parameters of the model and of the iterations."""
 
     alpha: float
@@ -41,29 +48,15 @@ class Settings:
     backtracking: bool
 
 
-class Solver(Protocol):
-    """A fitted model: from points, as `Training.points` gives them, to what is known of them."""
-
-    @property
-    def training(self) -> Training:
-        """What it was fitted to."""
-
-    def residuals(self, points: Any) -> Array:
-        """δ of (11), one column a class."""
-
-    def represent(self, points: Any) -> Array:
-        """Representations, one column a training sample in the order of the groups."""
-
-
 @dataclass(frozen=True)
 class ScatterSolver:
     """The linear form in the features."""
 
-    training: Training
+    training: TrainingSamples
     form: ScatterForm
 
     @classmethod
-    def of(cls, training: Training, alpha: float, beta: float) -> ScatterSolver:
+    def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ScatterSolver:
         with _threads_for(training.X):
             form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
@@ -75,7 +68,7 @@ class ScatterSolver:
     def represent(self, points: Any) -> Array:
         training = self.training
         X = training.X if training.features is None else training.features(training.rows)
-        return self.form.represent(points, X, row_norms(X))
+        return self.form.represent(points, X, training.groups)
 
 
 def _threads_for(X: Any) -> AbstractContextManager[None]:
@@ -87,11 +80,11 @@ def _threads_for(X: Any) -> AbstractContextManager[None]:
 class ClosedSolver:
     """Algorithm 2."""
 
-    training: Training
+    training: TrainingSamples
     form: ClosedForm
 
     @classmethod
-    def of(cls, training: Training, alpha: float, beta: float) -> ClosedSolver:
+    def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ClosedSolver:
         # The kernel matrix becomes the factor; the blocks of its classes are a second array.
         form = ClosedForm.of(training.matrix(copies=2), training.groups, alpha, beta)
         return cls(training.without_matrix(), form)
@@ -111,18 +104,39 @@ class ClosedSolver:
 
 
 @dataclass(frozen=True)
-class BatchSolver(ABC):
-    """Base of the solvers that iterate for every batch of points."""
+class IterativeSolver:
+    """Algorithms 3 to 6 for ridge, proximal gradient for other penalties, a batch at a time."""
 
-    training: Training
+    training: TrainingSamples
     operator: Operator
     eigenvalue: float
-    settings: Settings
+    settings: DRMSettings
     algorithm: str
 
-    @abstractmethod
     def run(self, K_x: Array, k_xx: Array) -> Iterations:
         """Iterate for the points of one batch."""
+        settings = self.settings
+        if settings.penalty.is_ridge:
+            return iterate(
+                Quadratic(self.operator, settings.beta),
+                K_x,
+                k_xx,
+                self.algorithm,
+                tol=settings.tol,
+                max_iter=settings.max_iter,
+                eigenvalue=self.eigenvalue,
+                backtracking=settings.backtracking,
+            )
+        return solve_penalised(
+            self.operator,
+            K_x,
+            k_xx,
+            settings.beta,
+            settings.penalty,
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            lipschitz=self.eigenvalue,
+        )
 
     def runs(self, points: Any) -> list[tuple[slice, Array, Iterations]]:
         """Iterate for all points, batch by batch."""
@@ -163,58 +177,53 @@ class BatchSolver(ABC):
         return np.vstack([outcome.coef for _, _, outcome in self.runs(points)])
 
 
-@dataclass(frozen=True)
-class IterativeSolver(BatchSolver):
-    """Algorithms 3 to 6."""
+Solver = ScatterSolver | ClosedSolver | IterativeSolver
 
-    def run(self, K_x: Array, k_xx: Array) -> Iterations:
-        return iterate(
-            Quadratic(self.operator, self.settings.beta),
-            K_x,
-            k_xx,
-            self.algorithm,
-            tol=self.settings.tol,
-            max_iter=self.settings.max_iter,
-            eigenvalue=self.eigenvalue,
-            backtracking=self.settings.backtracking,
+
+def choose_solver(estimator: Any, training: TrainingSamples, penalty: Penalty) -> str:
+    """The solver that "auto" means for these data, or the one that was asked for if it can be."""
+    asked = estimator.solver
+    if not penalty.is_ridge:
+        if asked not in ("auto", "apg"):
+            raise ValueError(
+                f"solver={asked!r} is for penalty='ridge'; other penalties are solved by "
+                "accelerated proximal gradient. Use solver='auto' or 'apg'."
+            )
+        return "apg"
+    if asked == "scatter" and not training.is_linear:
+        raise ValueError(
+            "solver='scatter' is for inner products of features. Use kernel='linear', or set "
+            "n_components to approximate the kernel by features."
         )
+    if asked == "auto":
+        asked = "scatter" if training.has_few_features else "closed"
+    if asked == "scatter":
+        n_classes, n_features = training.groups.n_classes, training.X.shape[1]
+        advice = "Use solver='closed' or reduce the features."
+        require_scatter_memory(n_classes, n_features, advice)
+    return str(asked)
 
 
-@dataclass(frozen=True)
-class PenalisedSolver(BatchSolver):
-    """Any (q, r) penalty, by accelerated proximal gradient to a duality gap."""
-
-    def run(self, K_x: Array, k_xx: Array) -> Iterations:
-        solution = solve_penalised(
-            self.operator,
-            K_x,
-            k_xx,
-            self.settings.beta,
-            self.settings.penalty,
-            tol=self.settings.tol,
-            max_iter=self.settings.max_iter,
-            lipschitz=self.eigenvalue,
-        )
-        converged = solution.gap <= self.settings.tol
-        history = np.array(solution.history)
-        return Iterations(solution.coef, history, solution.n_iter, converged, solution.gap)
+def require_scatter_memory(n_classes: int, n_features: int, advice: str) -> None:
+    """Refuse scatter matrices that do not fit into memory."""
+    require_memory(
+        8 * (3 * n_classes + 3) * n_features**2,
+        f"Scatter matrices of {n_classes} classes in {n_features:,} features",
+        advice,
+    )
 
 
-def operator_of(training: Training, alpha: float) -> Operator:
-    """Q without an n × n matrix for the linear kernel, else with the kernel matrix."""
-    if training.is_linear:
-        return LinearOperator(training.groups, training.X, row_norms(training.X), alpha)
-    return KernelOperator(training.groups, training.matrix(copies=2), alpha)
-
-
-def make_solver(name: str, training: Training, settings: Settings) -> Solver:
+def make_solver(name: str, training: TrainingSamples, settings: DRMSettings) -> Solver:
     """Fit the solver of that name: "closed", "scatter", "gd", "ppa" or "apg"."""
     alpha, beta = settings.alpha, settings.beta
     if name == "scatter":
         return ScatterSolver.of(training, alpha, beta)
     if name == "closed":
         return ClosedSolver.of(training, alpha, beta)
-    operator = operator_of(training, alpha)
+    operator: Operator  # without an n × n matrix for the linear kernel
+    if training.is_linear:
+        operator = FeatureOperator(training.groups, training.X, row_norms(training.X), alpha)
+    else:
+        operator = KernelOperator(training.groups, training.matrix(copies=2), alpha)
     eigenvalue = 0.0 if name == "gd" else largest_eigenvalue(operator)  # "gd" needs none
-    kind = IterativeSolver if settings.penalty.is_ridge else PenalisedSolver
-    return kind(training, operator, eigenvalue, settings, name)
+    return IterativeSolver(training, operator, eigenvalue, settings, name)

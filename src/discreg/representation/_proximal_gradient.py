@@ -27,37 +27,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._penalties import Penalty
+from ._iterative import Iterations
+from ._penalties import Penalty, prox
 from ._problem import Operator
-from ._prox import prox
 
-__all__ = ["PenalisedSolution", "solve_penalised"]
+__all__ = ["solve_penalised"]
 
 Array = NDArray[np.float64]
 
 TINY = np.finfo(np.float64).tiny
-
-
-class PenalisedSolution(NamedTuple):
-    """Representations of m test points by n samples, and how good they are.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (m, n)
-        Coefficients v, one row a test point.
-    gap : ndarray of shape (m,)
-        Duality gap relative to ½ k(x, x): a bound on the objective's distance from the optimum.
-    n_iter : ndarray of shape (m,)
-        Iterations of each point.
-    history : list of ndarray of shape (m,)
-        Lowest objective of each point so far: at the start and after each iteration. Points that
-        have converged keep their last one.
-    """
-
-    coef: Array
-    gap: Array
-    n_iter: NDArray[np.intp]
-    history: list[Array]
 
 
 class _State(NamedTuple):
@@ -86,7 +64,7 @@ def solve_penalised(
     tol: float,
     max_iter: int,
     lipschitz: float,
-) -> PenalisedSolution:
+) -> Iterations:
     """Minimise ½ vᵀQv − K_xᵀv + β ρ(‖v‖_{q,r}) for a batch of test points.
 
     Parameters
@@ -109,7 +87,8 @@ def solve_penalised(
 
     Returns
     -------
-    solution : PenalisedSolution
+    Iterations
+        `objective_history` holds the lowest objective of each point so far.
     """
     slices = operator.groups.slices
     c = np.sqrt(operator.groups.weights)
@@ -148,7 +127,7 @@ def solve_penalised(
             state, active = state.keep(open_), active[open_]
         if len(active) == 0:
             break
-    return PenalisedSolution(coef * c, gap, n_iter, history)
+    return Iterations(coef * c, np.array(history), n_iter, gap <= tol, gap)
 
 
 def _advance(

@@ -1,16 +1,52 @@
-"""The models of all ranks that one fit gives."""
+"""One ridge regression, one small eigenproblem: the models of all ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
-__all__ = ["RankPath", "scores_by_rank"]
+from discreg.base.classifier import Prepared
+from discreg.base.params import check_params
+from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
+from discreg.linalg.threads import one_blas_thread
+
+from ._indicators import Indicators
+from ._subspace import checked_rank, store_subspace
+
+__all__ = ["RankPath", "fit_ranked", "ranked_ridge", "scores_by_rank"]
+
+SMALL = 1_000  # size of a system that two threads solve slower than one
+
+
+def ranked_ridge(prepared: Prepared, beta: float) -> RankedCoefficients:
+    """Ridge regression onto the normalised indicators, for every rank.
+
+    The moments are ΦᵀSY whether Y is centred or not (Theorem 2): Φ is.
+    """
+    regression = prepared.regression
+    with one_blas_thread() if regression.size <= SMALL else nullcontext():
+        regression.at(beta)
+        totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
+        moments = totals * Indicators.of(prepared).entries
+        return rank_coefficients(regression.solve(moments), moments)
+
+
+def fit_ranked(estimator: Any, prepared: Prepared, beta: float) -> None:
+    """Fit LRLR or LRRR, which differ in the penalty alone."""
+    rank = checked_rank(estimator.rank, prepared)
+    ranked = ranked_ridge(prepared, beta)
+    shift = Indicators.of(prepared).shift
+    store_subspace(
+        estimator, prepared, ranked.projected[:, :rank], ranked.directions[:, :rank], shift
+    )
+    estimator.eigenvalues_ = ranked.explained[:rank].astype(prepared.dtype)
 
 
 class RankPath:
@@ -31,6 +67,12 @@ class RankPath:
         Class labels, the columns of the scores.
     """
 
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> RankPath:
+        """The path of an estimator, which is not fitted itself."""
+        check_params(estimator, estimator._constraints)
+        return cls(clone(estimator).set_params(rank=None).fit(X, y, sample_weight))
+
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
         self.ranks = np.arange(1, estimator.rank_ + 1)
@@ -38,7 +80,7 @@ class RankPath:
         self._shift = estimator._shift
 
     def coef(self, rank: int) -> NDArray[Any]:
-        """Coefficients of a rank, one row a class: of the features, or of the kernel functions.
+        """Coefficients of a rank, one row per class: of the features, or of the kernel functions.
 
         Parameters
         ----------

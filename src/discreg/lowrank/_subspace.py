@@ -1,0 +1,73 @@
+"""What the low-rank models share: the rank, and the projection that a fit has learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreg.base.classifier import Prepared
+from discreg.base.params import CLASS_WEIGHT, Boolean, Choice, Number
+
+__all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "store_subspace"]
+
+Array = NDArray[np.float64]
+SAME = 1e-6  # entries that differ by less are equally large
+CONSTRAINTS: dict[str, Any] = {
+    "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
+    "fit_intercept": Boolean(),
+    "class_weight": CLASS_WEIGHT,
+}
+
+
+def largest_rank(prepared: Prepared) -> int:
+    """Largest rank that coefficients can have: centred classes have one direction fewer."""
+    of_classes = len(prepared.classes) - int(prepared.regression.centred)
+    return of_classes if prepared.kernel else min(of_classes, prepared.regression.n_features)
+
+
+def checked_rank(rank: int | None, prepared: Prepared) -> int:
+    """The rank asked for; None is the largest one."""
+    largest = largest_rank(prepared)
+    if rank is None:
+        return largest
+    if rank > largest:
+        what = f"{len(prepared.classes)} classes"
+        if prepared.regression.centred:
+            what += ", whose centred targets have one direction fewer,"
+        if prepared.kernel is None:
+            what += f" and {prepared.regression.n_features} features"
+        raise ValueError(
+            f"rank={rank} is too large: with {what} the largest rank is {largest}. Use a rank from "
+            f"1 to {largest}, or None for the largest."
+        )
+    return rank
+
+
+def store_subspace(
+    estimator: Any, prepared: Prepared, projected: Array, directions: Array, shift: Array
+) -> None:
+    """Set the fitted attributes from A, in the regression's coordinates, V and a shift."""
+    signs = _signs(directions)
+    projected, directions = projected * signs, directions * signs
+    scalings, means = prepared.regression.predictor(projected)
+    estimator.rank_ = projected.shape[1]
+    estimator.directions_ = directions.astype(prepared.dtype)
+    estimator.scalings_ = scalings.astype(prepared.dtype)
+    estimator._means = means.astype(prepared.dtype)
+    estimator._shift = shift.astype(prepared.dtype)
+    estimator._set_coefficients(prepared, scalings @ directions.T, shift - directions @ means)
+
+
+def project(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """New samples in the subspace of a fitted estimator."""
+    rows = estimator._new_samples(X)
+    return estimator._linear_scores(rows, estimator.scalings_.T, -estimator._means)
+
+
+def _signs(directions: Array) -> Array:
+    """Signs that make the first of the largest entries of every direction positive."""
+    sizes = np.abs(directions)
+    first = np.argmax(sizes >= (1 - SAME) * sizes.max(axis=0), axis=0)
+    return np.where(directions[first, np.arange(len(first))] < 0, -1.0, 1.0)
