@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from discreg.blocks.moments import block_moments, class_scatters
 from discreg.blocks.source import Block
 from discreg.linalg.rows import rmatmul, times
-from discreg.margin._block_pass import Losses, Point, block_sums
+from discreg.margin._block_sums import PrimalPoint, block_sums
 
 REPEATS = 3
 WIDTHS = (50, 100, 1000)
@@ -67,8 +67,8 @@ def products():
                     block_sums,
                     block,
                     np.zeros(n_features),
-                    Losses(0.8, 1.2, 1.0, 0.1),
-                    (Point(0, np.zeros(n_features), 0.0),),
+                    (0.8, 1.2, 1.0, 10.0, np.inf),
+                    (PrimalPoint(0, np.zeros(n_features), 0.0),),
                     (),
                 ),
                 EVALUATION: partial(there_and_back, X, np.ones((n_features, 10))),

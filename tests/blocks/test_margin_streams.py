@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from discreg import LDMClassifier, ODMClassifier
 from discreg.blocks.source import ArrayBlocks
-from discreg.margin._terms import Terms
+from discreg.margin._losses import MarginLoss
 
 SMALL_MEMORY = 4096 / (1 << 20)  # megabytes: blocks of 4 kB
 OF_SAMPLES = ("support_", "n_support_", "dual_coef_", "support_vectors_")
@@ -47,8 +47,7 @@ def fit_blocks(
 ) -> tuple[ODMClassifier, int]:
     """Fit to blocks of any kind, and how often the rows were read."""
     table = CountedTable(X, y, weights, model.class_weight, block_bytes=block_bytes)
-    model.solver_ = "newton"
-    model._store_table(table, model._solve_blocks(table))
+    model._fit_source(table)
     return model, table.passes
 
 
@@ -172,16 +171,19 @@ def test_gap_is_that_of_the_best_scaled_multipliers(fit_intercept: bool) -> None
     X, y = rows(2)
     model, _ = fit_blocks(linear(max_iter=2, tol=0, fit_intercept=fit_intercept), X, y)
     signs = 2.0 * y - 1
-    terms = Terms.odm(np.ones(len(y)), 1000.0, 100.0, 0.2)
-    multipliers = terms.multipliers(signs * model.decision_function(X))
+    losses = MarginLoss.odm(1000.0, 100.0, 0.2).of_samples(np.ones(len(y)))
+    multipliers = losses.multipliers(signs * model.decision_function(X))
     if fit_intercept:  # as large on both sides
         for side in (signs * multipliers > 0, signs * multipliers < 0):
             multipliers[side] /= np.abs(multipliers[side]).sum()
         assert abs(signs @ multipliers) < 1e-12
 
+    at_one = np.ones(len(y))
+
     def negative_dual(t: float) -> float:
         pulled = X.T @ (signs * t * multipliers)
-        return float(0.5 * pulled @ pulled - terms.gains(t * multipliers).sum())
+        conjugate = losses.gaps(t * multipliers, at_one) - t * multipliers  # ℓ(1) is zero
+        return float(0.5 * pulled @ pulled + conjugate.sum())
 
     dual = -minimize_scalar(negative_dual, options={"xtol": 1e-12}).fun
     assert model.gap_ > 1e-9

@@ -29,9 +29,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier
-from discreg.margin import _coordinate_descent as _intercept
-from discreg.margin import _parts
-from discreg.margin._training import Training
+from discreg.margin import _coordinate_descent, _working_set
+from discreg.margin._problem import TrainingSamples
 
 # The certificate ----------------------------------------------------------------------------------
 
@@ -161,7 +160,7 @@ def test_a_kernel_matrix_in_single_precision_moves_the_optimum_by_less_than_the_
 
 def test_on_a_kernel_matrix_the_intercept_is_found_along_with_the_multipliers(monkeypatch):
     X, y = noisy_circle(1_500)
-    monkeypatch.setattr(_intercept, "_enclose", None)  # not needed
+    monkeypatch.setattr(_coordinate_descent, "_enclose", None)  # not needed
     model = ODMClassifier(tol=1e-6, random_state=0).fit(X, y)
     assert model.gap_ <= 1e-6
     assert abs(model.dual_coef_.sum()) <= 1e-12 * np.abs(model.dual_coef_).sum()
@@ -177,13 +176,11 @@ def wide_strip(n_samples):
 
 @pytest.mark.parametrize("selection", ["random", "cyclic"])
 @with_and_without_intercept
-def test_parts_of_the_kernel_matrix_lead_to_the_optimum_of_all(
-    fit_intercept, selection, monkeypatch
-):
+def test_working_sets_lead_to_the_optimum_of_all_samples(fit_intercept, selection, monkeypatch):
     X, y = wide_strip(1_500)
     weights = np.random.default_rng(7).integers(0, 3, len(y))
     params = {"D": 0.5, "fit_intercept": fit_intercept, "random_state": 0}
-    monkeypatch.setattr(Training, "gram", None)  # not needed
+    monkeypatch.setattr(TrainingSamples, "gram", None)  # not needed
     model = ODMClassifier(**params, tol=1e-4, selection=selection).fit(X, y, weights)
     monkeypatch.undo()
     best = ODMClassifier(**params, tol=1e-9).fit(X, y, weights)
@@ -193,7 +190,7 @@ def test_parts_of_the_kernel_matrix_lead_to_the_optimum_of_all(
     assert_allclose(model.decision_function(X), best.decision_function(X), atol=0.02)
 
 
-def test_a_first_part_without_the_rare_class_is_mended(monkeypatch):
+def test_a_first_working_set_without_the_rare_class_is_mended(monkeypatch):
     X, y = wide_strip(1_500)
     kept = np.flatnonzero((y == "left") | (np.cumsum(y == "right") <= 5))
     X, y = X[kept], y[kept]
@@ -201,14 +198,14 @@ def test_a_first_part_without_the_rare_class_is_mended(monkeypatch):
     X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     X += 0.01 * np.random.default_rng(8).standard_normal(X.shape)
     common = np.flatnonzero(y == "left")
-    monkeypatch.setattr(_parts, "_some", lambda n_samples, how, largest: common[:50])
+    monkeypatch.setattr(_working_set, "_first_working_set", lambda *_: common[:50])
     found = ODMClassifier(tol=1e-4, random_state=0).fit(X, y)
     best = ODMClassifier(tol=1e-9, random_state=0).fit(X, y)
     assert found.gap_ <= 1e-4
     assert found.objective_ == pytest.approx(best.objective_, rel=1.01e-4)
 
 
-def test_a_part_that_does_not_fit_into_the_cache_is_left_to_single_rows():
+def test_a_working_set_that_does_not_fit_into_the_cache_is_left_to_single_rows():
     X, y = wide_strip(1_500)
     model = ODMClassifier(D=0.5, tol=1e-3, random_state=0)
     small = clone(model).set_params(cache_size=0.2).fit(X, y)

@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from discreg.margin._primal_loops import minimum_along
-from discreg.margin._svrg import STEP, ldm_pair_gradient, odm_sample_gradient, odm_svrg
-from discreg.margin._svrg_ldm import ldm_intercept, ldm_svrg
-from discreg.margin._terms import Terms
+from discreg.margin._losses import MarginLoss
+from discreg.margin._svrg import STEP, svrg
 
 ODM = {"C1": 5.0, "C2": 2.0, "D": 0.2}
 LDM = {"C": 3.0, "lambda1": 0.7, "lambda2": 0.4}
@@ -74,11 +72,26 @@ def optimum(model, X, y, weights, fit_intercept, parameters):
     return program.value
 
 
-def run(solver, X, y, weights, parameters, *, tol=1e-8, max_iter=300, seed=0, **options):
-    """A solver's answer with its own random numbers."""
+def run(model, X, y, weights, parameters, *, tol=1e-8, max_iter=300, seed=0, **options):
+    """The solver's answer with its own random numbers."""
+    loss = getattr(MarginLoss, model)(**parameters)
     options = {"fit_intercept": True, **options}
     random = np.random.RandomState(seed)
-    return solver(X, y, weights, **parameters, tol=tol, max_iter=max_iter, random=random, **options)
+    return svrg(X, y, weights, loss, tol=tol, max_iter=max_iter, random=random, **options)
+
+
+def odm_sample_gradient(w, b, x_i, y_i, *, C1, C2, D):
+    """Equation (24), and the derivative by the intercept: ODM's gradient from one sample."""
+    margin = y_i * (x_i @ w + b)
+    slope = 2 * C1 * min(margin - 1 + D, 0) + 2 * C2 * max(margin - 1 - D, 0)
+    return w + slope * y_i * x_i, slope * y_i
+
+
+def ldm_pair_gradient(w, b, x_i, y_i, x_j, y_j, *, C, lambda1, lambda2):
+    """Equation (23), and the derivative by the intercept: LDM's gradient from a pair of samples."""
+    margin, other = y_i * (x_i @ w + b), y_j * (x_j @ w + b)
+    slope = 2 * lambda1 * (margin - other) - lambda2 - C * (margin < 1)
+    return w + slope * y_i * x_i, slope * y_i
 
 
 # Theorem 1 and Lemma 1 -----------------------------------------------------------------------
@@ -163,7 +176,7 @@ def test_lemma_1():
 def test_odm_reaches_the_optimum(weighted, fit_intercept):
     X, y, weights = problem(weighted)
     best = optimum("odm", X, y, weights, fit_intercept, ODM)
-    found = run(odm_svrg, X, y, weights, ODM, fit_intercept=fit_intercept)
+    found = run("odm", X, y, weights, ODM, fit_intercept=fit_intercept)
     value = odm_value(found.coef, found.intercept, X, y, weights, **ODM)
     assert found.gap <= 1e-8
     assert value == pytest.approx(best, rel=1e-6)
@@ -176,7 +189,7 @@ def test_odm_reaches_the_optimum(weighted, fit_intercept):
 def test_ldm_comes_near_the_optimum(weighted, fit_intercept, parameters):
     X, y, weights = problem(weighted, n_samples=300)
     best = optimum("ldm", X, y, weights, fit_intercept, parameters)
-    found = run(ldm_svrg, X, y, weights, parameters, tol=1e-3, fit_intercept=fit_intercept)
+    found = run("ldm", X, y, weights, parameters, tol=1e-3, fit_intercept=fit_intercept)
     value = ldm_value(found.coef, found.intercept, X, y, weights, **parameters)
     assert found.gap <= 1e-3
     assert -1e-9 <= value - best <= 1e-3 * ldm_unit(found, X, y, weights, parameters)
@@ -186,15 +199,12 @@ def test_ldm_comes_near_the_optimum(weighted, fit_intercept, parameters):
 @both_intercepts
 def test_gap_bounds_what_is_missing_and_decreases(solver, fit_intercept):
     X, y, weights = problem()
-    parameters, solve, value = {
-        "odm": (ODM, odm_svrg, odm_value),
-        "ldm": (LDM, ldm_svrg, ldm_value),
-    }[solver]
+    parameters, value = {"odm": (ODM, odm_value), "ldm": (LDM, ldm_value)}[solver]
     best = optimum(solver, X, y, weights, fit_intercept, parameters)
     gaps = []
     for max_iter in (0, 1, 3, 10, 30):
         found = run(
-            solve, X, y, weights, parameters, tol=0, max_iter=max_iter, fit_intercept=fit_intercept
+            solver, X, y, weights, parameters, tol=0, max_iter=max_iter, fit_intercept=fit_intercept
         )
         reached = value(found.coef, found.intercept, X, y, weights, **parameters)
         unit = reached if solver == "odm" else ldm_unit(found, X, y, weights, LDM)
@@ -206,13 +216,13 @@ def test_gap_bounds_what_is_missing_and_decreases(solver, fit_intercept):
 
 def test_start_at_the_optimum_needs_no_epoch():
     X, y, weights = problem()
-    found = run(odm_svrg, X, y, weights, ODM)
-    again = run(odm_svrg, X, y, weights, ODM, start=(found.coef, found.intercept))
+    found = run("odm", X, y, weights, ODM)
+    again = run("odm", X, y, weights, ODM, start=(found.coef, found.intercept))
     assert again.n_iter == 0
     np.testing.assert_array_equal(again.coef, found.coef)
 
 
-@pytest.mark.parametrize(("solver", "parameters"), [(odm_svrg, ODM), (ldm_svrg, LDM)])
+@pytest.mark.parametrize(("solver", "parameters"), [("odm", ODM), ("ldm", LDM)])
 @pytest.mark.parametrize("scale", [1e8, 1e160, 1e300])
 def test_huge_features_give_numbers(solver, parameters, scale):
     X, y, weights = problem()
@@ -225,8 +235,8 @@ def test_huge_features_give_numbers(solver, parameters, scale):
 
 
 def odm_intercept(scores, y, weights, guess):
-    terms = Terms.odm(weights, **ODM).arrays()
-    return guess + minimum_along(y * (scores + guess), y, terms, 0.0, 0.0)
+    losses = MarginLoss.odm(**ODM).of_samples(weights)
+    return guess + losses.minimum_along(y * (scores + guess), y)
 
 
 @pytest.mark.parametrize("guess", [0.0, -1e6, 1e6])
@@ -244,7 +254,7 @@ def test_intercept_of_odm_is_optimal(seed, guess):
 def test_intercept_of_ldm_is_optimal(seed, parameters):
     X, y, weights = problem(seed=seed)
     w = 3 * random_point(seed)[0]
-    b = ldm_intercept(X @ w, y, weights / weights.sum(), **parameters)
+    b = run("ldm", X, y, weights, parameters, max_iter=0, start=(w, 0.0)).intercept
     values = [ldm_value(w, b + move, X, y, weights, **parameters) for move in (-1e-4, 0.0, 1e-4)]
     assert values[1] <= min(values) + 1e-14 * abs(values[1])
 
@@ -290,7 +300,7 @@ def test_lazy_steps_of_odm_equal_eager_ones(weighted, fit_intercept):
         return odm_sample_gradient(w, b, x_i, y_i, **ODM)
 
     options = {"fit_intercept": fit_intercept, "start": (w, b)}
-    lazy = run(odm_svrg, X, y, weights, ODM, max_iter=1, **options)
+    lazy = run("odm", X, y, weights, ODM, max_iter=1, **options)
     eager = eager_epoch(gradient, (w, b), X, y, shares, 2 * ODM["C1"], fit_intercept, False)
     np.testing.assert_allclose(lazy.coef, eager, rtol=0, atol=1e-12)
 
@@ -303,14 +313,14 @@ def test_lazy_steps_of_ldm_equal_eager_ones(weighted):
     def gradient(w, b, *pair):
         return ldm_pair_gradient(w, 0.0, *pair, **LDM)
 
-    lazy = run(ldm_svrg, X, y, weights, LDM, max_iter=1, fit_intercept=False, start=(w, 0.0))
+    lazy = run("ldm", X, y, weights, LDM, max_iter=1, fit_intercept=False, start=(w, 0.0))
     smoothness = 4 * LDM["lambda1"] + LDM["C"]
     eager = eager_epoch(gradient, (w, 0.0), X, y, weights / weights.sum(), smoothness, False, True)
     np.testing.assert_allclose(lazy.coef, eager, rtol=0, atol=1e-12)
 
 
 @both_intercepts
-@pytest.mark.parametrize(("solver", "parameters"), [(odm_svrg, ODM), (ldm_svrg, LDM)])
+@pytest.mark.parametrize(("solver", "parameters"), [("odm", ODM), ("ldm", LDM)])
 def test_sparse_rows_give_what_dense_rows_give(solver, parameters, fit_intercept):
     X, y, weights = problem()
     options = {"tol": 0, "max_iter": 4, "fit_intercept": fit_intercept}
@@ -326,8 +336,8 @@ def test_sparse_rows_give_what_dense_rows_give(solver, parameters, fit_intercept
 def test_single_precision_rows_are_solved_in_double_precision(layout):
     X, y, weights = problem()
     single = X.astype(np.float32)
-    found = run(odm_svrg, layout(single), y, weights, ODM)
-    wide = run(odm_svrg, layout(single.astype(np.float64)), y, weights, ODM)
+    found = run("odm", layout(single), y, weights, ODM)
+    wide = run("odm", layout(single.astype(np.float64)), y, weights, ODM)
     assert found.coef.dtype == np.float64
     np.testing.assert_allclose(found.coef, wide.coef, rtol=0, atol=1e-12)
 
@@ -336,5 +346,5 @@ def test_long_epochs_do_not_underflow():
     """The common factor of the coefficients falls to 1e-100 within an epoch when steps are long."""
     X, y, weights = problem(n_samples=3000)
     weak = {"C1": 1e-2, "C2": 1e-2, "D": 0.0}
-    found = run(odm_svrg, X, y, weights, weak, tol=1e-12)
+    found = run("odm", X, y, weights, weak, tol=1e-12)
     assert found.gap <= 1e-12

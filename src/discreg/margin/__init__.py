@@ -1,8 +1,8 @@
 """Margin distribution machines: the mean and the variance of the margin instead of its minimum."""
 
-from ._base import MarginStatistics
 from ._ldm import LDMClassifier
 from ._odm import ODMClassifier
 from ._odm_cv import ODMClassifierCV
+from ._problem import MarginStatistics
 
 __all__ = ["LDMClassifier", "MarginStatistics", "ODMClassifier", "ODMClassifierCV"]

@@ -19,7 +19,7 @@ from discreg.linalg.factorisation import EPS
 from discreg.linalg.threads import one_blas_thread
 
 from ._coordinate_descent import DualSolution
-from ._dual import Dual, State
+from ._dual import Dual, DualState
 
 __all__ = ["polish"]
 
@@ -50,14 +50,14 @@ def polish(dual: Dual, solution: DualSolution, *, fit_intercept: bool) -> DualSo
 
 def _solve(
     dual: Dual, solution: DualSolution, *, fit_intercept: bool
-) -> tuple[State, float] | None:
+) -> tuple[DualState, float] | None:
     """Rounds of Newton's method, the proximal term smaller after each; None without success.
 
     A smooth loss needs no such term and one round.
     """
     state, shift = solution.state, solution.shift
     places = _places(dual, state.multipliers)
-    if dual.terms.is_smooth:
+    if dual.losses.is_smooth:
         found = _newton(dual, state, shift, places, 0.0, fit_intercept)
         return None if found is None else found[:2]
     unit = max(float(_diagonal(dual).mean()), EPS)
@@ -84,19 +84,19 @@ def _solve(
 
 def _newton(
     dual: Dual,
-    start: State,
+    start: DualState,
     shift: float,
     places: Places,
     proximal: float,
     fit_intercept: bool,
-) -> tuple[State, float, Places] | None:
+) -> tuple[DualState, float, Places] | None:
     """Newton's steps from one set of places to the next until none changes."""
     seen = set()
     for _ in range(MAX_STEPS):
         free = np.flatnonzero((places == NEGATIVE) | (places == POSITIVE))
         if len(free) > LARGEST:
             return None
-        multipliers = np.where(places == LIMIT, dual.terms.upper, 0.0)
+        multipliers = np.where(places == LIMIT, dual.losses.upper, 0.0)
         if len(free):
             solved = _free_multipliers(
                 dual, free, places, multipliers, start.multipliers, proximal, fit_intercept
@@ -123,7 +123,7 @@ def _newton(
 
 
 def _shift_between(
-    dual: Dual, state: State, shift: float, places: Places
+    dual: Dual, state: DualState, shift: float, places: Places
 ) -> tuple[float, int | None]:
     """The intercept where no multiplier is free, and the sample that must become so, if any.
 
@@ -133,8 +133,8 @@ def _shift_between(
     if dual.excess(state) != 0:
         shift = dual.best_shift(state, shift)
         margins = dual.y * (state.scores + shift)
-        return shift, int(np.argmin(np.abs(margins - dual.terms.low)))
-    kinks = dual.y * dual.terms.low - state.scores
+        return shift, int(np.argmin(np.abs(margins - dual.losses.low)))
+    kinks = dual.y * dual.losses.low - state.scores
     above = (places == LIMIT) == (dual.y > 0)  # kinks that the intercept may not exceed
     if above.all() or not above.any():
         return shift, None
@@ -151,10 +151,10 @@ def _free_multipliers(
     fit_intercept: bool,
 ) -> tuple[Array, float] | None:
     """Solution of the linear system of the free multipliers, and the intercept."""
-    terms, y = dual.terms, dual.y
+    losses, y = dual.losses, dual.y
     positive = places[free] == POSITIVE
-    ridge = np.where(positive, terms.ridge_low[free], terms.ridge_high[free])
-    target = np.where(positive, terms.low, terms.high)
+    ridge = np.where(positive, losses.ridge_low[free], losses.ridge_high[free])
+    target = np.where(positive, losses.low, losses.high)
     signs = y[free]
     rest = dual.state(fixed).scores[free]
     right = np.column_stack([target - signs * rest + proximal * centre[free], signs])
@@ -175,33 +175,35 @@ def _free_multipliers(
 
 
 def _new_places(
-    dual: Dual, state: State, shift: float, places: Places, centre: Array, proximal: float
+    dual: Dual, state: DualState, shift: float, places: Places, centre: Array, proximal: float
 ) -> Places:
     """Where the multipliers belong by the margins that the solved system gave."""
-    terms = dual.terms
+    losses = dual.losses
     margins = dual.y * (state.scores + shift)
     a = state.multipliers
     following = places.copy()
     following[(places == POSITIVE) & (a <= 0)] = ZERO
-    following[(places == POSITIVE) & (a > terms.upper)] = LIMIT
+    following[(places == POSITIVE) & (a > losses.upper)] = LIMIT
     following[(places == NEGATIVE) & (a >= 0)] = ZERO
     pull = margins + proximal * (a - centre)
     slack = 1e-13 * (1.0 + np.abs(margins))
-    following[(places == ZERO) & (pull < terms.low - slack)] = POSITIVE
-    following[(places == ZERO) & (pull > terms.high + slack)] = NEGATIVE
-    following[(places == LIMIT) & (pull > terms.low + slack)] = POSITIVE
+    following[(places == ZERO) & (pull < losses.low - slack)] = POSITIVE
+    following[(places == ZERO) & (pull > losses.high + slack)] = NEGATIVE
+    following[(places == LIMIT) & (pull > losses.low + slack)] = POSITIVE
     return following
 
 
-def _inside(dual: Dual, state: State) -> State:
+def _inside(dual: Dual, state: DualState) -> DualState:
     """The state with multipliers inside their limits, which rounding may leave."""
-    lowest = 0.0 if np.isinf(dual.terms.high) else -np.inf
-    return State(np.clip(state.multipliers, lowest, dual.terms.upper), state.scores, state.coef)
+    lowest = 0.0 if np.isinf(dual.losses.high) else -np.inf
+    return DualState(
+        np.clip(state.multipliers, lowest, dual.losses.upper), state.scores, state.coef
+    )
 
 
 def _places(dual: Dual, multipliers: Array) -> Places:
     places = np.sign(multipliers).astype(np.int8)
-    places[multipliers >= dual.terms.upper] = LIMIT
+    places[multipliers >= dual.losses.upper] = LIMIT
     return places
 
 

@@ -1,4 +1,4 @@
-"""Newton's method for linear ODM on rows that are elsewhere, by passes that keep nothing of them.
+"""Newton's method for linear ODM on blocks of rows, by passes that keep nothing of them.
 
 A pass at (w, b) gives P(w, b) = ½‖w‖² + Σ ℓ(z), z = y (Xw + b), with its gradient and Hessian in w
 and b together. All two-class problems share their passes. A full step that is accepted costs one;
@@ -36,10 +36,12 @@ from discreg.linalg.factorisation import psd_solver
 from discreg.linalg.memory import require_memory
 from discreg.linalg.threads import one_blas_thread
 
-from ._block_pass import AddableTuple, Line, Losses, Point, block_sums
+from ._block_sums import BlockSums, Line, PrimalPoint, block_sums
+from ._losses import MarginLoss, Numbers
 from ._newton import EXACT, ROUNDING, STANDSTILL
+from ._problem import BinaryFit, MarginStatistics
 
-__all__ = ["TableFit", "newton_on_table"]
+__all__ = ["newton_on_blocks"]
 
 Array = NDArray[np.float64]
 DECREASE = 1e-4  # share of what the slope promises
@@ -52,19 +54,7 @@ MATRICES = 4  # of the features, held at once for each problem
 
 
 @dataclass(frozen=True)
-class TableFit:
-    """Coefficients and intercept of a problem, objective, certificate, and the margins."""
-
-    coef: Array
-    intercept: float
-    objective: float
-    gap: float
-    n_iter: int
-    margins: tuple[float, float, float]  # mean, variance and minimum
-
-
-@dataclass(frozen=True)
-class Step:
+class NewtonStep:
     """A direction of the coefficients and of the score at the origin."""
 
     coef: Array
@@ -72,62 +62,63 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The objective of one problem about a point, from the sums of a pass."""
+class LocalModel:
+    """The quadratic model of one problem about a point, from the sums of a pass."""
 
-    point: Point
+    point: PrimalPoint
     fit_intercept: bool
     sizes: Array
-    lost: Array
-    pulls: Array  # of both sides
+    values: Array
+    products: Array  # Σ y a x of both sides
     curvature: float
     moment: Array
     gram: Array
     spread: Array  # weight, mean, scatter and minimum of the margins
 
     @classmethod
-    def of(cls, sums: AddableTuple, k: int, point: Point, *, fit_intercept: bool) -> Curve:
-        """The curve at the k-th point of a pass."""
+    def of(cls, sums: BlockSums, k: int, point: PrimalPoint, *, fit_intercept: bool) -> LocalModel:
+        """The model at the k-th point of a pass."""
         return cls(
             point,
             fit_intercept,
             sums.sizes[k],
-            sums.lost[k],
-            sums.pulls[k, :2],
+            sums.values[k],
+            sums.products[k, :2],
             float(sums.curvature[k]),
-            sums.pulls[k, 2],
+            sums.products[k, 2],
             sums.grams[k],
             sums.spread.columns[:, k],
         )
 
     @cached_property
     def objective(self) -> float:
-        return 0.5 * float(self.point.coef @ self.point.coef) + float(self.lost.sum())
+        return 0.5 * float(self.point.coef @ self.point.coef) + float(self.values.sum())
 
     @property
     def gap(self) -> float:
         """Bound of the distance from the minimum, relative to the objective."""
-        sizes, lost, pulls = self.sizes, self.lost, self.pulls
+        sizes, values, products = self.sizes, self.values, self.products
         if not self.fit_intercept:
-            sizes, lost, pulls = np.ones(1), lost.sum(keepdims=True), pulls.sum(axis=0)[None]
+            sizes, values = np.ones(1), values.sum(keepdims=True)
+            products = products.sum(axis=0)[None]
         left = self.point.coef
         if np.all(sizes > 0):
-            pull = (pulls / sizes[:, None]).sum(axis=0)
-            curved = float(pull @ pull) + 2.0 * float((lost / sizes**2).sum())
-            slope = float(pull @ left) + 2.0 * float((lost / sizes).sum())
+            product = (products / sizes[:, None]).sum(axis=0)
+            curved = float(product @ product) + 2.0 * float((values / sizes**2).sum())
+            slope = float(product @ left) + 2.0 * float((values / sizes).sum())
             t = max(slope / curved, 0.0) if curved > 0 else 0.0
-            left = left - t * pull
-            lost = (1.0 - t / sizes) ** 2 * lost
-        return (0.5 * float(left @ left) + float(lost.sum())) / max(self.objective, 1e-300)
+            left = left - t * product
+            values = (1.0 - t / sizes) ** 2 * values
+        return (0.5 * float(left @ left) + float(values.sum())) / max(self.objective, 1e-300)
 
-    def slope(self, step: Step) -> float:
+    def slope(self, step: NewtonStep) -> float:
         """Derivative of the objective along a step."""
-        along = float((self.point.coef - self.pulls.sum(axis=0)) @ step.coef)
+        along = float((self.point.coef - self.products.sum(axis=0)) @ step.coef)
         return along - float(self.sizes[0] - self.sizes[1]) * step.shift
 
-    def newton_step(self) -> Step:
+    def newton_step(self) -> NewtonStep:
         """The step to the minimum of the quadratic model, b eliminated."""
-        right = self.pulls.sum(axis=0) - self.point.coef
+        right = self.products.sum(axis=0) - self.point.coef
         hessian = self.gram.copy()
         free = self.fit_intercept and self.curvature > 0
         if free:
@@ -139,33 +130,36 @@ class Curve:
         with one_blas_thread():
             step = psd_solver(hessian)(right[:, None])[:, 0]
         shift = (excess - float(self.moment @ step)) / self.curvature if free else 0.0
-        return Step(step, shift)
+        return NewtonStep(step, shift)
 
-    def moved(self, step: Step, length: float, *, precise: bool) -> Point:
+    def moved(self, step: NewtonStep, length: float, *, precise: bool) -> PrimalPoint:
         """The point at a length along a step."""
         positive, coef, shift, _ = self.point
-        return Point(positive, coef + length * step.coef, shift + length * step.shift, precise)
+        return PrimalPoint(
+            positive, coef + length * step.coef, shift + length * step.shift, precise
+        )
 
 
-Asking = Generator[Point | Line, Any, Any]  # is sent a Curve for a point, slopes for a line
+Asking = Generator[
+    PrimalPoint | Line, Any, Any
+]  # is sent a LocalModel for a point, slopes for a line
 
 
-def newton_on_table(
-    table: BlockSource,
-    losses: Losses,
+def newton_on_blocks(
+    source: BlockSource,
+    loss: MarginLoss,
     *,
     fit_intercept: bool,
     tol: float,
     max_iter: int,
     start: tuple[Array, Array] | None = None,
-) -> list[TableFit]:
+) -> list[BinaryFit]:
     """One fit for each two-class problem.
 
     Parameters
     ----------
-    table : BlockSource
-    losses : Losses
-        Of a row of weight one; the paper's 1/m is in it.
+    source : BlockSource
+    loss : MarginLoss
     fit_intercept : bool
     tol : float
         Relative gap to reach. With 0, steps go on until rounding does not let the objective fall.
@@ -174,7 +168,7 @@ def newton_on_table(
     start : tuple of coefficients and intercepts, one row a problem, or None
         Where to begin. The first pass gives all that is needed at zero.
     """
-    n_classes, n_features = table.n_classes, table.layout.n_features
+    n_classes, n_features = source.n_classes, source.layout.n_features
     positives = [1] if n_classes == 2 else list(range(n_classes))
     require_memory(
         MATRICES * len(positives) * n_features**2 * 8,
@@ -182,7 +176,7 @@ def newton_on_table(
         "Use fewer features, or rows in memory with solver='svrg'.",
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        moments = source_moments(table)
+        moments = source_moments(source)
     if not np.all(np.isfinite(moments.scatter)):
         raise ValueError(
             "The squares of the features overflow. Scale the features, for example with "
@@ -191,35 +185,37 @@ def newton_on_table(
     # A point amidst the rows, about which no digits are lost; sparse rows cannot be moved there.
     centred = fit_intercept and not moments.is_sparse
     origin = moments.mean if centred else np.zeros(n_features)
+    numbers = loss.numbers(float(source.weights.sum()))  # of a row of weight one
     solvers: list[Asking] = []
     for k, positive in enumerate(positives):
-        begin: Curve | Point
+        begin: LocalModel | PrimalPoint
         if start is None:
-            begin = _curve_at_zero(moments, origin, positive, losses, fit_intercept=fit_intercept)
+            begin = _model_at_zero(moments, origin, positive, numbers, fit_intercept=fit_intercept)
         else:
             coef, intercept = start[0][k], float(start[1][k])
-            begin = Point(positive, coef, intercept + float(origin @ coef))
+            begin = PrimalPoint(positive, coef, intercept + float(origin @ coef))
         solvers.append(_newton(begin, origin, tol, max_iter))
 
-    def ask(requests: list[Point | Line]) -> list[Any]:
-        points = tuple(each for each in requests if isinstance(each, Point))
+    def ask(requests: list[PrimalPoint | Line]) -> list[Any]:
+        points = tuple(each for each in requests if isinstance(each, PrimalPoint))
         lines = tuple(each for each in requests if isinstance(each, Line))
-        sums = table.reduce(block_sums, origin, losses, points, lines)
-        curves = (
-            Curve.of(sums, k, point, fit_intercept=fit_intercept) for k, point in enumerate(points)
+        sums = source.reduce(block_sums, origin, numbers, points, lines)
+        models = (
+            LocalModel.of(sums, k, point, fit_intercept=fit_intercept)
+            for k, point in enumerate(points)
         )
         slopes = iter(sums.slopes)
-        return [next(curves if isinstance(each, Point) else slopes) for each in requests]
+        return [next(models if isinstance(each, PrimalPoint) else slopes) for each in requests]
 
     return _in_common(solvers, ask)
 
 
-def _in_common(solvers: list[Asking], ask: Any) -> list[TableFit]:
+def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:
     """Run solvers to their ends, the requests of all in one pass."""
-    found: dict[int, TableFit] = {}
+    found: dict[int, BinaryFit] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(solvers)))
     while answers:
-        requests: dict[int, Point | Line] = {}
+        requests: dict[int, PrimalPoint | Line] = {}
         for k, answer in answers.items():
             try:
                 requests[k] = solvers[k].send(answer)
@@ -231,71 +227,73 @@ def _in_common(solvers: list[Asking], ask: Any) -> list[TableFit]:
     return [found[k] for k in range(len(solvers))]
 
 
-def _curve_at_zero(
-    moments: Moments, origin: Array, positive: int, losses: Losses, *, fit_intercept: bool
-) -> Curve:
-    """The curve at w = 0 and b = 0, where all margins are zero and below the band."""
+def _model_at_zero(
+    moments: Moments, origin: Array, positive: int, loss: Numbers, *, fit_intercept: bool
+) -> LocalModel:
+    """The model at w = 0 and b = 0, where all margins are zero and below the band."""
     belongs = np.arange(len(moments.weights)) == positive
     weights = np.array([moments.weights[belongs].sum(), moments.weights[~belongs].sum()])
     sums = moments.weights[:, None] * (moments.means - origin)
-    pulls = np.stack([sums[belongs].sum(axis=0), -sums[~belongs].sum(axis=0)])
+    products = np.stack([sums[belongs].sum(axis=0), -sums[~belongs].sum(axis=0)])
     apart = moments.mean - origin
-    multiplier = losses.steep_low * losses.low  # of a row of weight one
-    return Curve(
-        point=Point(positive, np.zeros(len(origin)), 0.0),
+    low, _, ridge_low, _, _ = loss
+    multiplier = low / ridge_low  # of a row of weight one
+    curvature = moments.total / ridge_low
+    return LocalModel(
+        point=PrimalPoint(positive, np.zeros(len(origin)), 0.0),
         fit_intercept=fit_intercept,
         sizes=multiplier * weights,
-        lost=0.5 * losses.low * multiplier * weights,
-        pulls=multiplier * pulls,
-        curvature=losses.steep_low * moments.total,
-        moment=losses.steep_low * moments.total * apart,
-        gram=losses.steep_low * (moments.scatter + moments.total * np.outer(apart, apart)),
+        values=0.5 * low * multiplier * weights,
+        products=multiplier * products,
+        curvature=curvature,
+        moment=curvature * apart,
+        gram=moments.scatter / ridge_low + curvature * np.outer(apart, apart),
         spread=np.array([moments.total, 0.0, 0.0, 0.0]),
     )
 
 
-def _newton(begin: Curve | Point, origin: Array, tol: float, max_iter: int) -> Asking:
+def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter: int) -> Asking:
     """The steps of one problem; the end of smallest gap."""
-    curve: Curve = (yield begin) if isinstance(begin, Point) else begin
-    best: TableFit | None = None
+    local: LocalModel = (yield begin) if isinstance(begin, PrimalPoint) else begin
+    best: BinaryFit | None = None
     precise, stalled, previous = False, 0, np.inf
     for n_iter in count():
-        gap = curve.gap
+        gap = local.gap
         if best is None or gap < best.gap:
-            best = _end(curve, origin, gap, n_iter)
+            best = _end(local, origin, gap, n_iter)
         if gap <= max(tol, EXACT) or stalled == STANDSTILL or n_iter == max_iter:
             break
         precise = precise or gap > SLOW * previous
-        following = yield from _search(curve, curve.newton_step(), precise=precise)
+        following = yield from _search(local, local.newton_step(), precise=precise)
         if following is None:
             break
-        stalled = stalled + 1 if following.objective >= curve.objective * (1 - ROUNDING) else 0
-        curve, previous = following, gap
+        stalled = stalled + 1 if following.objective >= local.objective * (1 - ROUNDING) else 0
+        local, previous = following, gap
     return best
 
 
-def _search(curve: Curve, step: Step, *, precise: bool) -> Asking:
-    """The curve at a length along the step that lowers the objective; None if rounding hides it.
+def _search(local: LocalModel, step: NewtonStep, *, precise: bool) -> Asking:
+    """The model at a length along the step that lowers the objective; None if rounding hides it.
 
     The objective is convex: it falls up to where its slope, which increases, is zero. Of two
     lengths on either side, one twice the other, the shorter gains at least half of what it could.
     """
-    first = curve.slope(step)
+    first = local.slope(step)
     if not first < 0:
         return None
-    allowed = ROUNDING * curve.objective
+    allowed = ROUNDING * local.objective
     length, low, slope_low = 1.0, 0.0, first
     for _ in range(SEARCHES):
-        trial: Curve = yield curve.moved(step, length, precise=precise)
+        trial: LocalModel = yield local.moved(step, length, precise=precise)
         slope = trial.slope(step)
         enough = DECREASE * length * first + allowed
-        if slope <= 0 or trial.objective <= curve.objective + enough:
+        if slope <= 0 or trial.objective <= local.objective + enough:
             return trial
         high, slope_high = length, slope
         narrowed = False
         while not narrowed:
             lengths = np.geomspace(low or high * SHORTEST, high, SLOPES + 1)[:-1]
-            slopes = yield from _slopes(curve, step, lengths)
+            slopes = yield from _slopes(local, step, lengths)
             too_long = np.append(slopes >= 0, True)
             first_long = int(np.argmax(too_long))
             if first_long < SLOPES:
@@ -307,15 +305,15 @@ def _search(curve: Curve, step: Step, *, precise: bool) -> Asking:
     return None
 
 
-def _slopes(curve: Curve, step: Step, lengths: Array) -> Asking:
+def _slopes(local: LocalModel, step: NewtonStep, lengths: Array) -> Asking:
     """Slopes of the objective at lengths along a step."""
-    losses: Array = yield Line(curve.point, step.coef, step.shift, lengths)
-    return losses + float(curve.point.coef @ step.coef) + lengths * float(step.coef @ step.coef)
+    losses: Array = yield Line(local.point, step.coef, step.shift, lengths)
+    return losses + float(local.point.coef @ step.coef) + lengths * float(step.coef @ step.coef)
 
 
-def _end(curve: Curve, origin: Array, gap: float, n_iter: int) -> TableFit:
-    weight, mean, scatter, minimum = (float(number) for number in curve.spread)
-    coef, shift = curve.point.coef, curve.point.shift
-    intercept = shift - float(origin @ coef) if curve.fit_intercept else 0.0
-    margins = (mean, scatter / weight, minimum)
-    return TableFit(coef, intercept, curve.objective, gap, n_iter, margins)
+def _end(local: LocalModel, origin: Array, gap: float, n_iter: int) -> BinaryFit:
+    weight, mean, scatter, minimum = (float(number) for number in local.spread)
+    coef, shift = local.point.coef, local.point.shift
+    intercept = shift - float(origin @ coef) if local.fit_intercept else 0.0
+    margins = MarginStatistics(mean, scatter / weight, minimum)
+    return BinaryFit(intercept, local.objective, gap, n_iter, margins, coef)

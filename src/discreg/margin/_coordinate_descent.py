@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ._dual import Descent, Dual, GramDual, State
+from ._dual import Descent, Dual, DualState, GramDual
 
 __all__ = ["DualSolution", "solve_dual"]
 
@@ -35,7 +35,7 @@ SMALLEST_STEP = 1e-4
 class DualSolution:
     """A state with its intercept, its relative duality gap and the passes it took."""
 
-    state: State
+    state: DualState
     shift: float
     gap: float
     n_passes: int
@@ -46,12 +46,12 @@ class _End:
     """One side of the bracket: an intercept, its state, and how far the slope is from zero."""
 
     shift: float
-    state: State
+    state: DualState
     excess: float
 
 
 def solve_dual(
-    dual: Dual, how: Descent, *, fit_intercept: bool, start: tuple[State, float] | None = None
+    dual: Dual, how: Descent, *, fit_intercept: bool, start: tuple[DualState, float] | None = None
 ) -> DualSolution:
     """Multipliers, and the intercept if there is one, up to the tolerance."""
     state, shift = (dual.start(), 0.0) if start is None else start
@@ -69,7 +69,7 @@ def solve_dual(
 
 
 def _descend_freely(
-    dual: GramDual, how: Descent, state: State, shift: float
+    dual: GramDual, how: Descent, state: DualState, shift: float
 ) -> tuple[DualSolution, DualSolution | None]:
     """Where passes with a free intercept end, and the solution with its gap if that is small."""
     inner = replace(how, tol=SHARE * how.tol)
@@ -92,7 +92,7 @@ def _descend_freely(
     return DualSolution(state, shift, float("inf"), passes), None
 
 
-def _taken_from_a_few(dual: GramDual, state: State) -> State | None:
+def _taken_from_a_few(dual: GramDual, state: DualState) -> DualState | None:
     """The state with Σ y (a + t) = 0 by making a few large multipliers smaller, if they suffice."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers
@@ -105,7 +105,7 @@ def _taken_from_a_few(dual: GramDual, state: State) -> State | None:
     return dual.replaced(state, giving, (1.0 - share) * state.multipliers[giving])
 
 
-def _enclose(dual: Dual, how: Descent, state: State, shift: float, passes: int) -> DualSolution:
+def _enclose(dual: Dual, how: Descent, state: DualState, shift: float, passes: int) -> DualSolution:
     """The intercept from both sides, after passes that have been made."""
     inner = replace(how, tol=SHARE * how.tol)
     ends: dict[bool, _End] = {}
@@ -139,7 +139,7 @@ def _enclose(dual: Dual, how: Descent, state: State, shift: float, passes: int) 
     return replace(best, n_passes=passes)
 
 
-def _balanced(dual: Dual, state: State) -> NDArray[np.float64]:
+def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:
     """Multipliers with Σ y (a + t) = 0: those of the heavier side are made smaller."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers
@@ -150,7 +150,7 @@ def _balanced(dual: Dual, state: State) -> NDArray[np.float64]:
     return np.where(signed > 0, factor * state.multipliers, state.multipliers)
 
 
-def _mixture(ends: dict[bool, _End], end: _End) -> State | None:
+def _mixture(ends: dict[bool, _End], end: _End) -> DualState | None:
     """The state between both ends whose multipliers satisfy Σ y (a + t) = 0."""
     if end.excess == 0:
         return end.state

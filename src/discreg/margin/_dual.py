@@ -1,7 +1,7 @@
 """The dual problem of one two-class fit, on a kernel matrix, on kernel rows in a cache, or on rows.
 
-All three hold the same problem (see `_loops`) and offer the same: descend for a fixed intercept,
-compute scores of given multipliers, and give the kernel between a few samples.
+All three hold the same problem (see `_coordinate_descent_loops`) and offer the same: coordinate
+descent for a fixed intercept, scores of given multipliers, and the kernel between a few samples.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from scipy import linalg, sparse
 
 from discreg.linalg.rows import rmatmul, row_norms, times
 
-from ._terms import Terms
+from ._losses import SampleLosses
 
-__all__ = ["CachedDual", "Descent", "Dual", "GramDual", "RowDual", "State", "compiled_rows"]
+__all__ = ["CachedDual", "Descent", "Dual", "DualState", "GramDual", "RowDual"]
 
 Array = NDArray[np.float64]
 WORKING_SET = 256
 LOCAL_PASSES = 20
 PULL = 0.1  # of an intercept that is found along with the multipliers, relative to the kernel
 WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
-ROUNDING = 1e-14  # of a sum, relative to its terms
+ROUNDING = 1e-14  # of a sum, relative to its losses
 FEASIBLE = 1e-9  # the same for a sum that a linear system has made zero
 
 
 @dataclass(frozen=True)
-class State:
+class DualState:
     """Multipliers with the scores they bring, and the coefficients where there are features."""
 
     multipliers: Array
     scores: Array
     coef: Array | None = None
 
-    def mix(self, other: State, share: float) -> State:
+    def mix(self, other: DualState, share: float) -> DualState:
         """This state and a share of the other: all its parts are linear in the multipliers."""
 
         def between(mine: Array, its: Array) -> Array:
@@ -49,7 +49,7 @@ class State:
         coef = None
         if self.coef is not None and other.coef is not None:
             coef = between(self.coef, other.coef)
-        return State(
+        return DualState(
             between(self.multipliers, other.multipliers), between(self.scores, other.scores), coef
         )
 
@@ -70,18 +70,17 @@ class Descent:
 
 
 class Dual(ABC):
-    """The dual of a two-class problem: labels ±1, losses, and tilts that multipliers add to."""
+    """The dual of a two-class problem with labels ±1."""
 
-    def __init__(self, y: Array, terms: Terms, tilt: Array | None = None) -> None:
-        self.y, self.terms = y, terms
-        self.tilt = np.zeros(len(y)) if tilt is None else tilt
+    def __init__(self, y: Array, losses: SampleLosses) -> None:
+        self.y, self.losses, self.tilt = y, losses, losses.tilt
 
     @abstractmethod
-    def state(self, multipliers: Array) -> State:
+    def state(self, multipliers: Array) -> DualState:
         """The state of given multipliers."""
 
     @abstractmethod
-    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
         """Coordinate descent for a fixed intercept: new state, passes, relative gap."""
 
     @abstractmethod
@@ -95,15 +94,15 @@ class Dual(ABC):
         factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
 
-    def intercept(self, state: State, shift: float) -> float:
+    def intercept(self, state: DualState, shift: float) -> float:
         """The intercept for the samples as they are, where the dual has moved them."""
         return shift
 
-    def start(self) -> State:
+    def start(self) -> DualState:
         """The state without any multiplier."""
         return self.state(np.zeros(len(self.y)))
 
-    def relative_gap(self, state: State, shift: float, *, fit_intercept: bool) -> float:
+    def relative_gap(self, state: DualState, shift: float, *, fit_intercept: bool) -> float:
         """Duality gap relative to the objective without what the tilts earn.
 
         Multipliers that do not satisfy Σ y (a + t) = 0 prove nothing about the best intercept.
@@ -116,40 +115,37 @@ class Dual(ABC):
             gap += excess * abs(shift)
         return gap / unit
 
-    def _gap(self, state: State, shift: float) -> tuple[float, float]:
+    def _gap(self, state: DualState, shift: float) -> tuple[float, float]:
         """Duality gap for a fixed intercept, and the objective without what the tilts earn."""
         margins = self.y * (state.scores + shift)
-        gap = self.terms.gap(state.multipliers, margins)
+        gap = float(self.losses.gaps(state.multipliers, margins).sum())
         return max(gap, 0.0), max(self._convex_part(state, margins), 1e-300)
 
-    def objective(self, state: State, shift: float) -> float:
+    def objective(self, state: DualState, shift: float) -> float:
         """The primal objective."""
         margins = self.y * (state.scores + shift)
         return self._convex_part(state, margins) - float(self.tilt @ margins)
 
-    def lower_bound(self, state: State, shift: float) -> float:
+    def lower_bound(self, state: DualState, shift: float) -> float:
         """The dual objective."""
         return self.objective(state, shift) - self._gap(state, shift)[0]
 
-    def _convex_part(self, state: State, margins: Array) -> float:
+    def _convex_part(self, state: DualState, margins: Array) -> float:
         """Half the squared norm and the losses."""
         quadratic = 0.5 * float(self._signed(state.multipliers) @ state.scores)
-        return quadratic + self.terms.loss(margins)
+        return quadratic + self.losses.value(margins)
 
-    def excess(self, state: State) -> float:
+    def excess(self, state: DualState) -> float:
         """Σ y (a + t): zero at the best intercept, and minus the objective's slope along it."""
         multipliers = state.multipliers + self.tilt
         excess = float(self.y @ multipliers)
         return excess if abs(excess) > ROUNDING * float(np.abs(multipliers).sum()) else 0.0
 
-    def best_shift(self, state: State, shift: float) -> float:
+    def best_shift(self, state: DualState, shift: float) -> float:
         """The intercept that is best for the scores as they are."""
-        from . import _primal_loops
-
         margins = self.y * (state.scores + shift)
         slope = -float(self.tilt @ self.y)
-        step = _primal_loops.minimum_along(margins, self.y, self.terms.arrays(), slope, 0.0)
-        return shift + float(step)
+        return shift + self.losses.minimum_along(margins, self.y, slope)
 
     def _signed(self, multipliers: Array) -> Array:
         """The coefficients y (a + t) of the samples."""
@@ -159,22 +155,22 @@ class Dual(ABC):
 class GramDual(Dual):
     """The dual on a kernel matrix, in double or in single precision."""
 
-    def __init__(self, gram: Array, y: Array, terms: Terms, tilt: Array | None = None) -> None:
-        super().__init__(y, terms, tilt)
+    def __init__(self, gram: Array, y: Array, losses: SampleLosses) -> None:
+        super().__init__(y, losses)
         self.gram = gram
 
-    def state(self, multipliers: Array) -> State:
-        from . import _loops
+    def state(self, multipliers: Array) -> DualState:
+        from ._coordinate_descent_loops import gram_scores
 
-        return State(multipliers, _loops.gram_scores(self.gram, self._signed(multipliers)))
+        return DualState(multipliers, gram_scores(self.gram, self._signed(multipliers)))
 
-    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
         state, _, passes, gap = self._descend(state, shift, 0.0, how)
         return state, passes, gap
 
     def descend_freely(
-        self, state: State, shift: float, how: Descent
-    ) -> tuple[State, float, int, float]:
+        self, state: DualState, shift: float, how: Descent
+    ) -> tuple[DualState, float, int, float]:
         """Descent along with which the intercept is found: state, intercept, passes, gap.
 
         The gap is that for the intercept: Σ y (a + t) is near zero, but not zero.
@@ -183,16 +179,16 @@ class GramDual(Dual):
         return self._descend(state, shift, pull, how)
 
     def _descend(
-        self, state: State, shift: float, pull: float, how: Descent
-    ) -> tuple[State, float, int, float]:
-        from . import _loops
+        self, state: DualState, shift: float, pull: float, how: Descent
+    ) -> tuple[DualState, float, int, float]:
+        from ._coordinate_descent_loops import gram_descent
 
-        state = State(state.multipliers.copy(), state.scores.copy())
-        passes, gap, shift = _loops.gram_descent(
+        state = DualState(state.multipliers.copy(), state.scores.copy())
+        passes, gap, shift = gram_descent(
             self.gram,
             self.y,
             self.tilt,
-            self.terms.arrays(),
+            self.losses.arrays(),
             shift,
             pull,
             state.multipliers,
@@ -201,16 +197,18 @@ class GramDual(Dual):
         )
         return state, shift, passes, gap
 
-    def replaced(self, state: State, samples: NDArray[np.intp], multipliers: Array) -> State:
+    def replaced(
+        self, state: DualState, samples: NDArray[np.intp], multipliers: Array
+    ) -> DualState:
         """The state with other multipliers of a few samples."""
-        from . import _loops
+        from ._coordinate_descent_loops import add_rows
 
         changed = state.multipliers.copy()
         changed[samples] = multipliers
         steps = self.y[samples] * (multipliers - state.multipliers[samples])
         scores = state.scores.copy()
-        _loops.add_rows(scores, steps, self.gram, samples)
-        return State(changed, scores)
+        add_rows(scores, steps, self.gram, samples)
+        return DualState(changed, scores)
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return self.gram[np.ix_(rows, columns)].astype(np.float64)
@@ -223,15 +221,10 @@ class RowDual(Dual):
     from scores and coefficients is kept as numbers beside them.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Array,
-        terms: Terms,
-        tilt: Array | None = None,
-        mean: Array | None = None,
-    ) -> None:
-        super().__init__(y, terms, tilt)
+    def __init__(self, X: Any, y: Array, losses: SampleLosses, mean: Array | None = None) -> None:
+        from ._row_loops import compiled_rows
+
+        super().__init__(y, losses)
         self.X = X
         self._mean = mean
         self._offsets, self._square = np.zeros(len(y)), 0.0
@@ -241,14 +234,14 @@ class RowDual(Dual):
             self._norms = np.maximum(self._norms - 2.0 * self._offsets + self._square, 0.0)
         self._rows = compiled_rows(X)
 
-    def state(self, multipliers: Array) -> State:
+    def state(self, multipliers: Array) -> DualState:
         signed = self._signed(multipliers)
         coef = rmatmul(self.X, signed[:, None])[:, 0]
         if self._mean is not None:
             coef -= signed.sum() * self._mean
-        return State(multipliers, self._scores(coef), coef)
+        return DualState(multipliers, self._scores(coef), coef)
 
-    def intercept(self, state: State, shift: float) -> float:
+    def intercept(self, state: DualState, shift: float) -> float:
         if self._mean is None or state.coef is None:
             return shift
         return shift - float(self._mean @ state.coef)
@@ -257,13 +250,13 @@ class RowDual(Dual):
         scores = times(self.X, coef[:, None])[:, 0]
         return scores if self._mean is None else scores - self._mean @ coef
 
-    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
-        from . import _loops
+    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
+        from ._coordinate_descent_loops import row_descent
 
         assert state.coef is not None
         coef = state.coef.copy()
-        state = State(state.multipliers.copy(), state.scores.copy(), coef)
-        drift, passes, gap = _loops.row_descent(
+        state = DualState(state.multipliers.copy(), state.scores.copy(), coef)
+        drift, passes, gap = row_descent(
             self._rows,
             self._norms,
             self._offsets,
@@ -271,7 +264,7 @@ class RowDual(Dual):
             0.0 if self._mean is None else float(self._mean @ coef),
             self.y,
             self.tilt,
-            self.terms.arrays(),
+            self.losses.arrays(),
             shift,
             state.multipliers,
             coef,
@@ -332,10 +325,9 @@ class CachedDual(Dual):
         rows_of: Callable[[NDArray[np.intp]], Array],
         n_rows: int,
         y: Array,
-        terms: Terms,
-        tilt: Array | None = None,
+        losses: SampleLosses,
     ) -> None:
-        super().__init__(y, terms, tilt)
+        super().__init__(y, losses)
         self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
         self._cache: OrderedDict[int, Array] = OrderedDict()
         self._next = 0
@@ -353,7 +345,7 @@ class CachedDual(Dual):
             self._cache.popitem(last=False)
         return rows
 
-    def state(self, multipliers: Array) -> State:
+    def state(self, multipliers: Array) -> DualState:
         signed = self._signed(multipliers)
         scores = np.zeros(len(signed))
         support = np.flatnonzero(signed)
@@ -361,11 +353,11 @@ class CachedDual(Dual):
         for start in range(0, len(support), step):
             block = support[start : start + step]
             scores += signed[block] @ self._rows_of(block)
-        return State(multipliers, scores)
+        return DualState(multipliers, scores)
 
-    def descend(self, state: State, shift: float, how: Descent) -> tuple[State, int, float]:
+    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
         multipliers, scores = state.multipliers.copy(), state.scores.copy()
-        state = State(multipliers, scores)
+        state = DualState(multipliers, scores)
         size = min(WORKING_SET, self._n_rows, len(multipliers))
         random = np.random.default_rng(how.seed)
         sets, most = 0, ceil(how.max_passes * len(multipliers) / size)
@@ -377,10 +369,9 @@ class CachedDual(Dual):
             local = GramDual(
                 np.ascontiguousarray(rows[:, samples]),
                 self.y[samples],
-                self.terms.take(samples),
-                self.tilt[samples],
+                self.losses.take(samples),
             )
-            start = State(multipliers[samples], scores[samples])
+            start = DualState(multipliers[samples], scores[samples])
             inner = replace(how, tol=0.1 * how.tol, max_passes=LOCAL_PASSES, seed=how.seed + sets)
             end, _, _ = local.descend(start, shift, inner)
             scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
@@ -393,14 +384,14 @@ class CachedDual(Dual):
         return state, ceil(sets * size / len(multipliers)), gap / unit
 
     def _working_set(
-        self, state: State, shift: float, size: int, random: np.random.Generator | None
+        self, state: DualState, shift: float, size: int, random: np.random.Generator | None
     ) -> NDArray[np.intp]:
         """Some of the samples that have a good part of the gap: by chance, or one after another.
 
         Those that have most of it are alike, and to take them first is many times slower.
         """
-        violation = self._violation(state, shift)
-        candidates = np.flatnonzero(violation > WORTH_A_VISIT * violation.mean())
+        gaps = self.losses.gaps(state.multipliers, self.y * (state.scores + shift))
+        candidates = np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean())
         if len(candidates) > size:
             if random is None:
                 candidates = np.roll(candidates, -int(np.searchsorted(candidates, self._next)))
@@ -409,20 +400,5 @@ class CachedDual(Dual):
             self._next = int(candidates[size - 1]) + 1
         return np.sort(candidates[:size])
 
-    def _violation(self, state: State, shift: float) -> Array:
-        """What each sample has of the duality gap."""
-        margins = self.y * (state.scores + shift)
-        best = self.terms.multipliers(margins)
-        gain = self.terms.gains(best) - self.terms.gains(state.multipliers)
-        return np.maximum(gain - (best - state.multipliers) * margins, 0.0)
-
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return self._rows_of(rows)[:, columns]
-
-
-def compiled_rows(X: Any) -> tuple[Any, ...]:
-    """Rows in the form that compiled loops take, dense or CSR."""
-    if sparse.issparse(X):
-        return np.empty((0, 0)), X.data, X.indices, X.indptr, True
-    none = np.empty(0, dtype=np.int32)
-    return np.ascontiguousarray(X), np.empty(0), none, none, False

@@ -6,18 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.base.params import Choice, Number
 
-from ._base import MarginClassifier
-from ._dual import Descent
-from ._ldm_problem import LDMSettings, require_bounded, solve_ldm
-from ._training import BinaryFit, Training
+from ._classifier import MarginClassifier
+from ._ldm_solvers import solve_ldm
+from ._losses import MarginLoss
+from ._problem import BinaryFit, BinaryProblem, TrainingSamples
 
 __all__ = ["LDMClassifier"]
-
-Array = NDArray[np.float64]
 
 
 class LDMClassifier(MarginClassifier):
@@ -189,25 +186,11 @@ class LDMClassifier(MarginClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _default_solver(self, training: Training) -> str:
+    def _loss(self) -> MarginLoss:
+        return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)
+
+    def _default_solver(self, training: TrainingSamples) -> str:
         return "dcd"
 
-    def _settings(self, how: Descent, exact: bool) -> LDMSettings:
-        return LDMSettings(
-            self.C, self.lambda1, self.lambda2, self.solver_, self.fit_intercept, how, exact
-        )
-
-    def _check_problem(self, training: Training, y: Array, positive: Any) -> None:
-        require_bounded(y, training.weights, self._settings(Descent(0.0, 1), exact=True), positive)
-
-    def _solve(
-        self,
-        training: Training,
-        y: Array,
-        how: Descent,
-        start: Any,
-        *,
-        exact: bool,
-    ) -> BinaryFit:
-        settings = self._settings(how, exact)
-        return solve_ldm(training, y, settings, start=start)
+    def _solve(self, problem: BinaryProblem) -> BinaryFit:
+        return solve_ldm(problem)

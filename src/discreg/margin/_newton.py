@@ -1,8 +1,8 @@
 """Semismooth Newton method on the primal of linear ODM.
 
-With the losses of `_terms` the objective P(w, b) = ½‖w‖² + Σ ℓ(y (Xw + b)) is differentiable and
-piecewise quadratic. After every step the intercept is the best one for its w, so that the gradient
-along it is zero; then, P being strongly convex in w,
+The objective P(w, b) = ½‖w‖² + Σ ℓ(y (Xw + b)) is differentiable and piecewise quadratic. After
+every step the intercept is the best one for its w, so that the gradient along it is zero; then, P
+being strongly convex in w,
 
     P(w, b) − min P ≤ ½ ‖∇_w P‖² = ½ ‖w − Xᵀ y a‖²,        a = −ℓ'(margins),
 
@@ -16,19 +16,24 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from discreg.linalg.rows import rmatmul, times
+from discreg.linalg.factorisation import psd_solver
+from discreg.linalg.rows import centred_gram, rmatmul, times, weighted_mean
+from discreg.linalg.threads import one_blas_thread, run_in_threads
 
-from ._hessian import ConjugateGradients, FactoredHessian
-from ._terms import Terms
+from ._losses import SampleLosses
 
 __all__ = ["FEW_FEATURES", "PrimalSolution", "newton"]
 
 Array = NDArray[np.float64]
 FEW_FEATURES = 1_000  # whose Hessian is formed and factored
+FEW_ROWS = 5_000  # whose products are done before a thread would have started
 EXACT = 1e-28  # a relative gap that rounding alone leaves
 ROUNDING = 1e-14  # relative decrease that the objective cannot show
 STANDSTILL = 2  # steps without decrease after which rounding is all that is left
+MAX_CG_STEPS = 500
+CG_ACCURACY = 0.1
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class NewtonSystem(Protocol):
 def newton(
     X: Any,
     y: Array,
-    terms: Terms,
+    losses: SampleLosses,
     *,
     fit_intercept: bool,
     tol: float,
@@ -65,12 +70,10 @@ def newton(
 
     With ``tol=0`` they go on until rounding does not let the objective fall.
     """
-    from . import _primal_loops
-
     system: NewtonSystem = (
         FactoredHessian(X, centred=fit_intercept)
         if X.shape[1] <= FEW_FEATURES
-        else ConjugateGradients(X, centred=fit_intercept)
+        else HessianProducts(X, centred=fit_intercept)
     )
     coef, shift = (np.zeros(X.shape[1]), 0.0) if start is None else start
     margins = y * (times(X, coef[:, None])[:, 0] + shift)
@@ -78,13 +81,12 @@ def newton(
     lowest, stalled = np.inf, 0
     for n_iter in range(1, max_iter + 1):
         if fit_intercept:
-            step_of_shift = _primal_loops.minimum_along(margins, y, terms.arrays(), 0.0, 0.0)
+            step_of_shift = losses.minimum_along(margins, y)
             shift += step_of_shift
             margins += step_of_shift * y
-        multipliers, curvature = np.empty_like(margins), np.empty_like(margins)
-        loss = _primal_loops.evaluate(margins, terms.arrays(), multipliers, curvature)
+        value, multipliers, curvature = losses.evaluate(margins)
         gradient = coef - rmatmul(X, (y * multipliers)[:, None])[:, 0]
-        objective = 0.5 * float(coef @ coef) + loss
+        objective = 0.5 * float(coef @ coef) + value
         gap = 0.5 * float(gradient @ gradient) / max(objective, 1e-300)
         if best is None or gap < best.gap:
             scores = y * margins - shift
@@ -98,11 +100,130 @@ def newton(
         total = float(curvature.sum())
         along = -float(curvature @ moved) / total if fit_intercept and total > 0 else 0.0
         moved += along
-        length = _primal_loops.minimum_along(
-            margins, y * moved, terms.arrays(), float(coef @ step), float(step @ step)
-        )
+        length = losses.minimum_along(margins, y * moved, float(coef @ step), float(step @ step))
         coef = coef + length * step
         shift += length * along
         margins = margins + length * (y * moved)
     assert best is not None
     return best
+
+
+class FactoredHessian:
+    """I + XᵀHX, formed once and then changed for the rows alone whose curvature has changed.
+
+    An intercept is eliminated by centring the rows at their mean with weights H.
+    """
+
+    def __init__(self, X: Any, *, centred: bool) -> None:
+        self._X, self._centred = X, centred
+        n_rows, n_features = X.shape
+        self._curvature = np.zeros(n_rows)
+        self._gram = np.zeros((n_features, n_features))
+        self._moment = np.zeros(n_features)
+        # Moments about a point amidst the rows lose no digits to the distance of the origin.
+        dense_centre = centred and not sparse.issparse(X)
+        self._origin = weighted_mean(X, np.ones(n_rows)) if dense_centre else None
+
+    def step(self, curvature: Array, gradient: Array, gap: float) -> Array:
+        self._update(curvature)
+        hessian = self._gram.copy()
+        if self._centred:
+            total = float(curvature.sum())
+            if total > 0:
+                hessian -= np.outer(self._moment / total, self._moment)
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        with one_blas_thread():  # two would wait for each other longer than this takes
+            return -psd_solver(hessian)(gradient[:, None])[:, 0]
+
+    def _update(self, curvature: Array) -> None:
+        changed = np.flatnonzero(curvature != self._curvature)
+        if not len(changed):
+            return
+        rows = self._X if len(changed) == len(curvature) else self._X[changed]
+        change = curvature[changed] - self._curvature[changed]
+        self._gram += self._weighted_gram(rows, change)
+        if self._centred:
+            self._moment += rmatmul(rows, change[:, None])[:, 0]
+            if self._origin is not None:
+                self._moment -= change.sum() * self._origin
+        self._curvature = curvature
+
+    def _weighted_gram(self, rows: Any, change: Array) -> Array:
+        """Σ change · x xᵀ over the rows; the changes may be negative."""
+        if sparse.issparse(rows):
+            half = _outer_products(rows, change)
+            return half + half.T - np.diag(half.diagonal())
+        total = np.zeros_like(self._gram)
+        for sign in (1.0, -1.0):
+            those = np.flatnonzero(sign * change > 0)
+            if len(those):
+                some = rows if len(those) == len(change) else rows[those]
+                total += sign * centred_gram(some, np.abs(change[those]), self._origin)
+        return total
+
+
+def _outer_products(rows: Any, factors: Array) -> Array:
+    """Σ factor · x xᵀ over CSR rows, each pair of entries once; two halves for two threads."""
+    from . import _newton_loops
+
+    halves = np.array_split(np.arange(len(factors)), 2 if len(factors) > FEW_ROWS else 1)
+    totals = np.zeros((len(halves), rows.shape[1], rows.shape[1]))
+
+    def add(number: int) -> None:
+        those = halves[number]
+        _newton_loops.add_outer_products(
+            totals[number], rows.data, rows.indices, rows.indptr, those, factors[those]
+        )
+
+    run_in_threads(add, range(len(halves)))
+    return np.asarray(totals.sum(axis=0))
+
+
+class HessianProducts:
+    """The same for many features by conjugate gradients, to the accuracy that the gap asks for.
+
+    Preconditioned by the diagonal of the Hessian.
+    """
+
+    def __init__(self, X: Any, *, centred: bool) -> None:
+        self._X, self._centred = X, centred
+        self._squares = X.multiply(X).tocsr() if sparse.issparse(X) else X * X
+
+    def step(self, curvature: Array, gradient: Array, gap: float) -> Array:
+        active = np.flatnonzero(curvature)
+        X, squares, weights = self._X[active], self._squares[active], curvature[active]
+        inverse = 1.0 / (1.0 + np.asarray(squares.T @ weights).ravel())
+        transposed = X.T.tocsr() if sparse.issparse(X) else X.T
+        total = float(weights.sum())
+
+        def hessp(v: Array) -> Array:
+            moved = np.asarray(X @ v)
+            if self._centred and total > 0:
+                moved -= (weights @ moved) / total
+            moved *= weights
+            return v + np.asarray(transposed @ moved)
+
+        return _conjugate_gradients(hessp, -gradient, inverse, min(CG_ACCURACY, gap**0.25))
+
+
+def _conjugate_gradients(hessp: Any, right: Array, inverse: Array, accuracy: float) -> Array:
+    """Solve a positive definite system to a relative accuracy in the norm of the preconditioner."""
+    solution = np.zeros_like(right)
+    residual = right
+    preconditioned = inverse * residual
+    search = preconditioned
+    energy = float(residual @ preconditioned)
+    enough = accuracy**2 * energy
+    for _ in range(MAX_CG_STEPS):
+        if energy <= 0:
+            break
+        image = hessp(search)
+        length = energy / float(search @ image)
+        solution = solution + length * search
+        residual = residual - length * image
+        preconditioned = inverse * residual
+        energy, previous = float(residual @ preconditioned), energy
+        if energy <= enough:
+            break
+        search = preconditioned + (energy / previous) * search
+    return solution

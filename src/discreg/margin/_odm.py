@@ -11,19 +11,15 @@ from numpy.typing import NDArray
 from discreg.base.params import Choice, Number
 from discreg.blocks.source import BlockSource, in_blocks, is_dask, open_blocks, why_kernel_in_memory
 
-from ._base import MarginClassifier
-from ._block_newton import TableFit, newton_on_table
-from ._block_pass import Losses
-from ._dual import Descent
-from ._odm_problem import ODMSettings, choose_solver, solve_odm
-from ._training import BinaryFit, Training
+from ._block_newton import newton_on_blocks
+from ._classifier import MarginClassifier
+from ._losses import MarginLoss
+from ._odm_solvers import solve_odm
+from ._problem import BinaryFit, BinaryProblem, TrainingSamples
 
 __all__ = ["ODMClassifier"]
 
 Array = NDArray[np.float64]
-
-
-COARSE = 1e-4  # tolerance for which a kernel matrix in single precision will do
 
 
 class ODMClassifier(MarginClassifier):
@@ -206,6 +202,21 @@ class ODMClassifier(MarginClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _single_precision_tol = 1e-4
+
+    def _loss(self) -> MarginLoss:
+        return MarginLoss.odm(self.C1, self.C2, self.D)
+
+    def _default_solver(self, training: TrainingSamples) -> str:
+        """Newton's method for no more features than samples."""
+        if training.kernel is not None:
+            return "dcd"
+        n_samples, n_features = training.X.shape
+        return "newton" if n_features <= n_samples else "dcd"
+
+    def _solve(self, problem: BinaryProblem) -> BinaryFit:
+        return solve_odm(problem)
+
     def _why_in_memory(self) -> str | None:
         if self.kernel == "linear" and self.solver not in ("auto", "newton"):
             return (
@@ -219,55 +230,36 @@ class ODMClassifier(MarginClassifier):
             return False
         if not is_dask(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
             return False
-        table = open_blocks(self, X, y, sample_weight, self.class_weight)
-        if self.solver == "auto" and table.layout.n_features > table.n_rows:
+        source = open_blocks(self, X, y, sample_weight, self.class_weight)
+        if self.solver == "auto" and source.layout.n_features > source.n_rows:
             raise ValueError(
-                f"X has more features ({table.layout.n_features}) than rows ({table.n_rows}), for "
-                "which solver='auto' needs them in memory. Use solver='newton', or pass an array."
+                f"X has more features ({source.layout.n_features}) than rows ({source.n_rows}), "
+                "for which solver='auto' needs them in memory. Use solver='newton', or pass an "
+                "array."
             )
-        self.solver_ = "newton"
-        self._store_table(table, self._solve_blocks(table))
+        self._fit_source(source)
         return True
 
-    def _solve_blocks(self, table: BlockSource) -> list[TableFit]:
-        """One fit for each two-class problem, to rows in blocks."""
-        total = float(table.weights.sum())
-        return newton_on_table(
-            table,
-            Losses(1.0 - self.D, 1.0 + self.D, 2.0 * self.C1 / total, 2.0 * self.C2 / total),
+    def _fit_source(self, source: BlockSource) -> None:
+        """Fit to rows in blocks."""
+        self.solver_ = "newton"
+        fits = newton_on_blocks(
+            source,
+            self._loss(),
             fit_intercept=self.fit_intercept,
             tol=self.tol,
             max_iter=self.max_iter,
-            start=self._start_of_table(table) if self.warm_start else None,
+            start=self._start_in_blocks(source) if self.warm_start else None,
         )
+        self._store(fits, source.layout.classes, source.layout.dtype)
 
-    def _start_of_table(self, table: BlockSource) -> tuple[Array, Array] | None:
+    def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
         """Coefficients and intercepts of a previous fit of the same shape and classes."""
-        classes, n_features = table.layout.classes, table.layout.n_features
-        coef = getattr(self, "coef_", None)
+        classes, n_features = source.layout.classes, source.layout.n_features
+        coef = vars(self).get("coef_")
         if coef is None or not np.array_equal(self.classes_, classes):
             return None
         if coef.shape[1] != n_features:
             return None
         intercept = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
         return coef.astype(np.float64), intercept.astype(np.float64)
-
-    def _is_precise(self) -> bool:
-        return self.tol < COARSE
-
-    def _default_solver(self, training: Training) -> str:
-        return choose_solver(training)
-
-    def _solve(
-        self,
-        training: Training,
-        y: Array,
-        how: Descent,
-        start: Any,
-        *,
-        exact: bool,
-    ) -> BinaryFit:
-        settings = ODMSettings(
-            self.C1, self.C2, self.D, self.solver_, self.fit_intercept, how, exact
-        )
-        return solve_odm(training, y, settings, start=start)

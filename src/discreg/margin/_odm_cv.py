@@ -290,8 +290,10 @@ def _held_out_path(
                 X_test, np.column_stack([fit.coef for fit in fits if fit.coef is not None])
             )
         else:
-            columns = np.asarray(cross @ np.column_stack([fit.theta for fit in fits]))
-        columns = columns + np.array([fit.shift for fit in fits])
+            columns = np.asarray(
+                cross @ np.column_stack([fit.theta for fit in fits if fit.theta is not None])
+            )
+        columns = columns + np.array([fit.intercept for fit in fits])
         if columns.shape[1] == 1:
             columns = np.column_stack([np.zeros(len(columns)), columns])
         yield HeldOut(columns, prepared.classes, max(fit.gap for fit in fits))

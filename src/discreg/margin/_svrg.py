@@ -1,19 +1,19 @@
 """ODM_svrg: stochastic variance reduced gradients for linear models, section 4.2 of the ODM paper.
 
-Both models are, with shares p_i = s_i/m of the samples' weights and margins z_i = y_i (w·x_i + b),
-
-- ODM, objective (7): ½‖w‖² + Σ p_i [C1 max(0, 1 − D − z_i)² + C2 max(0, z_i − 1 − D)²],
-- LDM, objective (5): ½‖w‖² + λ1 var(z) − λ2 mean(z) + C Σ p_i max(0, 1 − z_i).
-
 An epoch takes the full gradient at a snapshot and then steps along the gradients of samples drawn
-with the probabilities p_i, so that a weight of three is, in distribution, three copies. The
+with their shares of the weights as probabilities, so that a weight of three is, in distribution,
+three copies. The gradients are those of one sample (24) for ODM and of a pair (23) for LDM. The
 intercept of a snapshot is the optimal one for its w.
+
+The certificate. ODM's objective P is smooth, 1-strongly convex in w, and its derivative by b is
+zero at a snapshot: P − ½‖∇P‖² is a lower bound, the value of the dual (19) at the multipliers
+−ℓ'(z), too. The hinge of LDM has no derivative at one, and the multipliers of samples there are not
+known from their margins. Those of the snapshots are all feasible: the bound is the value of a
+mixture of them, which every snapshot improves by a step of Frank and Wolfe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,20 +21,9 @@ from numpy.typing import NDArray
 
 from discreg.linalg.rows import rmatmul, row_norms, times, weighted_mean
 
-from ._dual import compiled_rows
-from ._terms import Terms
+from ._losses import MarginLoss
 
-__all__ = [
-    "STEP",
-    "Coefficients",
-    "Point",
-    "Samples",
-    "SvrgResult",
-    "descend",
-    "ldm_pair_gradient",
-    "odm_sample_gradient",
-    "odm_svrg",
-]
+__all__ = ["STEP", "SvrgResult", "svrg"]
 
 Array = NDArray[np.float64]
 Coefficients = tuple[Array, float]
@@ -61,119 +50,44 @@ class SvrgResult(NamedTuple):
     n_iter: int
 
 
-# The papers' stochastic gradients ----------------------------------------------------------------
-
-
-def odm_sample_gradient(
-    w: Array, b: float, x_i: Array, y_i: float, *, C1: float, C2: float, D: float
-) -> Coefficients:
-    """Equation (24), and the derivative by the intercept: ODM's gradient from one sample."""
-    slope = float(_odm_slopes(y_i * (x_i @ w + b), C1, C2, D))
-    return w + slope * y_i * x_i, slope * y_i
-
-
-def ldm_pair_gradient(
-    w: Array,
-    b: float,
-    x_i: Array,
-    y_i: float,
-    x_j: Array,
-    y_j: float,
-    *,
-    C: float,
-    lambda1: float,
-    lambda2: float,
-) -> Coefficients:
-    """Equation (23), and the derivative by the intercept: LDM's gradient from a pair of samples."""
-    margin, other = y_i * (x_i @ w + b), y_j * (x_j @ w + b)
-    slope = float(2 * lambda1 * (margin - other) - lambda2 - C * (margin < 1))
-    return w + slope * y_i * x_i, slope * y_i
-
-
-# The samples -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Rows, labels and shares, and the geometry of the steps in (w, b + w·mean)."""
-
-    X: Any
-    y: Array
-    shares: Array
-    mean: Array  # of the rows; zero without an intercept, and b is then zero
-    offsets: Array  # mean·(x_i − mean)
-    intercept_scale: float  # step of b + w·mean in steps of w: the rows' mean square distance
-    reach: float  # largest square length of (x_i − mean, √intercept_scale)
-    rows: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], bool]
-
-    @classmethod
-    def of(cls, X: Any, y: Array, weights: Array, fit_intercept: bool) -> Samples:
-        """The samples of one problem; a dense X is copied only if its rows are not contiguous."""
-        shares = weights / weights.sum()
-        mean = weighted_mean(X, shares) if fit_intercept else np.zeros(X.shape[1])
-        offsets = times(X, mean[:, None])[:, 0] - mean @ mean
-        distances = np.maximum(row_norms(X) - 2 * offsets - mean @ mean, 0.0)
-        scale = float(shares @ distances) if fit_intercept else 0.0
-        reach = float(distances.max()) + scale
-        return cls(X, y, shares, mean, offsets, scale, reach, compiled_rows(X))
-
-    def scores(self, coef: Array) -> Array:
-        """Scores without the intercept."""
-        return times(self.X, coef[:, None])[:, 0]
-
-    def combine(self, multipliers: Array) -> Array:
-        """Σ a_i y_i x_i."""
-        return rmatmul(self.X, (multipliers * self.y)[:, None])[:, 0]
-
-    def draw(self, random: np.random.RandomState, size: int) -> NDArray[np.intp]:
-        """Samples drawn independently with their shares as probabilities."""
-        equal = self.shares.min() == self.shares.max()
-        return random.choice(len(self.y), size=size, p=None if equal else self.shares)
-
-    def moved(
-        self, point: Point, v: Array, shrink: float, pull: float, drift: float, shift: float
-    ) -> Coefficients:
-        """Coefficients and intercept from what an epoch returns."""
-        change = shrink * (v - drift * self.mean) - pull * point.gradient
-        return point.coef + change, point.intercept + shift - float(self.mean @ change)
-
-
-# Algorithm 2 -------------------------------------------------------------------------------------
-
-
-class Point(NamedTuple):
-    """A snapshot: its objective and gradient, and a lower bound of the optimum."""
+class Snapshot(NamedTuple):
+    """A point with its objective and gradient, and a lower bound of the optimum."""
 
     coef: Array
     intercept: float
     margins: Array
-    pulls: Array  # minus the slopes of the losses, a sample's share taken out for LDM
+    multipliers: Array  # −ℓ'(z), without the samples' shares
     gradient: Array
     objective: float
-    unit: float  # what the gap is relative to
+    unit: float  # what the gap is relative to: the objective without what the mean earns
     bound: float
 
 
-def descend(
-    at: Callable[[Array, float], Point],
-    epoch: Callable[[Point, float], Coefficients],
-    start: Coefficients,
+@np.errstate(over="ignore", invalid="ignore")
+def svrg(
+    X: Any,
+    y: Array,
+    weights: Array,
+    loss: MarginLoss,
     *,
-    step: float,
+    fit_intercept: bool,
     tol: float,
     max_iter: int,
+    random: np.random.RandomState,
+    start: Coefficients | None = None,
 ) -> SvrgResult:
-    """Repeat epochs until the relative gap is at most `tol`.
+    """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
 
     An epoch that increases the objective is taken back, and the step is halved. It grows again with
     every epoch that is kept, up to the first one.
     """
-    longest = step
-    point = at(*start)
+    epochs = _Epochs(X, y, weights, loss, fit_intercept, random)
+    step = longest = epochs.first_step
+    point = epochs.snapshot(*(start or (np.zeros(X.shape[1]), 0.0)))
     bound = point.bound
     n_iter = 0
     while (gap := _relative_gap(point, bound)) > tol and n_iter < max_iter:
-        trial = at(*epoch(point, step))
+        trial = epochs.snapshot(*epochs.run(point, step))
         bound = max(bound, trial.bound)  # in this order: a bound that is not a number is none
         if trial.objective <= point.objective + ROUNDING * point.unit:
             point, step = trial, min(GROWTH * step, longest)
@@ -183,64 +97,146 @@ def descend(
     return SvrgResult(point.coef, point.intercept, gap, n_iter)
 
 
-def _relative_gap(point: Point, bound: float) -> float:
+def _relative_gap(point: Snapshot, bound: float) -> float:
     gap = max(point.objective - bound, 0.0) / max(point.unit, TINY)
     return gap if np.isfinite(gap) else np.inf
 
 
-# ODM ---------------------------------------------------------------------------------------------
+class _Epochs:
+    """Snapshots and epochs of one problem; steps are taken in (w, b + w·mean of the rows)."""
 
+    def __init__(
+        self,
+        X: Any,
+        y: Array,
+        weights: Array,
+        loss: MarginLoss,
+        fit_intercept: bool,
+        random: np.random.RandomState,
+    ) -> None:
+        from ._row_loops import compiled_rows
 
-@np.errstate(over="ignore", invalid="ignore")
-def odm_svrg(
-    X: Any,
-    y: Array,
-    weights: Array,
-    *,
-    C1: float,
-    C2: float,
-    D: float,
-    fit_intercept: bool,
-    tol: float,
-    max_iter: int,
-    random: np.random.RandomState,
-    start: Coefficients | None = None,
-) -> SvrgResult:
-    """Minimise ODM's objective (7) by Algorithm 2.
+        self._X, self._y, self._loss, self._random = X, y, loss, random
+        self._fit_intercept = fit_intercept
+        self._shares = shares = weights / weights.sum()
+        self._losses = loss.of_samples(weights)
+        self._unweighted = loss.scaled(np.ones(len(y)))
+        self._mean = weighted_mean(X, shares) if fit_intercept else np.zeros(X.shape[1])
+        square = self._mean @ self._mean
+        self._offsets = times(X, self._mean[:, None])[:, 0] - square  # mean·(x_i − mean)
+        distances = np.maximum(row_norms(X) - 2 * self._offsets - square, 0.0)
+        # The step of b + w·mean in steps of w: the mean square distance of the rows.
+        self._intercept_scale = float(shares @ distances) if fit_intercept else 0.0
+        self._rows = compiled_rows(X)
+        self._mixture: _DualPoint | None = None
+        # A pair's gradient changes by at most 4 λ1 a reach; C stands for the jump of the hinge.
+        smoothness = 4 * loss.lambda1 + (
+            1 / min(loss.ridge_low, loss.ridge_high) if loss.is_smooth else loss.upper
+        )
+        reach = float(distances.max()) + self._intercept_scale
+        self.first_step = STEP / (1 + smoothness * reach)
 
-    The gap is ½‖∇P‖²: P is 1-strongly convex in w, and its derivative by b is zero. It is the
-    duality gap to the multipliers −ℓ'(z) of the dual (19), too.
-    """
-    from . import _primal_loops, _svrg_loops
-
-    samples = Samples.of(X, y, weights, fit_intercept)
-    terms = Terms.odm(weights, C1, C2, D)
-
-    def at(coef: Array, intercept: float) -> Point:
-        margins = y * (samples.scores(coef) + intercept)
-        if fit_intercept:
-            step = _primal_loops.minimum_along(margins, y, terms.arrays(), 0.0, 0.0)
+    def snapshot(self, coef: Array, intercept: float) -> Snapshot:
+        """The snapshot of coefficients, at the intercept that is best for them."""
+        y, shares, loss = self._y, self._shares, self._loss
+        margins = y * (times(self._X, coef[:, None])[:, 0] + intercept)
+        if self._fit_intercept:
+            step = self._intercept_step(margins)
             intercept, margins = intercept + step, margins + step * y
-        multipliers = terms.multipliers(margins)
-        objective = float(0.5 * coef @ coef) + terms.loss(margins)
-        gradient = coef - samples.combine(multipliers)
-        bound = objective - float(0.5 * gradient @ gradient)
-        return Point(coef, intercept, margins, multipliers, gradient, objective, objective, bound)
+        mean = float(shares @ margins)
+        deviations = margins - mean
+        tilt = loss.lambda2 - 2 * loss.lambda1 * deviations
+        multipliers = self._unweighted.multipliers(margins)
+        feasible = loss.is_smooth or not self._fit_intercept
+        if not feasible:
+            feasible = _balance(multipliers, margins, y, shares, tilt, loss.upper)
+        combined = rmatmul(self._X, (shares * (multipliers + tilt) * y)[:, None])[:, 0]
+        gradient = coef - combined
+        variance = shares @ deviations**2 if loss.lambda1 > 0 else 0.0
+        convex = float(0.5 * coef @ coef + loss.lambda1 * variance) + self._losses.value(margins)
+        objective = convex - loss.lambda2 * mean
+        if loss.is_smooth:
+            bound = objective - float(0.5 * gradient @ gradient)
+        else:
+            if feasible:
+                deviations *= np.sqrt(2 * loss.lambda1 * shares)
+                found = _DualPoint(
+                    float(shares @ multipliers), np.concatenate([combined, deviations])
+                )
+                self._mixture = self._mixture.best_towards(found) if self._mixture else found
+            bound = self._mixture.value if self._mixture else -np.inf
+        return Snapshot(coef, intercept, margins, multipliers, gradient, objective, convex, bound)
 
-    def epoch(point: Point, step: float) -> Coefficients:
+    def _intercept_step(self, margins: Array) -> float:
+        """The change of the intercept to the best one, for given margins."""
+        y, shares, loss = self._y, self._shares, self._loss
+        mean, mean_y = shares @ margins, shares @ y
+        slope = 2 * loss.lambda1 * (shares @ (y * margins) - mean * mean_y) - loss.lambda2 * mean_y
+        curvature = 2 * loss.lambda1 * (1 - mean_y**2)
+        return self._losses.minimum_along(margins, y, float(slope), float(curvature))
+
+    def run(self, point: Snapshot, step: float) -> Coefficients:
+        """Coefficients and intercept after an epoch from a snapshot."""
+        from . import _svrg_loops
+
+        size = self._random.randint(1, len(self._y) + 1)
+        samples = self._draw(size)
+        partners = samples if self._loss.is_smooth else self._draw(size)
         v = np.zeros_like(point.coef)
-        moves = _svrg_loops.odm_epoch(
-            samples.rows, y, samples.mean, samples.offsets,
-            samples.draw(random, random.randint(1, len(y) + 1)),
-            point.margins, point.gradient, step, step * samples.intercept_scale, C1, C2, D, v,
+        shrink, pull, drift, shift = _svrg_loops.epoch(
+            self._rows, self._y, self._mean, self._offsets, samples, partners,
+            point.margins, point.multipliers, point.gradient,
+            step, step * self._intercept_scale, self._loss.numbers(), self._loss.lambda1, v,
         )  # fmt: skip
-        return samples.moved(point, v, *moves)
+        change = shrink * (v - drift * self._mean) - pull * point.gradient
+        return point.coef + change, point.intercept + shift - float(self._mean @ change)
 
-    step = STEP / (1 + 2 * max(C1, C2) * samples.reach)
-    start = start or (np.zeros(X.shape[1]), 0.0)
-    return descend(at, epoch, start, step=step, tol=tol, max_iter=max_iter)
+    def _draw(self, size: int) -> NDArray[np.intp]:
+        """Samples drawn independently with their shares as probabilities."""
+        equal = self._shares.min() == self._shares.max()
+        probabilities = None if equal else self._shares
+        return self._random.choice(len(self._y), size=size, p=probabilities)
 
 
-def _odm_slopes(margins: Any, C1: float, C2: float, D: float) -> Any:
-    """Derivatives of ODM's losses."""
-    return 2 * C1 * np.minimum(margins - 1 + D, 0) + 2 * C2 * np.maximum(margins - 1 - D, 0)
+class _DualPoint(NamedTuple):
+    """A feasible point of LDM's dual, whose value is total − ½‖square‖².
+
+    `total` is Σ α_i. `square` holds Σ y_i a_i x_i, then r_i √(p_i/2λ1), with the multipliers r of
+    the variance, λ1 var(z) = max Σ p_i (r_i z_i − r_i²/4λ1) over Σ p_i r_i = 0, and
+    a_i = α_i + p_i (λ2 − r_i).
+    """
+
+    total: float
+    square: Array
+
+    @property
+    def value(self) -> float:
+        return self.total - float(0.5 * self.square @ self.square)
+
+    def best_towards(self, other: _DualPoint) -> _DualPoint:
+        """The best point of the segment to another one."""
+        direction = other.square - self.square
+        curvature = float(direction @ direction)
+        slope = other.total - self.total - float(self.square @ direction)
+        if not slope > 0:
+            return self
+        length = min(slope / curvature, 1.0) if curvature > 0 else 1.0
+        total = self.total + length * (other.total - self.total)
+        return _DualPoint(total, self.square + length * direction)
+
+
+def _balance(
+    multipliers: Array, margins: Array, y: Array, shares: Array, tilt: Array, C: float
+) -> bool:
+    """Change multipliers within [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0; False if none do.
+
+    The samples nearest the kink of the hinge are changed first: there it costs least.
+    """
+    excess = float(shares @ (y * (multipliers + tilt)))
+    falls = y * excess > 0
+    room = shares * np.where(falls, multipliers, C - multipliers)
+    order = np.argsort(np.abs(1 - margins))
+    taken = np.cumsum(room[order])
+    change = np.clip(abs(excess) - (taken - room[order]), 0.0, room[order]) / shares[order]
+    multipliers[order] += np.where(falls[order], -change, change)
+    return bool(taken[-1] >= abs(excess))

@@ -26,7 +26,6 @@ __all__ = [
     "VarianceGram",
     "VarianceRows",
     "damped_gram",
-    "mean_and_variance",
     "variance_gram",
     "variance_rows",
     "variance_term",
@@ -124,12 +123,6 @@ def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Ar
     """A f: half the derivative of 2 λ1 var with respect to the scores."""
     mean = float(weights @ (y * scores)) / float(weights.sum())
     return (2.0 * lambda1 / float(weights.sum())) * weights * (scores - y * mean)
-
-
-def mean_and_variance(margins: Array, weights: Array) -> tuple[float, float]:
-    """Weighted mean and variance."""
-    mean = float(weights @ margins) / float(weights.sum())
-    return mean, float(weights @ (margins - mean) ** 2) / float(weights.sum())
 
 
 def _cholesky(matrix: Array) -> Array:

@@ -4,9 +4,9 @@ The dual of both models is, for multipliers a and tilts t that are fixed,
 
     min over a of ½ (a + t)ᵀ Q (a + t) − Σ gain_i(a_i),        Q = Y K Y,
 
-with the gains of `_terms`. One coordinate is minimised in closed form. `scores` holds K y(a + t),
-and `shift` is the intercept, which is fixed unless it is pulled along. `terms` are the fields of
-`_terms.Terms`.
+with gain_i(a) = −ℓ_i*(−a). One coordinate is minimised in closed form. `scores` holds K y(a + t),
+and `shift` is the intercept, which is fixed unless it is pulled along. `loss` is
+`SampleLosses.arrays`.
 """
 
 from __future__ import annotations
@@ -14,48 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ._loss_loops import best_multiplier, gap_of_margin
+from ._row_loops import REORDER, add_multiple_of_row, add_row, dense_product, product
+
 __all__ = ["add_rows", "gram_descent", "gram_scores", "row_descent"]
 
-REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 BLOCK = 64  # samples whose part of a kernel matrix stays in the first cache
 BLOCK_PASSES = 10
 BLOCK_ACCURACY = 0.1
 WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
-ROUNDS = 10  # over samples of large parts, of which one visits all samples
-
-
-@njit(cache=True, nogil=True)
-def _best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upper):
-    """Minimiser of the dual over one multiplier, for the margin that the old one brings."""
-    pulled = diagonal * old - margin + low
-    if pulled > 0.0:
-        slope = diagonal + ridge_low
-        return min(pulled / slope, upper) if slope > 0.0 else upper
-    pushed = diagonal * old - margin + high
-    return pushed / (diagonal + ridge_high) if pushed < 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _loss(margin, low, high, ridge_low, ridge_high, upper):
-    """Loss of one margin."""
-    if margin < low:
-        short = low - margin
-        if short <= ridge_low * upper:
-            return 0.5 * short * short / ridge_low
-        return upper * (short - 0.5 * ridge_low * upper)
-    if margin > high:
-        return 0.5 * (margin - high) ** 2 / ridge_high
-    return 0.0
-
-
-@njit(cache=True, nogil=True)
-def _gain(multiplier, low, high, ridge_low, ridge_high):
-    """What one multiplier earns in the dual."""
-    if multiplier > 0.0:
-        return multiplier * (low - 0.5 * ridge_low * multiplier)
-    if multiplier < 0.0:
-        return multiplier * (high - 0.5 * ridge_high * multiplier)
-    return 0.0
+ROUNDS = 10  # over samples of large gaps, of which one visits all samples
 
 
 @njit(cache=True, nogil=True)
@@ -64,12 +32,6 @@ def _is_settled(multiplier, margin, low, high, upper, slack):
     if multiplier == 0.0:
         return margin - low > slack and high - margin > slack
     return multiplier == upper and low - margin > slack
-
-
-@njit(cache=True, nogil=True, fastmath=REORDER)
-def _add_row(total, factor, row):
-    for j in range(len(total)):
-        total[j] += factor * row[j]
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
@@ -83,7 +45,7 @@ def add_rows(total, factors, rows, samples):
         for j in range(len(total)):
             total[j] += f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]
     for k in range(whole, len(samples)):
-        _add_row(total, factors[k], rows[samples[k]])
+        add_row(total, factors[k], rows[samples[k]])
 
 
 @njit(cache=True, nogil=True)
@@ -116,7 +78,7 @@ def gram_scores(gram, signed):
 
 @njit(cache=True, nogil=True)
 def gram_descent(
-    gram, y, tilt, terms, shift, pull, multipliers, scores,
+    gram, y, tilt, loss, shift, pull, multipliers, scores,
     tol, max_passes, shuffled, shrinking, seed,
 ):  # fmt: skip
     """Passes over the multipliers of a kernel matrix until the gap is `tol` of the objective.
@@ -141,6 +103,7 @@ def gram_descent(
     size = n
     slack = np.inf
     gap = np.inf
+    gaps = np.empty(n)
     passes = 0
     block_gram = np.empty((min(n, BLOCK), min(n, BLOCK)))
     while passes < max_passes:
@@ -149,33 +112,34 @@ def gram_descent(
             _shuffle(active, size, random)
         pulled = shift + pull * excess
         if shrinking:
-            size = _leave_out_settled(active, size, y, terms, pulled, multipliers, scores, slack)
-        count = _worth_a_visit_first(active, size, y, terms, pulled, multipliers, scores)
+            size = _leave_out_settled(active, size, y, loss, pulled, multipliers, scores, slack)
+        _gaps_of(active, size, y, loss, pulled, multipliers, scores, gaps)
+        count = _largest_first(active, size, gaps)
         largest = 0.0
         for start in range(0, count, BLOCK):
             block = active[start : min(start + BLOCK, count)]
             moved, excess = _descend_on_block(
-                block, block_gram, gram, y, terms, shift, pull, excess, multipliers, scores
+                block, block_gram, gram, y, loss, shift, pull, excess, multipliers, scores
             )
             largest = max(largest, moved)
         shift += pull * excess
-        gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
+        gap, unit = _gap(y, tilt, loss, shift, multipliers, scores)
         gap /= unit
         if gap <= tol or (largest == 0.0 and size == n):
             break
         slack = largest
-        if largest == 0.0 or _gap_is_elsewhere(
-            active, size, y, terms, shift, multipliers, scores, 0.5 * gap * unit
-        ):
-            size = n
-            slack = np.inf
+        if size < n:
+            kept = _gaps_of(active, size, y, loss, shift, multipliers, scores, gaps)
+            if largest == 0.0 or kept <= 0.5 * gap * unit:  # the gap is with those left out
+                size = n
+                slack = np.inf
     return passes, gap, shift
 
 
 @njit(cache=True, nogil=True)
-def _leave_out_settled(active, size, y, terms, shift, multipliers, scores, slack):
+def _leave_out_settled(active, size, y, loss, shift, multipliers, scores, slack):
     """Move the samples whose multiplier is settled behind the others; returns how many are left."""
-    low, high, _, _, upper = terms
+    low, high, _, _, upper = loss
     k = 0
     while k < size:
         i = active[k]
@@ -188,36 +152,34 @@ def _leave_out_settled(active, size, y, terms, shift, multipliers, scores, slack
 
 
 @njit(cache=True, nogil=True)
-def _worth_a_visit_first(active, size, y, terms, shift, multipliers, scores):
-    """Move the samples that have a good part of the gap to the front; returns their number."""
-    low, high, ridge_low, ridge_high, upper = terms
-    parts = np.empty(size)
+def _gaps_of(active, size, y, loss, shift, multipliers, scores, gaps):
+    """Write what each of some samples has of the duality gap; returns their sum."""
+    low, high, ridge_low, ridge_high, upper = loss
+    total = 0.0
     for k in range(size):
         i = active[k]
-        margin = y[i] * (scores[i] + shift)
-        parts[k] = (
-            _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
-            - _gain(multipliers[i], low, high, ridge_low[i], ridge_high[i])
-            + multipliers[i] * margin
+        _, gaps[i] = gap_of_margin(
+            multipliers[i],
+            y[i] * (scores[i] + shift),
+            low,
+            high,
+            ridge_low[i],
+            ridge_high[i],
+            upper[i],
         )
-    least = WORTH_A_VISIT * parts.sum() / max(size, 1)
-    count = 0
-    for k in range(size):
-        if parts[k] > least:
-            active[k], active[count] = active[count], active[k]
-            count += 1
-    return count
+        total += gaps[i]
+    return total
 
 
 @njit(cache=True, nogil=True)
 def _descend_on_block(
-    block, block_gram, gram, y, terms, shift, pull, excess, multipliers, scores
+    block, block_gram, gram, y, loss, shift, pull, excess, multipliers, scores
 ):  # fmt: skip
     """A few passes over the multipliers of a block.
 
     Returns the largest step of the first pass, and the excess Σ y (a + t) after the last.
     """
-    low, high, ridge_low, ridge_high, upper = terms
+    low, high, ridge_low, ridge_high, upper = loss
     m = len(block)
     for k in range(m):
         row = gram[block[k]]
@@ -231,13 +193,13 @@ def _descend_on_block(
             i = block[k]
             margin = y[i] * (local[k] + shift)
             diagonal = block_gram[k, k]
-            best = _best_multiplier(
+            best = best_multiplier(
                 new[k], margin, diagonal, low, high, ridge_low[i], ridge_high[i], upper[i]
             )
             step = best - new[k]
             if step != 0.0:
                 new[k] = best
-                _add_row(local, y[i] * step, block_gram[k, :m])
+                add_row(local, y[i] * step, block_gram[k, :m])
                 slope = diagonal + max(ridge_low[i], ridge_high[i])
                 largest = max(largest, abs(step) * slope)
         first = max(first, largest)
@@ -252,79 +214,31 @@ def _descend_on_block(
 
 
 @njit(cache=True, nogil=True)
-def _gap_is_elsewhere(active, size, y, terms, shift, multipliers, scores, half):
-    """Whether the samples that are left out hold at least half of the gap."""
-    low, high, ridge_low, ridge_high, upper = terms
-    if size == len(y):
-        return False
-    kept = 0.0
-    for k in range(size):
-        i = active[k]
-        margin = y[i] * (scores[i] + shift)
-        kept += (
-            _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
-            - _gain(multipliers[i], low, high, ridge_low[i], ridge_high[i])
-            + multipliers[i] * margin
-        )
-    return kept <= half
-
-
-@njit(cache=True, nogil=True)
-def _gap(y, tilt, terms, shift, multipliers, scores):
+def _gap(y, tilt, loss, shift, multipliers, scores):
     """Duality gap for a fixed shift, and the objective without what the tilts earn."""
-    low, high, ridge_low, ridge_high, upper = terms
+    low, high, ridge_low, ridge_high, upper = loss
     gap = 0.0
     unit = 1e-300
     for i in range(len(y)):
         margin = y[i] * (scores[i] + shift)
-        loss = _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
-        gain = _gain(multipliers[i], low, high, ridge_low[i], ridge_high[i])
-        gap += loss - gain + multipliers[i] * margin
-        unit += loss + 0.5 * (multipliers[i] + tilt[i]) * y[i] * scores[i]
+        value, part = gap_of_margin(
+            multipliers[i], margin, low, high, ridge_low[i], ridge_high[i], upper[i]
+        )
+        gap += part
+        unit += value + 0.5 * (multipliers[i] + tilt[i]) * y[i] * scores[i]
     return max(gap, 0.0), unit
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
-def _dense_product(row, coef):
-    total = 0.0
-    for j in range(len(row)):
-        total += row[j] * coef[j]
-    return total
-
-
 @njit(cache=True, nogil=True)
-def _product(rows, i, coef):
-    """Inner product of row i with the coefficients."""
-    dense, data, indices, indptr, is_sparse = rows
-    if not is_sparse:
-        return _dense_product(dense[i], coef)
-    total = 0.0
-    for k in range(indptr[i], indptr[i + 1]):
-        total += data[k] * coef[indices[k]]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _add_multiple_of_row(rows, i, factor, coef):
-    """Add a multiple of row i to the coefficients."""
-    dense, data, indices, indptr, is_sparse = rows
-    if not is_sparse:
-        _add_row(coef, factor, dense[i])
-    else:
-        for k in range(indptr[i], indptr[i + 1]):
-            coef[indices[k]] += factor * data[k]
-
-
-@njit(cache=True, nogil=True)
-def _largest_first(active, size, parts):
-    """Move the samples of large parts to the front; returns their number."""
+def _largest_first(active, size, gaps):
+    """Move the samples that have a good part of the gap to the front; returns their number."""
     total = 0.0
     for k in range(size):
-        total += parts[active[k]]
+        total += gaps[active[k]]
     least = WORTH_A_VISIT * total / max(size, 1)
     count = 0
     for k in range(size):
-        if parts[active[k]] > least:
+        if gaps[active[k]] > least:
             active[k], active[count] = active[count], active[k]
             count += 1
     return count
@@ -332,7 +246,7 @@ def _largest_first(active, size, parts):
 
 @njit(cache=True, nogil=True)
 def row_descent(
-    rows, norms, offsets, square, level, y, tilt, terms, shift, multipliers, coef, scores,
+    rows, norms, offsets, square, level, y, tilt, loss, shift, multipliers, coef, scores,
     tol, max_passes, shuffled, shrinking, seed,
 ):  # fmt: skip
     """The same on rows of features, with the coefficients Xᵀ y(a + t) in the place of the scores.
@@ -345,13 +259,13 @@ def row_descent(
     the samples of a round had of it is small enough; they are right when this returns.
     """
     n = len(y)
-    low, high, ridge_low, ridge_high, upper = terms
+    low, high, ridge_low, ridge_high, upper = loss
     random = _seeded(seed)
     active = np.arange(n)
     size = n
     slack = np.inf
     gap = np.inf
-    parts = np.empty(n)  # of the gap, at the last visit of each sample
+    gaps = np.empty(n)  # at the last visit of each sample
     drift = 0.0
     rounds = 0
     visits = 0
@@ -360,14 +274,14 @@ def row_descent(
             _shuffle(active, size, random)
         whole = rounds % ROUNDS == 0
         rounds += 1
-        count = size if whole else _largest_first(active, size, parts)
+        count = size if whole else _largest_first(active, size, gaps)
         largest = 0.0
         seen = 0.0
-        loss = 0.0
+        lost = 0.0
         k = 0
         while k < count:
             i = active[k]
-            score = _product(rows, i, coef) - level - drift * (offsets[i] - square)
+            score = product(rows, i, coef) - level - drift * (offsets[i] - square)
             margin = y[i] * (score + shift)
             old = multipliers[i]
             if whole and shrinking and _is_settled(old, margin, low, high, upper[i], slack):
@@ -376,17 +290,18 @@ def row_descent(
                 active[k], active[size] = active[size], active[k]
                 continue
             k += 1
-            part = _loss(margin, low, high, ridge_low[i], ridge_high[i], upper[i])
-            loss += part
-            parts[i] = part - _gain(old, low, high, ridge_low[i], ridge_high[i]) + old * margin
-            seen += parts[i]
-            new = _best_multiplier(
+            value, gaps[i] = gap_of_margin(
+                old, margin, low, high, ridge_low[i], ridge_high[i], upper[i]
+            )
+            lost += value
+            seen += gaps[i]
+            new = best_multiplier(
                 old, margin, norms[i], low, high, ridge_low[i], ridge_high[i], upper[i]
             )
             if new != old:
                 multipliers[i] = new
                 factor = y[i] * (new - old)
-                _add_multiple_of_row(rows, i, factor, coef)
+                add_multiple_of_row(rows, i, factor, coef)
                 if square > 0.0:
                     level += factor * offsets[i]
                     drift += factor
@@ -397,12 +312,12 @@ def row_descent(
         if not (whole or last):
             continue
         slack = largest
-        size_of_coef = _dense_product(coef, coef) - drift * (2.0 * level - drift * square)
-        if last or largest == 0.0 or seen <= tol * (loss + 0.5 * size_of_coef):
+        size_of_coef = dense_product(coef, coef) - drift * (2.0 * level - drift * square)
+        if last or largest == 0.0 or seen <= tol * (lost + 0.5 * size_of_coef):
             for i in range(n):
-                score = _product(rows, i, coef) - level
+                score = product(rows, i, coef) - level
                 scores[i] = score - drift * (offsets[i] - square)
-            gap, unit = _gap(y, tilt, terms, shift, multipliers, scores)
+            gap, unit = _gap(y, tilt, loss, shift, multipliers, scores)
             gap /= unit
             if gap <= tol or (largest == 0.0 and size == n):
                 break

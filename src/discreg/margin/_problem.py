@@ -1,4 +1,4 @@
-"""Training data of a margin classifier: what all its two-class problems share."""
+"""The problem of a margin classifier: its samples, its two-class problems, and their fits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isqrt
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
 from discreg.linalg.ridge import centre_kernel
 from discreg.linalg.rows import row_norms, weighted_mean
 
-from ._dual import CachedDual, Dual, GramDual, RowDual
-from ._terms import Terms
+from ._dual import CachedDual, Descent, Dual, GramDual, RowDual
+from ._losses import MarginLoss, SampleLosses, mean_and_variance
+from ._svrg import SvrgResult, svrg
 from ._variance import damped_gram
 
-__all__ = ["FEW_SAMPLES", "BinaryFit", "Training"]
+__all__ = ["FEW_SAMPLES", "BinaryFit", "BinaryProblem", "MarginStatistics", "TrainingSamples"]
 
 Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
@@ -33,23 +34,39 @@ SEEN_ROUNDING = 1e-5  # of entries of a kernel matrix in single precision
 LARGEST_SINGLE = 1e30  # squared distance that single precision holds with room to spare
 
 
+class MarginStatistics(NamedTuple):
+    """Weighted mean and variance of the training margins, and the smallest of them.
+
+    Numbers for two classes, arrays with one entry per class for more.
+    """
+
+    mean: Any
+    variance: Any
+    minimum: Any
+
+    @classmethod
+    def of(cls, margins: Array, weights: Array) -> MarginStatistics:
+        """The statistics of one two-class problem."""
+        return cls(*mean_and_variance(margins, weights), float(margins.min()))
+
+
 @dataclass(frozen=True)
 class BinaryFit:
-    """What the fit of one two-class problem found."""
+    """The fit of one two-class problem."""
 
-    theta: Array  # w = Σ θ φ(x)
-    shift: float
-    scores: Array  # of the training samples, intercept included
+    intercept: float
     objective: float
     gap: float
     n_iter: int
+    margins: MarginStatistics
     coef: Array | None = None  # of the features, for a linear kernel
+    theta: Array | None = None  # w = Σ θ φ(x); None for rows in blocks
     bound: float | None = None  # of the leave-one-out error
     warm: Any = None  # where a later fit may begin
 
 
 @dataclass
-class Training:
+class TrainingSamples:
     """Samples of positive weight, their kernel, and how much memory it may take.
 
     With an intercept the coefficients θ of the samples sum to zero, so that a kernel matrix may be
@@ -78,14 +95,10 @@ class Training:
         """Whether the kernel matrix fits into the cache; a precomputed one is there already."""
         if self.kernel is not None and self.kernel.kernel == "precomputed":
             return True
-        return self.fits_part(self.n_samples)
-
-    def fits_part(self, n_samples: int) -> bool:
-        """Whether the kernel matrix of so many samples fits into the cache."""
-        return n_samples <= self.largest_part
+        return self.n_samples <= self.largest_gram
 
     @property
-    def largest_part(self) -> int:
+    def largest_gram(self) -> int:
         """Number of samples whose kernel matrix fits into the cache."""
         return isqrt(int(self.cache_bytes / self.dtype().itemsize))
 
@@ -131,11 +144,11 @@ class Training:
         return matrix
 
     @property
-    def has_parts(self) -> bool:
-        """Whether parts of the kernel matrix can be computed by themselves, and fast."""
+    def has_fast_kernel(self) -> bool:
+        """Whether kernel matrices of some of the samples are computed fast."""
         return self.dtype == np.float32
 
-    def part(self, samples: NDArray[np.intp]) -> Array:
+    def gram_of(self, samples: NDArray[np.intp]) -> Array:
         """The kernel matrix of some samples."""
         assert self.kernel is not None
         require_kernel_memory(len(samples))
@@ -178,23 +191,23 @@ class Training:
             return self.gram.diagonal().copy()
         return self.kernel.diagonal(self.X)
 
-    def kernel_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> Dual:
+    def kernel_dual(self, y: Array, losses: SampleLosses) -> Dual:
         """The dual on the kernel matrix, or on its rows as they are needed."""
         if self.fits_gram:
-            return GramDual(self.gram, y, terms, tilt)
-        return self.cached_dual(y, terms, tilt)
+            return GramDual(self.gram, y, losses)
+        return self.cached_dual(y, losses)
 
-    def cached_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> CachedDual:
+    def cached_dual(self, y: Array, losses: SampleLosses) -> CachedDual:
         """The dual on kernel rows as they are needed."""
         n_rows = int(self.cache_bytes // (8 * self.n_samples * self.n_sharing))
-        return CachedDual(self._rows_of, n_rows, y, terms, tilt)
+        return CachedDual(self._rows_of, n_rows, y, losses)
 
     def check_kernel(self) -> None:
         """Check the kernel matrix, or a part of it where there is no room for all.
 
         Where its values are between 0 and 1 for certain, it is left until it is needed.
         """
-        if self.kernel is None or self.has_parts:
+        if self.kernel is None or self.has_fast_kernel:
             return
         if self.fits_gram:
             _ = self.gram
@@ -202,10 +215,10 @@ class Training:
         some = self.X[np.linspace(0, self.n_samples - 1, SAMPLED).astype(np.intp)]
         self.kernel.require_psd(self.kernel.training_matrix(some), some)
 
-    def row_dual(self, y: Array, terms: Terms, tilt: Array | None = None) -> RowDual:
+    def row_dual(self, y: Array, losses: SampleLosses) -> RowDual:
         """The dual on the rows of features."""
         mean = weighted_mean(self.X, self.weights) if self.centred else None
-        return RowDual(self.X, y, terms, tilt, mean)
+        return RowDual(self.X, y, losses, mean)
 
     def _rows_of(self, samples: NDArray[np.intp]) -> Array:
         """Kernel between some samples and all."""
@@ -213,3 +226,41 @@ class Training:
         if not len(samples):
             return np.empty((0, self.n_samples))
         return self.kernel(self.X[samples], self.X)
+
+
+@dataclass(frozen=True)
+class BinaryProblem:
+    """One two-class problem, and how it is to be solved."""
+
+    training: TrainingSamples
+    y: Array  # labels ±1
+    positive: Any  # label of the positive class
+    loss: MarginLoss
+    fit_intercept: bool
+    solver: str
+    how: Descent
+    exact: bool  # whether a small problem is solved to rounding
+    start: Any = None  # `warm` of another fit
+
+    @cached_property
+    def losses(self) -> SampleLosses:
+        """The losses of the samples."""
+        return self.loss.of_samples(self.training.weights)
+
+    def statistics(self, scores: Array) -> MarginStatistics:
+        """Of the margins that scores of the samples give."""
+        return MarginStatistics.of(self.y * scores, self.training.weights)
+
+    def stochastic_gradients(self) -> SvrgResult:
+        """The solution by solver="svrg"."""
+        return svrg(
+            self.training.X,
+            self.y,
+            self.training.weights,
+            self.loss,
+            fit_intercept=self.fit_intercept,
+            tol=self.how.tol,
+            max_iter=self.how.max_passes,
+            random=np.random.RandomState(self.how.seed),
+            start=self.start,
+        )

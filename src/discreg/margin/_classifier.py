@@ -1,4 +1,4 @@
-"""What ODM and LDM share as classifiers: from X and y to two-class fits, from scores to labels."""
+"""What ODM and LDM share as classifiers: from X and y to two-class problems, and to labels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -28,43 +28,35 @@ from discreg.base.params import (
 )
 from discreg.blocks.labels import encode_labels, row_weights
 from discreg.blocks.lazy import lazily
-from discreg.blocks.source import BlockSource, in_blocks
+from discreg.blocks.source import in_blocks
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.rows import row_norms
 
-from ._block_newton import TableFit
 from ._dual import Descent
-from ._training import MEGABYTE, BinaryFit, Training
-from ._variance import mean_and_variance
+from ._losses import MarginLoss
+from ._problem import BinaryFit, BinaryProblem, MarginStatistics, TrainingSamples
 
-__all__ = ["MarginClassifier", "MarginStatistics", "Prepared"]
+__all__ = ["MarginClassifier", "MarginData"]
 
 Array = NDArray[np.float64]
-FITTED = ("coef_", "support_vectors_", "loo_error_bound_")
-OF_SAMPLES = ("support_", "n_support_", "dual_coef_")
-
-
-class MarginStatistics(NamedTuple):
-    """Weighted mean and variance of the training margins, and the smallest of them.
-
-    Numbers for two classes, arrays with an entry a class for more.
-    """
-
-    mean: Any
-    variance: Any
-    minimum: Any
+MEGABYTE = 1 << 20
+# Fitted attributes that depend on the kernel, the rows and the intercept.
+OPTIONAL = (
+    "coef_", "support_", "n_support_", "dual_coef_", "support_vectors_", "loo_error_bound_",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Prepared:
+class MarginData:
     """Training data in the form that all penalties of a path share."""
 
     X: Any
     indices: NDArray[np.intp]
     classes: NDArray[Any]
     seen: NDArray[np.intp]  # samples of positive weight
-    training: Training
+    training: TrainingSamples
     signs: list[Array]  # labels ±1 of each two-class problem
+    positives: list[Any]  # their positive classes
 
 
 class MarginClassifier(BaseClassifier):
@@ -96,20 +88,19 @@ class MarginClassifier(BaseClassifier):
     n_jobs: int | None
     random_state: Any
 
-    @abstractmethod
-    def _solve(
-        self,
-        training: Training,
-        y: Array,
-        how: Descent,
-        start: Any,
-        *,
-        exact: bool,
-    ) -> BinaryFit:
-        """Fit the model to labels ±1, a small problem to rounding if it is to be exact."""
+    # Tolerance for which a kernel matrix in single precision is accurate enough.
+    _single_precision_tol = np.inf
 
     @abstractmethod
-    def _default_solver(self, training: Training) -> str:
+    def _loss(self) -> MarginLoss:
+        """The loss of the model."""
+
+    @abstractmethod
+    def _solve(self, problem: BinaryProblem) -> BinaryFit:
+        """Fit one two-class problem."""
+
+    @abstractmethod
+    def _default_solver(self, training: TrainingSamples) -> str:
         """The solver that "auto" means."""
 
     def _why_in_memory(self) -> str | None:
@@ -123,13 +114,6 @@ class MarginClassifier(BaseClassifier):
         """Fit to rows in blocks where they come so and the model can; returns whether it did."""
         in_blocks(self, X)  # an error on Dask, as there is always a reason
         return False
-
-    def _is_precise(self) -> bool:
-        """Whether a kernel matrix has to be in double precision."""
-        return True
-
-    def _check_problem(self, training: Training, y: Array, positive: Any) -> None:
-        """Refuse a two-class problem that has no solution."""
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -153,13 +137,14 @@ class MarginClassifier(BaseClassifier):
         """
         check_params(self, self._constraints)
         if not self._fit_in_blocks(X, y, sample_weight):
-            prepared = self._prepare(X, y, sample_weight)
-            fits = self._fit_all(prepared, self._starts(prepared), exact=True)
-            self._store(prepared, fits)
+            data = self._prepare(X, y, sample_weight)
+            fits = self._fit_all(data, self._starts(data), exact=True)
+            self._store(fits, data.classes, data.X.dtype)
+            self._store_samples(data, fits)
         self._warn()
         return self
 
-    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
         """Check the data and do all the work that does not depend on the penalties."""
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -170,16 +155,17 @@ class MarginClassifier(BaseClassifier):
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         seen = np.flatnonzero(weights > 0)
-        training = self._training(rows, weights, seen)
+        positives = [1] if len(classes) == 2 else list(range(len(classes)))
+        training = self._training(rows, weights, seen, len(positives))
         training.check_kernel()
-        positives = [1] if len(classes) == 2 else range(len(classes))
-        signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
-        training.n_problems = len(signs)
-        training.n_sharing = min(effective_n_jobs(self.n_jobs), len(signs))
         self.solver_ = self._choose_solver(training)
-        return Prepared(rows, indices, classes, seen, training, signs)
+        signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
+        labels_of_positives = classes[positives].tolist()
+        return MarginData(rows, indices, classes, seen, training, signs, labels_of_positives)
 
-    def _training(self, X: Any, weights: Array, seen: NDArray[np.intp]) -> Training:
+    def _training(
+        self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int
+    ) -> TrainingSamples:
         """The samples of positive weight, ready for a solver."""
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
         if kernel is None:
@@ -193,16 +179,18 @@ class MarginClassifier(BaseClassifier):
             if kernel is not None and kernel.kernel == "precomputed" and X.shape[0] == X.shape[1]:
                 X = X[:, seen]
             X = X[seen]
-        return Training(
+        return TrainingSamples(
             X,
             weights[seen],
             kernel,
             self.cache_size * MEGABYTE,
             centred=self.fit_intercept and (kernel is None or not kernel.is_bounded),
-            precise=self._is_precise(),
+            precise=self.tol < self._single_precision_tol,
+            n_problems=n_problems,
+            n_sharing=min(effective_n_jobs(self.n_jobs), n_problems),
         )
 
-    def _choose_solver(self, training: Training) -> str:
+    def _choose_solver(self, training: TrainingSamples) -> str:
         if training.kernel is not None and self.solver not in ("auto", "dcd"):
             raise ValueError(
                 f"solver={self.solver!r} needs features: it is for kernel='linear'. With "
@@ -210,91 +198,52 @@ class MarginClassifier(BaseClassifier):
             )
         return self._default_solver(training) if self.solver == "auto" else self.solver
 
-    def _fit_all(self, prepared: Prepared, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
+    def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
         """One fit for each two-class problem, in parallel threads if wanted."""
-        training, signs, classes = prepared.training, prepared.signs, prepared.classes.tolist()
-        for k, y in enumerate(signs):
-            self._check_problem(training, y, classes[1] if len(signs) == 1 else classes[k])
         random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=len(signs))
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs))
         shuffled = self.selection == "random"
-
-        def fit_one(y: Array, seed: int, start: Any) -> BinaryFit:
-            how = Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed))
-            return self._solve(training, y, how, start, exact=exact)
-
-        jobs = list(zip(signs, seeds, starts, strict=True))
-        if len(jobs) == 1:
-            return [fit_one(*jobs[0])]
-        return list(
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit_one)(*job) for job in jobs)
-        )
-
-    def _warm_key(self, prepared: Prepared) -> Any:
-        """What must be the same for one fit to begin where another ended."""
-        return (
-            self.solver_,
-            self.kernel,
-            self.fit_intercept,
-            prepared.training.X.shape,
-            prepared.classes.tolist(),
-        )
-
-    def _starts(self, prepared: Prepared) -> list[Any]:
-        """Where to begin: with `warm_start`, at the previous fit of the same kind and shape."""
-        previous = getattr(self, "_previous", None) if self.warm_start else None
-        if previous is not None and previous[0] == self._warm_key(prepared):
-            return previous[1]
-        return [None] * len(prepared.signs)
-
-    def _store(self, prepared: Prepared, fits: list[BinaryFit]) -> None:
-        """Set the fitted attributes."""
-        X, training, classes = prepared.X, prepared.training, prepared.classes
-        for name in FITTED:  # of an earlier fit with other parameters
-            self.__dict__.pop(name, None)
-        dtype = X.dtype
-        thetas = np.array([fit.theta for fit in fits])
-        used = np.flatnonzero(thetas.any(axis=0))
-        self.classes_ = classes
-        self._kernel = training.kernel
-        self.support_ = prepared.seen[used].astype(np.int32)
-        self.n_support_ = np.bincount(
-            prepared.indices[self.support_], minlength=len(classes)
-        ).astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(dtype)
-        if training.kernel is None or training.kernel.kernel != "precomputed":
-            self.support_vectors_ = X[self.support_]
-        if training.kernel is None:
-            self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
-        self.intercept_ = np.array([fit.shift for fit in fits]).astype(dtype)
-        self.margins_ = MarginStatistics(
-            *(
-                _number_if_one(column)
-                for column in zip(
-                    *(
-                        _statistics(y * fit.scores, training.weights)
-                        for y, fit in zip(prepared.signs, fits, strict=True)
-                    ),
-                    strict=True,
-                )
+        problems = [
+            BinaryProblem(
+                data.training,
+                y,
+                positive,
+                self._loss(),
+                self.fit_intercept,
+                self.solver_,
+                Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed)),
+                exact,
+                start,
             )
-        )
-        self.objective_ = _number_if_one([fit.objective for fit in fits])
-        self.gap_ = max(fit.gap for fit in fits)
-        self.n_iter_ = max(fit.n_iter for fit in fits)
-        if not self.fit_intercept and all(fit.bound is not None for fit in fits):
-            self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
-        if self.warm_start:
-            self._previous = (self._warm_key(prepared), [fit.warm for fit in fits])
+            for y, positive, seed, start in zip(
+                data.signs, data.positives, seeds, starts, strict=True
+            )
+        ]
+        if len(problems) == 1:
+            return [self._solve(problems[0])]
+        in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        return list(in_threads(delayed(self._solve)(problem) for problem in problems))
 
-    def _store_table(self, table: BlockSource, fits: list[TableFit]) -> None:
-        """Set the attributes of a fit to rows in blocks; there are none of single samples."""
-        for name in (*FITTED, *OF_SAMPLES):
+    def _warm_key(self, data: MarginData) -> Any:
+        """What must be the same for one fit to begin where another ended."""
+        shape, classes = data.training.X.shape, data.classes.tolist()
+        return self.solver_, self.kernel, self.fit_intercept, shape, classes
+
+    def _starts(self, data: MarginData) -> list[Any]:
+        """Where to begin: with `warm_start`, at the previous fit of the same kind and shape."""
+        key, starts = vars(self).get("_previous", (None, []))
+        if self.warm_start and key == self._warm_key(data):
+            return list(starts)
+        return [None] * len(data.signs)
+
+    def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
+        """Set the fitted attributes that every fit has, and coefficients of features."""
+        for name in OPTIONAL:  # of an earlier fit with other parameters
             self.__dict__.pop(name, None)
-        dtype = table.layout.dtype
-        self.classes_ = table.layout.classes
-        self._kernel = None
-        self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
+        self.classes_ = classes
+        self._kernel: FittedKernel | None = None
+        if fits[0].coef is not None:
+            self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
         self.intercept_ = np.array([fit.intercept for fit in fits]).astype(dtype)
         self.margins_ = MarginStatistics(
             *map(_number_if_one, zip(*(fit.margins for fit in fits), strict=True))
@@ -302,6 +251,23 @@ class MarginClassifier(BaseClassifier):
         self.objective_ = _number_if_one([fit.objective for fit in fits])
         self.gap_ = max(fit.gap for fit in fits)
         self.n_iter_ = max(fit.n_iter for fit in fits)
+
+    def _store_samples(self, data: MarginData, fits: list[BinaryFit]) -> None:
+        """Set the fitted attributes that belong to samples."""
+        thetas = np.array([fit.theta for fit in fits])
+        used = np.flatnonzero(thetas.any(axis=0))
+        self._kernel = data.training.kernel
+        self.support_ = data.seen[used].astype(np.int32)
+        self.n_support_ = np.bincount(
+            data.indices[self.support_], minlength=len(data.classes)
+        ).astype(np.int32)
+        self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(data.X.dtype)
+        if self.kernel != "precomputed":
+            self.support_vectors_ = data.X[self.support_]
+        if not self.fit_intercept and all(fit.bound is not None for fit in fits):
+            self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
+        if self.warm_start:
+            self._previous = (self._warm_key(data), [fit.warm for fit in fits])
 
     def _warn(self) -> None:
         if self.tol > 0 and not self.gap_ <= self.tol:
@@ -345,11 +311,6 @@ class MarginClassifier(BaseClassifier):
                 rows, self.support_vectors_, self.dual_coef_, self.intercept_
             )
         return scores.ravel() if scores.shape[1] == 1 else scores
-
-
-def _statistics(margins: Array, weights: Array) -> tuple[float, float, float]:
-    """Weighted mean and variance, and the smallest."""
-    return *mean_and_variance(margins, weights), float(margins.min())
 
 
 def _number_if_one(values: Any) -> Any:

@@ -1,6 +1,6 @@
 """One pass over the blocks for linear ODM: what all its two-class problems ask for, in sums.
 
-Margins, gradients and losses are computed in double precision whatever the rows are; the products
+Margins, gradients and loss are computed in double precision whatever the rows are; the products
 of rows for the Hessian in the precision of the rows unless a problem wants more.
 """
 
@@ -19,7 +19,9 @@ from sklearn.utils import gen_batches
 from discreg.blocks.source import Block
 from discreg.linalg.threads import run_in_threads
 
-__all__ = ["AddableTuple", "Line", "Losses", "Point", "Spread", "block_sums"]
+from ._losses import Numbers
+
+__all__ = ["BlockSums", "Line", "PrimalPoint", "Spread", "block_sums"]
 
 Array = NDArray[np.float64]
 SMALL_BLOCK = 1 << 19  # bytes of rows in double precision
@@ -28,16 +30,7 @@ PARTS = 4  # of a block, for different threads
 PART_BYTES = 64 << 20  # of the Hessians of all parts
 
 
-class Losses(NamedTuple):
-    """ℓ of a row of weight one: the margins without loss, and ℓ'' below and above them."""
-
-    low: float
-    high: float
-    steep_low: float
-    steep_high: float
-
-
-class Point(NamedTuple):
+class PrimalPoint(NamedTuple):
     """Where a problem asks for everything; `shift` is the score at the origin of the rows."""
 
     positive: int
@@ -49,7 +42,7 @@ class Point(NamedTuple):
 class Line(NamedTuple):
     """A line from a point along which a problem asks for slopes."""
 
-    point: Point
+    point: PrimalPoint
     step: Array
     step_of_shift: float
     lengths: Array
@@ -80,14 +73,14 @@ class Spread:
 
 
 @dataclass
-class AddableTuple:
-    """AddableTuple over rows, for each point and each line.
+class BlockSums:
+    """Sums over rows, for each point and each line.
 
     Attributes
     ----------
-    sizes, lost : ndarray of shape (n_points, 2)
+    sizes, values : ndarray of shape (n_points, 2)
         Σ |a| and Σ ℓ over the rows with y a > 0 and over those with y a < 0.
-    pulls : ndarray of shape (n_points, 3, n_features)
+    products : ndarray of shape (n_points, 3, n_features)
         Σ y a x over either side, and Σ ℓ'' x.
     curvature : ndarray of shape (n_points,)
         Σ ℓ''.
@@ -99,15 +92,15 @@ class AddableTuple:
     """
 
     sizes: Array
-    lost: Array
-    pulls: Array
+    values: Array
+    products: Array
     curvature: Array
     grams: Array
     spread: Spread
     slopes: Array
 
     @classmethod
-    def zero(cls, n_points: int, n_features: int, lines: tuple[Line, ...]) -> AddableTuple:
+    def zero(cls, n_points: int, n_features: int, lines: tuple[Line, ...]) -> BlockSums:
         spread = np.zeros((4, n_points))
         spread[3] = np.inf
         return cls(
@@ -120,10 +113,8 @@ class AddableTuple:
             np.zeros((len(lines), len(lines[0].lengths) if lines else 0)),
         )
 
-    def __add__(self, other: AddableTuple) -> AddableTuple:
-        return AddableTuple(
-            *(mine + its for mine, its in zip(self._all(), other._all(), strict=True))
-        )
+    def __add__(self, other: BlockSums) -> BlockSums:
+        return BlockSums(*(mine + its for mine, its in zip(self._all(), other._all(), strict=True)))
 
     def _all(self) -> tuple[Any, ...]:
         return tuple(vars(self).values())
@@ -132,10 +123,10 @@ class AddableTuple:
 def block_sums(
     block: Block,
     origin: Array,
-    losses: Losses,
-    points: tuple[Point, ...],
+    loss: Numbers,
+    points: tuple[PrimalPoint, ...],
     lines: tuple[Line, ...],
-) -> AddableTuple:
+) -> BlockSums:
     """The sums of one block, of rows x − origin; a sparse block needs the origin 0."""
     X, y, weights = block[:3]
     n_rows, n_features = X.shape
@@ -144,26 +135,26 @@ def block_sums(
         X.sum_duplicates()
     n_parts = min(max(PART_BYTES // (8 * n_features**2 * max(len(points), 1)), 1), PARTS)
     parts = list(gen_batches(n_rows, max(-(-n_rows // n_parts), FEWEST_ROWS)))
-    found = [AddableTuple.zero(len(points), n_features, lines) for _ in parts]
+    found = [BlockSums.zero(len(points), n_features, lines) for _ in parts]
 
     def add_up(number: int) -> None:
         rows = parts[number]
         part = Block(X[rows], y[rows], weights[rows])
         if sparse.issparse(X):
-            _add_rows(found[number], part, losses, points, lines, {})
+            _add_rows(found[number], part, loss, points, lines, {})
         else:
-            _add_part(found[number], part, origin, losses, points, lines)
+            _add_part(found[number], part, origin, loss, points, lines)
 
     run_in_threads(add_up, range(len(parts)))
     return reduce(add, found)
 
 
 def _add_part(
-    total: AddableTuple,
+    total: BlockSums,
     part: Block,
     origin: Array,
-    losses: Losses,
-    points: tuple[Point, ...],
+    loss: Numbers,
+    points: tuple[PrimalPoint, ...],
     lines: tuple[Line, ...],
 ) -> None:
     """Add the sums of dense rows, a small block after another."""
@@ -178,43 +169,43 @@ def _add_part(
         some = centred[: rows.stop - rows.start]
         np.subtract(part.X[rows], origin, out=some)
         block = Block(some, part.y[rows], part.weights[rows])
-        _add_rows(total, block, losses, points, lines, scaled)
+        _add_rows(total, block, loss, points, lines, scaled)
 
 
 def _add_rows(
-    total: AddableTuple,
+    total: BlockSums,
     block: Block,
-    losses: Losses,
-    points: tuple[Point, ...],
+    loss: Numbers,
+    points: tuple[PrimalPoint, ...],
     lines: tuple[Line, ...],
     scaled: dict[bool, NDArray[Any]],
 ) -> None:
     """Add the sums of rows whose products are formed at once; `scaled` has room for dense ones."""
-    from ._block_loops import curve, slopes_along
+    from ._newton_loops import evaluate_block, slopes_along
 
     X, y, weights = block[:3]
     if points:
         scores = _scores(X, [(point.coef, point.shift) for point in points])
-        pulls = np.empty((len(points), 3, len(y)))
+        signed = np.empty((len(points), 3, len(y)))
         for k, point in enumerate(points):
-            curve(
+            evaluate_block(
                 scores[k],
                 y,
                 point.positive,
                 weights,
-                losses,
-                pulls[k],
+                loss,
+                signed[k],
                 total.sizes[k],
-                total.lost[k],
+                total.values[k],
                 total.spread.columns[:, k],
             )
-            total.grams[k] += _gram(X, pulls[k, 2], scaled.get(point.precise))
-        total.curvature += pulls[:, 2].sum(axis=1)
-        total.pulls += (pulls.reshape(-1, len(y)) @ X).reshape(total.pulls.shape)
+            total.grams[k] += _gram(X, signed[k, 2], scaled.get(point.precise))
+        total.curvature += signed[:, 2].sum(axis=1)
+        total.products += (signed.reshape(-1, len(y)) @ X).reshape(total.products.shape)
     for line, slopes in zip(lines, total.slopes, strict=True):
         point = line.point
         here, moves = _scores(X, [(point.coef, point.shift), (line.step, line.step_of_shift)])
-        slopes_along(here, moves, y, point.positive, weights, losses, line.lengths, slopes)
+        slopes_along(here, moves, y, point.positive, weights, loss, line.lengths, slopes)
 
 
 def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
@@ -225,8 +216,7 @@ def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
 
 def _gram(X: Any, curvature: Array, scaled: NDArray[Any] | None) -> NDArray[Any]:
     """Σ curvature · x xᵀ over the rows that are curved."""
-    from ._block_loops import scale_rows
-    from ._primal_loops import add_outer_products
+    from ._newton_loops import add_outer_products, scale_rows
 
     if scaled is None:
         half = np.zeros((X.shape[1], X.shape[1]))

@@ -1,0 +1,275 @@
+"""Solvers of one two-class problem of LDM, each followed by the exact end where it is small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.linalg.kernels import require_kernel_memory
+from discreg.linalg.memory import require_memory
+from discreg.linalg.rows import rmatmul, row_norms, row_signatures, times
+
+from ._active_set import polish
+from ._coordinate_descent import DualSolution, solve_dual
+from ._dual import Dual, GramDual, RowDual
+from ._losses import mean_and_variance
+from ._problem import BinaryFit, BinaryProblem, TrainingSamples
+from ._variance import variance_gram, variance_rows, variance_term
+
+__all__ = ["solve_ldm"]
+
+Array = NDArray[np.float64]
+FEW = 1_000  # samples or features of a problem that is solved to rounding
+HELD_MATRICES = 4  # as large as the kernel matrix, while the variance is worked in
+HELD_ROWS = 3  # as large as the dense rows, likewise
+TINY = 1e-300
+AT_LIMIT = 1e-9  # relative distance of a multiplier at its limit, from rounding
+
+
+def solve_ldm(problem: BinaryProblem) -> BinaryFit:
+    """Fit LDM to labels ±1."""
+    _require_bounded(problem)
+    if problem.solver == "dcd":
+        return _by_coordinate_descent(problem)
+    rough, multipliers = _by_svrg(problem)
+    n_samples, n_features = problem.training.X.shape
+    too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > problem.training.cache_bytes
+    if not problem.exact or too_large or min(n_samples, n_features) > FEW:
+        return rough
+    exact = _by_coordinate_descent(replace(problem, start=(multipliers, rough.intercept)))
+    return replace(exact, n_iter=rough.n_iter, warm=rough.warm)
+
+
+def _require_bounded(problem: BinaryProblem) -> None:
+    """Refuse a problem whose objective falls for ever as the intercept grows."""
+    loss, y, weights = problem.loss, problem.y, problem.training.weights
+    losses = loss.upper * float(min(weights[y > 0].sum(), weights[y < 0].sum()))
+    pull = loss.lambda2 * abs(float(weights @ y))
+    if loss.lambda1 == 0 and problem.fit_intercept and pull >= losses:
+        raise ValueError(
+            "With lambda1=0 and an intercept the objective has no minimum for class "
+            f"{problem.positive!r} against the others: the mean margin gains {pull:g} on one side, "
+            f"the losses hold against it with {losses:g} only. Use lambda1 > 0, a lambda2 below "
+            f"{loss.lambda2 * losses / pull:g}, or fit_intercept=False."
+        )
+
+
+def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
+    """Dual coordinate descent in the form that suits the data, then the exact end."""
+    training = problem.training
+    if problem.loss.lambda1 == 0:
+        return _without_variance(problem)
+    if training.kernel is None and training.X.shape[1] < training.n_samples:
+        return _in_features(problem)
+    return _in_kernel(problem)
+
+
+def _without_variance(problem: BinaryProblem) -> BinaryFit:
+    """A soft-margin SVM whose multipliers add to tilts."""
+    training, y, losses = problem.training, problem.y, problem.losses
+    linear = training.kernel is None
+    dual: Dual = training.row_dual(y, losses) if linear else training.kernel_dual(y, losses)
+    solution = _solve(problem, dual, fit_intercept=problem.fit_intercept)
+    state, shift = solution.state, solution.shift
+    return _dual_fit(
+        problem,
+        dual,
+        solution,
+        scores=state.scores + shift,
+        shift=dual.intercept(state, shift),
+        diagonal=training.diagonal,
+        coef=state.coef,
+    )
+
+
+def _in_features(problem: BinaryProblem) -> BinaryFit:
+    """LDM as an SVM on rows that carry the variance."""
+    training, y = problem.training, problem.y
+    n_samples, n_features = training.X.shape
+    require_memory(
+        HELD_ROWS * 8 * n_samples * (n_features + 1),
+        f"Rows of {n_samples:,} samples with {n_features:,} features that carry the variance",
+        "Use solver='svrg', which needs none of them.",
+    )
+    carried = variance_rows(
+        training.X, y, training.weights, problem.loss.lambda1, fit_intercept=problem.fit_intercept
+    )
+    dual = RowDual(carried.rows, y, problem.losses)
+    solution = _solve(problem, dual, fit_intercept=False)
+    assert solution.state.coef is not None
+    coef, shift = carried.coefficients(solution.state.coef)
+    return _dual_fit(
+        problem,
+        dual,
+        solution,
+        scores=times(training.X, coef[:, None])[:, 0] + shift,
+        shift=shift,
+        diagonal=row_norms(carried.rows),
+        coef=coef,
+    )
+
+
+def _in_kernel(problem: BinaryProblem) -> BinaryFit:
+    """LDM as an SVM on a kernel matrix that carries the variance."""
+    training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
+    require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
+    carried = variance_gram(
+        training.damped_gram(lambda1),
+        y,
+        training.weights,
+        lambda1,
+        fit_intercept=problem.fit_intercept,
+    )
+    dual = GramDual(carried.gram, y, problem.losses)
+    solution = _solve(problem, dual, fit_intercept=False)
+    shift = carried.intercept(y * (solution.state.multipliers + dual.tilt))
+    return _dual_fit(
+        problem,
+        dual,
+        solution,
+        scores=solution.state.scores,
+        shift=shift,
+        diagonal=carried.gram.diagonal(),
+        coef=None,
+    )
+
+
+def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
+    """Stochastic gradients, and the multipliers of the margins they reach."""
+    training, y, losses = problem.training, problem.y, problem.losses
+    coef, intercept, gap, n_iter = problem.stochastic_gradients()
+    scores = times(training.X, coef[:, None])[:, 0] + intercept
+    multipliers = losses.multipliers(y * scores)
+    objective, _ = _objective(problem, float(coef @ coef), scores)
+    variance = variance_term(scores, y, training.weights, problem.loss.lambda1)
+    fit = BinaryFit(
+        intercept,
+        objective,
+        gap,
+        n_iter,
+        problem.statistics(scores),
+        coef,
+        theta=y * (multipliers + losses.tilt) - variance,
+        warm=(coef, intercept),
+    )
+    return fit, multipliers
+
+
+def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSolution:
+    """Coordinate descent, then the exact end of a small problem."""
+    begin = None
+    if problem.start is not None:
+        multipliers, shift = problem.start
+        begin = (dual.state(np.clip(multipliers, 0.0, dual.losses.upper)), shift)
+    solution = solve_dual(dual, problem.how, fit_intercept=fit_intercept, start=begin)
+    n_samples = len(dual.y)
+    n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
+    if problem.exact and min(n_samples, n_features) <= FEW:
+        solution = polish(dual, solution, fit_intercept=fit_intercept)
+    return solution
+
+
+def _dual_fit(
+    problem: BinaryProblem,
+    dual: Dual,
+    solution: DualSolution,
+    *,
+    scores: Array,
+    shift: float,
+    diagonal: Array,
+    coef: Array | None,
+) -> BinaryFit:
+    """The fit of a solved dual: θ = y (α + t) − A f, from the condition that w is stationary.
+
+    Objective and gap are those of this θ (or of the coefficients), not of the dual's own matrix,
+    which a very large lambda1 makes inaccurate.
+    """
+    training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
+    multipliers = _evenly(training, y, solution.state.multipliers)
+    theta = y * (multipliers + dual.tilt)
+    theta = theta - variance_term(scores, y, training.weights, lambda1)
+    if coef is not None:
+        square = float(coef @ coef)
+    else:
+        bare = training.gram @ theta
+        square, scores = float(theta @ bare), bare + shift
+        shift = training.intercept(shift, theta)
+        if training.kernel is None:
+            coef = rmatmul(training.X, theta[:, None])[:, 0]
+    objective, convex = _objective(problem, square, scores)
+    missing = objective - dual.lower_bound(solution.state, solution.shift)
+    gap = max(solution.gap, missing / max(convex, TINY))
+    if not np.isfinite(objective):
+        raise ValueError(
+            f"The objective of LDM overflows with lambda1={lambda1:g}. Lower lambda1, or scale the "
+            "features, for example with sklearn.preprocessing.StandardScaler."
+        )
+    bound = None if problem.fit_intercept else _bound(problem, multipliers, diagonal)
+    return BinaryFit(
+        shift,
+        objective,
+        gap,
+        solution.n_passes,
+        problem.statistics(scores),
+        coef,
+        theta,
+        bound,
+        warm=(multipliers, solution.shift),
+    )
+
+
+def _objective(problem: BinaryProblem, square: float, scores: Array) -> tuple[float, float]:
+    """The objective, and the same without what the mean margin earns."""
+    margins, loss = problem.y * scores, problem.loss
+    mean, variance = mean_and_variance(margins, problem.training.weights)
+    convex = 0.5 * square + loss.lambda1 * variance + problem.losses.value(margins)
+    return convex - loss.lambda2 * mean, convex
+
+
+def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float:
+    """Theorem 2: the leave-one-out error without an intercept is at most
+
+    (1/m) (Σ α h over 0 < α < C/m, plus the number of samples with α = C/m), h the diagonal of a
+    matrix that still contains the sample. It bounds what changes when α is held at zero.
+    """
+    weights = problem.training.weights
+    at_limit = multipliers >= (1.0 - AT_LIMIT) * problem.losses.upper
+    inside = (multipliers > 0) & ~at_limit
+    total = float(multipliers[inside] @ diagonal[inside]) + float(weights[at_limit].sum())
+    return total / float(weights.sum())
+
+
+def _evenly(training: TrainingSamples, y: Array, multipliers: Array) -> Array:
+    """Multipliers that copies of a sample share as their weights, which is optimal too."""
+    groups = _groups_of_copies(training.X, y)
+    shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
+    if not len(shared):
+        return multipliers
+    shares = np.bincount(groups, multipliers) / np.bincount(groups, training.weights)
+    even = multipliers.copy()
+    even[shared] = training.weights[shared] * shares[groups[shared]]
+    return even
+
+
+def _groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
+    """Numbers of the groups of equal samples.
+
+    Samples of one signature are compared with the first of them; one that differs stays alone.
+    """
+    signatures = np.column_stack([row_signatures(X), y])
+    _, firsts, groups = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
+    groups = groups.ravel()
+    suspects = np.flatnonzero(firsts[groups] != np.arange(len(y)))
+    if len(suspects):
+        pairs = X[suspects], X[firsts[groups[suspects]]]
+        if sparse.issparse(X):
+            alike = np.asarray(abs(pairs[0] - pairs[1]).sum(axis=1)).ravel() == 0
+        else:
+            alike = (pairs[0] == pairs[1]).all(axis=1)
+        alone = suspects[~alike]
+        groups[alone] = len(firsts) + np.arange(len(alone))
+    return groups

@@ -1,0 +1,87 @@
+"""Compiled loops of Newton's method: sums over the margins of a block, and products of rows.
+
+`loss` is `MarginLoss.numbers` for a row of weight one. A row belongs to the class `positive` of a
+two-class problem or is against it; rows of weight zero are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ._loss_loops import evaluate_margin
+
+__all__ = ["add_outer_products", "evaluate_block", "scale_rows", "slopes_along"]
+
+
+@njit(cache=True, nogil=True)
+def evaluate_block(scores, y, positive, weights, loss, signed, sizes, values, spread):
+    """Write y a > 0, y a < 0 and ℓ'' of each row to the three rows of `signed`.
+
+    Adds the absolute values of y a on both sides to `sizes` and their losses to `values`, and
+    brings the weight, the mean, the scatter and the minimum of the margins in `spread` up to date.
+    """
+    low, high, ridge_low, ridge_high, upper = loss
+    total, mean, scatter, minimum = spread
+    for i in range(len(scores)):
+        signed[0, i] = signed[1, i] = signed[2, i] = 0.0
+        weight = weights[i]
+        if weight == 0.0:
+            continue
+        sign = 1.0 if y[i] == positive else -1.0
+        margin = sign * scores[i]
+        total += weight
+        apart = margin - mean
+        mean += apart * (weight / total)
+        scatter += weight * apart * (margin - mean)
+        minimum = min(minimum, margin)
+        value, multiplier, curvature = evaluate_margin(
+            margin, low, high, ridge_low / weight, ridge_high / weight, upper * weight
+        )
+        side = 0 if sign * multiplier >= 0.0 else 1
+        signed[side, i] = sign * multiplier
+        signed[2, i] = curvature
+        sizes[side] += abs(multiplier)
+        values[side] += value
+    spread[0], spread[1], spread[2], spread[3] = total, mean, scatter, minimum
+
+
+@njit(cache=True, nogil=True)
+def slopes_along(scores, moves, y, positive, weights, loss, lengths, slopes):
+    """Add to `slopes` the derivatives of the losses at scores + length · moves."""
+    low, high, ridge_low, ridge_high, upper = loss
+    for i in range(len(scores)):
+        weight = weights[i]
+        if weight == 0.0:
+            continue
+        sign = 1.0 if y[i] == positive else -1.0
+        for k in range(len(lengths)):
+            margin = sign * (scores[i] + lengths[k] * moves[i])
+            _, multiplier, _ = evaluate_margin(
+                margin, low, high, ridge_low / weight, ridge_high / weight, upper * weight
+            )
+            slopes[k] -= multiplier * sign * moves[i]
+
+
+@njit(cache=True, nogil=True)
+def scale_rows(rows, factors, out):
+    """Write √factor · row for the rows of positive factors, one after another; their number."""
+    place = 0
+    for i in range(len(factors)):
+        if factors[i] > 0.0:
+            root = np.sqrt(factors[i])
+            for j in range(rows.shape[1]):
+                out[place, j] = root * rows[i, j]
+            place += 1
+    return place
+
+
+@njit(cache=True, nogil=True)
+def add_outer_products(total, data, indices, indptr, rows, factors):
+    """Add factor · x xᵀ for CSR rows x: each pair of entries once, in either triangle."""
+    for k in range(len(rows)):
+        begin, end = indptr[rows[k]], indptr[rows[k] + 1]
+        for a in range(begin, end):
+            value = factors[k] * data[a]
+            for b in range(begin, a + 1):
+                total[indices[a], indices[b]] += value * data[b]

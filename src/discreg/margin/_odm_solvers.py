@@ -1,0 +1,145 @@
+"""Solvers of one two-class problem of ODM, each followed by the exact end where it is small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.linalg.rows import times
+
+from ._active_set import polish
+from ._coordinate_descent import DualSolution, solve_dual
+from ._dual import Dual, GramDual
+from ._newton import FEW_FEATURES, PrimalSolution, newton
+from ._problem import FEW_SAMPLES, BinaryFit, BinaryProblem
+from ._working_set import solve_on_working_sets
+
+__all__ = ["solve_odm"]
+
+Array = NDArray[np.float64]
+
+
+def solve_odm(problem: BinaryProblem) -> BinaryFit:
+    """Fit ODM to labels ±1."""
+    if problem.solver == "dcd":
+        return _by_coordinate_descent(problem)
+    training = problem.training
+    to_rounding = problem.exact and training.X.shape[1] <= FEW_FEATURES
+    if problem.solver == "svrg":
+        solution = _by_svrg(problem)
+        if to_rounding:
+            exact = _by_newton(problem, (solution.coef, solution.shift), tol=0.0)
+            solution = replace(exact, n_iter=solution.n_iter)
+    else:
+        tol = 0.0 if to_rounding else problem.how.tol
+        solution = _by_newton(problem, problem.start, tol=tol)
+    fit = _primal_fit(problem, solution)
+    if problem.exact and not to_rounding and training.n_samples <= FEW_SAMPLES:
+        dual = training.row_dual(problem.y, problem.losses)
+        rough = DualSolution(dual.state(solution.multipliers), 0.0, fit.gap, fit.n_iter)
+        finer = polish(dual, rough, fit_intercept=problem.fit_intercept)
+        if finer is not rough:
+            return replace(_dual_fit(problem, dual, finer), warm=fit.warm)
+    return fit
+
+
+def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolution:
+    return newton(
+        problem.training.X,
+        problem.y,
+        problem.losses,
+        fit_intercept=problem.fit_intercept,
+        tol=tol,
+        max_iter=problem.how.max_passes,
+        start=start,
+    )
+
+
+def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
+    """Stochastic gradients, with scores, multipliers and objective of the coefficients."""
+    coef, intercept, gap, n_iter = problem.stochastic_gradients()
+    scores = times(problem.training.X, coef[:, None])[:, 0]
+    value, multipliers, _ = problem.losses.evaluate(problem.y * (scores + intercept))
+    objective = 0.5 * float(coef @ coef) + value
+    return PrimalSolution(coef, intercept, scores, multipliers, objective, gap, n_iter)
+
+
+def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
+    """Dual coordinate descent on the kernel matrix or on rows, then the exact end."""
+    training, y, losses = problem.training, problem.y, problem.losses
+    alone = problem.exact and training.n_problems == 1 and problem.start is None
+    if alone and training.has_fast_kernel:
+        whole = training.cached_dual(y, losses)
+        found = solve_on_working_sets(problem, whole)
+        if found is not None:
+            return _dual_fit(problem, whole, found)
+    linear = training.kernel is None
+    dual = training.row_dual(y, losses) if linear else training.kernel_dual(y, losses)
+    begin = None
+    if problem.start is not None:
+        begin = (dual.state(problem.start[0]), problem.start[1])
+    solution = solve_dual(dual, problem.how, fit_intercept=problem.fit_intercept, start=begin)
+    if problem.exact and training.n_samples <= FEW_SAMPLES:
+        solution = polish(dual, solution, fit_intercept=problem.fit_intercept)
+    elif problem.exact and linear and training.X.shape[1] <= FEW_FEATURES:
+        assert solution.state.coef is not None
+        after = (solution.state.coef, dual.intercept(solution.state, solution.shift))
+        primal = replace(_by_newton(problem, after, tol=0.0), n_iter=solution.n_passes)
+        fit = _primal_fit(problem, primal)
+        return replace(fit, warm=(primal.multipliers, solution.shift))
+    return _dual_fit(problem, dual, solution)
+
+
+def _dual_fit(problem: BinaryProblem, dual: Dual, solution: DualSolution) -> BinaryFit:
+    state, shift = solution.state, solution.shift
+    theta = dual.y * state.multipliers
+    if isinstance(dual, GramDual):
+        intercept = problem.training.intercept(shift, theta)
+    else:
+        intercept = dual.intercept(state, shift)
+    return BinaryFit(
+        intercept,
+        dual.objective(state, shift),
+        solution.gap,
+        solution.n_passes,
+        problem.statistics(state.scores + shift),
+        state.coef,
+        theta,
+        _bound(problem, state.multipliers),
+        warm=(state.multipliers, shift),
+    )
+
+
+def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
+    return BinaryFit(
+        solution.shift,
+        solution.objective,
+        solution.gap,
+        solution.n_iter,
+        problem.statistics(solution.scores + solution.shift),
+        solution.coef,
+        problem.y * solution.multipliers,
+        _bound(problem, solution.multipliers),
+        warm=(solution.coef, solution.shift),
+    )
+
+
+def _bound(problem: BinaryProblem, multipliers: Array) -> float | None:
+    """Theorem 3: the leave-one-out error is at most (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D).
+
+    It holds without an intercept, and bounds what changes when a sample leaves while 1/m stays
+    fixed. Each copy of a sample counts: one of s copies has the multiplier a/s, and s times the U
+    of the sample.
+    """
+    if problem.fit_intercept:
+        return None
+    weights, diagonal = problem.training.weights, problem.training.diagonal
+    losses, D = problem.losses, problem.loss.high - 1.0
+    a = multipliers / weights
+    pulled = a * (diagonal + losses.ridge_low * weights) + D
+    pushed = -a * (diagonal + losses.ridge_high * weights) - D
+    terms = np.where(a > 0, pulled, np.where(a < 0, pushed, 0.0))
+    return float(weights @ np.maximum(terms, 0.0)) / float(weights.sum())
