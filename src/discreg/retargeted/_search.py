@@ -18,7 +18,7 @@ from discreg.base.old_search import Setting, best_setting, cv_results, score_fol
 from discreg.base.params import Choice, Number, check_params
 from discreg.blocks.labels import sample_weights
 
-from ._path import fit_path
+from ._fit import fit_path
 
 __all__ = ["BETAS", "IterativeSearchCV", "RetargetedSearchCV"]
 
