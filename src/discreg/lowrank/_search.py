@@ -19,7 +19,7 @@ from discreg.base.candidates import candidates_of
 from discreg.base.old_search import Fold, HeldOut, Setting, best_setting, score_held_out, split
 from discreg.base.params import check_params
 from discreg.blocks.labels import encode_labels, sample_weights
-from discreg.retargeted._search import RetargetedSearchCV
+from discreg.base.search import SEARCH_CONSTRAINTS
 
 __all__ = ["LowRankSearchCV", "score_fold", "settings"]
 
@@ -28,7 +28,7 @@ class LowRankSearchCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BestCla
     """Base of the searches over rank and penalty."""
 
     _classifier: type[Any]
-    _constraints: dict[str, Any] = RetargetedSearchCV._constraints
+    _constraints: dict[str, Any] = {name: SEARCH_CONSTRAINTS[name] for name in ("scoring", "n_jobs")}
     betas: Any
     ranks: Any
     scoring: Any
