@@ -95,7 +95,7 @@ def test_groups_precomputed_kernels_sparse_data_and_jobs():
     groups = np.arange(len(y)) % 6
     by_group = ReLSRClassifierCV(betas=BETAS, cv=GroupKFold(3)).fit(X, y, groups=groups)
     assert "split2_test_score" in by_group.cv_results_
-    named = candidates(ReLSRClassifierCV, kernel="rbf", gamma=0.2).fit(X, y)
+    named = candidates(ReLSRClassifierCV, kernel="rbf", gammas=[0.2]).fit(X, y)
     kernel = rbf_kernel(X, gamma=0.2)
     precomputed = candidates(ReLSRClassifierCV, kernel="precomputed").fit(kernel, y)
     np.testing.assert_allclose(
@@ -131,7 +131,7 @@ def test_held_out_scores_count_weights():
     ("params", "message"),
     [
         ({"betas": []}, r"betas must hold one or more finite numbers.*got \[\]"),
-        ({"betas": [-1.0, 1.0]}, "none of them negative"),
+        ({"betas": [-1.0, 1.0]}, "each not negative"),
         ({"betas": [np.nan]}, "finite numbers"),
         ({"betas": ["a"]}, "betas must hold"),
         ({"betas": [[1.0, 2.0]]}, "betas must hold"),

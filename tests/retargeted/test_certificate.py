@@ -11,8 +11,9 @@ from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
 from discreg.linalg.ridge import KernelRegression, centre_kernel, linear_regression
-from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets, balance
-from discreg.retargeted._problem import Problem, Start, Step
+from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets
+from discreg.retargeted._problem import ArrayProblem
+from discreg.retargeted._solvers import minimise
 
 
 def kernel_regression(kernel, weights, centre):
@@ -31,17 +32,21 @@ def make_problem(model, *, centre=True, dual=False, beta=0.5, seed=0):
         regression = linear_regression(X, weights, centre=centre)
     regression.at(beta)
     loss = {
-        "lsr": lambda: FixedTargets(y, weights, 3),
-        "dlsr": lambda: DraggedTargets(y, weights, 3),
-        "relsr": lambda: MarginTargets(y, weights, 3),
-        "grelsr": lambda: MarginTargets(y, weights, 3, 0.4),
-    }[model]()
-    return Problem(regression, loss)
+        "lsr": FixedTargets(),
+        "dlsr": DraggedTargets(),
+        "relsr": MarginTargets(),
+        "grelsr": MarginTargets(0.4),
+    }[model]
+    return ArrayProblem(regression, loss, y, 3)
+
+
+def gap_at(problem, theta):
+    """A point and its certificate."""
+    point = problem.point(theta)
+    return point, problem.gap(point, problem.gradient(point))
 
 
 def optimum(problem):
-    from discreg.retargeted._solvers import minimise
-
     return minimise(problem, "newton", tol=1e-20, max_iter=200)
 
 
@@ -56,9 +61,9 @@ def test_gap_bounds_the_true_gap_everywhere(model, centre, dual):
     rng = np.random.default_rng(1)
     for distance in (1.0, 1e-1, 1e-2, 1e-3):
         for _ in range(5):
-            coef = best.coef + distance * rng.normal(size=best.coef.shape)
-            offset = best.offset + distance * rng.normal(size=3) * centre
-            point, gap = problem.certify_afresh(Start(coef, offset))
+            step = distance * rng.normal(size=best.theta.shape)
+            step[-1] *= centre
+            point, gap = gap_at(problem, best.theta + step)
             truth = (point.objective - least) / point.objective
             assert truth <= gap * (1 + 1e-9) + 1e-13
             assert gap <= 1
@@ -70,11 +75,8 @@ def test_gap_is_second_order(model):
     problem = make_problem(model)
     best = optimum(problem)
     rng = np.random.default_rng(2)
-    direction, shift = rng.normal(size=best.coef.shape), rng.normal(size=3)
-    gaps = [
-        problem.certify_afresh(Start(best.coef + t * direction, best.offset + t * shift))[1]
-        for t in (1e-4, 1e-5)
-    ]
+    direction = rng.normal(size=best.theta.shape)
+    gaps = [gap_at(problem, best.theta + t * direction)[1] for t in (1e-4, 1e-5)]
     assert 50 < gaps[0] / gaps[1] < 200
 
 
@@ -83,14 +85,15 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     """Columns sum to zero, the signs and row sums of the conjugate's domain hold."""
     problem = make_problem(model)
     best = optimum(problem)
-    loss = problem.loss
+    y, weights = problem.y, problem.weights
     rng = np.random.default_rng(3)
-    step = 1e-3 * rng.normal(size=best.coef.shape)
-    point = problem.point(best.coef + step, best.offset + np.array([1e-3, 0, -2e-3]))
-    change, cost = balance(loss, point.at)
+    step = 1e-3 * rng.normal(size=best.theta.shape)
+    step[-1] = [1e-3, 0, -2e-3]
+    point, gap = gap_at(problem, best.theta + step)
+    change, cost = problem.balance(point.at)
     balanced = point.at.residuals + change
-    np.testing.assert_allclose(loss.weights @ balanced, 0, atol=1e-12)
-    true = np.eye(3)[loss.y] == 1
+    np.testing.assert_allclose(weights @ balanced, 0, atol=1e-12)
+    true = np.eye(3)[y] == 1
     if model != "lsr":
         assert np.all(balanced[~true] >= 0)
     if model == "dlsr":
@@ -98,17 +101,16 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     if model == "relsr":
         np.testing.assert_allclose(balanced.sum(axis=1), 0, atol=1e-12)
     if model == "grelsr":
-        sums = np.bincount(loss.y, loss.weights * balanced.sum(axis=1))
+        sums = np.bincount(y, weights * balanced.sum(axis=1))
         np.testing.assert_allclose(sums, 0, atol=1e-12)
     # The bound as it is derived: F minus the dual value at the balanced residuals.
     own = balanced[true]
-    conjugate = loss.weights @ (np.sum(balanced**2, axis=1) + 2 * own)
+    conjugate = weights @ (np.sum(balanced**2, axis=1) + 2 * own)
     if model == "grelsr":
-        conjugate += loss.weights @ balanced.sum(axis=1) ** 2 / loss.group_penalty
-    weighted = loss.weights[:, None] * balanced
+        conjugate += weights @ balanced.sum(axis=1) ** 2 / problem.loss.group_penalty
+    weighted = weights[:, None] * balanced
     pulled = problem.regression.gradient(weighted, weighted.sum(axis=0))
     dual = -conjugate - np.sum(pulled**2) / problem.regression.beta
-    _, gap = problem.certify_afresh(Start(point.coef, point.offset))
     assert 0 < cost < 1e-3 * point.objective
     assert gap < 1
     assert gap == pytest.approx((point.objective - dual) / point.objective, rel=1e-6)
@@ -117,36 +119,44 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
 @pytest.mark.parametrize("model", ["relsr", "grelsr"])
 def test_excess_that_cannot_flow_is_spread(model):
     """Far from the optimum residuals would change sign; the columns are balanced all the same."""
-    loss = make_problem(model).loss
+    problem = make_problem(model)
+    loss, y, weights = problem.loss, problem.y, problem.weights
     rng = np.random.default_rng(0)
     ways = set()
     for size in (0.3, 1.0, 3.0):
         for _ in range(20):
-            at = loss.evaluate(size * rng.normal(size=(40, 3)) + 2 * np.eye(3)[loss.y])
-            ways.add(bool(loss.plan_balance(loss.balance_sums(at)).even.any()))
-            change, cost = balance(loss, at)
-            np.testing.assert_allclose(loss.weights @ (at.residuals + change), 0, atol=1e-12)
+            at = problem.evaluate(size * rng.normal(size=(40, 3)) + 2 * np.eye(3)[y])
+            ways.add(bool(loss.balance_plan(loss.balance_sums(at, y, weights)).even.any()))
+            change, cost = problem.balance(at)
+            np.testing.assert_allclose(weights @ (at.residuals + change), 0, atol=1e-12)
             np.testing.assert_allclose(change.sum(axis=1), 0, atol=1e-12)
-            false = np.eye(3)[loss.y] == 0
+            false = np.eye(3)[y] == 0
             assert np.all((at.residuals + change)[false] >= 0)
-            slack = at.targets[np.arange(40), loss.y][:, None] - 1 - at.targets
+            slack = at.targets[np.arange(40), y][:, None] - 1 - at.targets
             price = np.sum(change**2, axis=1) + 2 * np.sum(change * slack * false, axis=1)
-            assert cost == pytest.approx(loss.weights @ price)
+            assert cost == pytest.approx(weights @ price)
     assert ways == {False, True}
 
 
-def test_rows_in_any_layout_have_the_same_curvature():
+@pytest.mark.parametrize("model", MODELS)
+def test_hessian_is_the_derivative_of_the_gradient(model):
+    problem = make_problem(model)
+    theta = 1.1 * optimum(problem).theta
+    step = np.random.default_rng(4).normal(size=theta.shape)
+    low, high = (problem.gradient(problem.point(theta + t * step)) for t in (-1e-7, 1e-7))
+    image = problem.hessp(problem.point(theta), step)
+    np.testing.assert_allclose(image, (high - low) / 2e-7, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_in_any_layout_have_the_same_hessian():
     """Compiled for rows one after another, by blocks for other layouts."""
     problem = make_problem("relsr")
-    best = optimum(problem)
-    point = problem.point(1.1 * best.coef, best.offset)
-    step = Step(best.coef - 0.1, best.offset + 0.2)
-    expected = problem.curve(point, step)
+    theta = 1.1 * optimum(problem).theta
+    point = problem.point(theta)
+    step = theta - 0.1
+    expected = problem.hessp(point, step)
     problem.regression.X = np.asfortranarray(problem.regression.X)
-    gradient, inner = problem.curve(point, step)
-    np.testing.assert_allclose(gradient.coef, expected[0].coef, rtol=1e-12)
-    np.testing.assert_allclose(gradient.offset, expected[0].offset, rtol=1e-12, atol=1e-10)
-    assert inner == pytest.approx(expected[1], rel=1e-12)
+    np.testing.assert_allclose(problem.hessp(point, step), expected, rtol=1e-12, atol=1e-10)
 
 
 def test_thirty_alternations_are_not_the_optimum():

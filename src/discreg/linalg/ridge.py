@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,20 @@ from sklearn.utils import gen_batches
 
 from .factorisation import pivoted_cholesky, psd_solver
 from .rows import (
-    ALL,
     CONSTANT,
     centred_gram,
     class_sums,
     class_totals,
-    is_thin,
     rmatmul,
     row_blocks,
-    thin_blocks,
     times,
     weighted_mean,
 )
 from .threads import one_blas_thread
 
 __all__ = [
-    "Curved",
     "KernelRegression",
     "NormalEquations",
-    "PulledCurvature",
     "Regression",
     "centre_kernel",
     "linear_gram",
@@ -49,18 +44,6 @@ Array = NDArray[np.float64]
 WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
 SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
-
-
-class Curved(NamedTuple):
-    """What a curvature makes of scores, the sums of its columns, its inner product with them."""
-
-    product: Array
-    totals: Array
-    inner: float
-
-
-Curvature = Callable[[Array, slice], Curved]  # of the scores of some rows
-PulledCurvature = Callable[[Array, Array, Array], Curved]  # of the scores XW + shift, times Xᵀ
 
 
 class NormalEquations:
@@ -102,6 +85,14 @@ class NormalEquations:
         matrix[np.diag_indices_from(matrix)] += beta
         self.solve = psd_solver(matrix)
 
+    def shift(self, coef: Array, offset: Array) -> Array:
+        """What to add to the scores XW of the raw features for ΦW + 1bᵀ."""
+        return offset if self.mean is None else offset - self.mean @ coef
+
+    def centre(self, product: Array, totals: Array) -> Array:
+        """ΦᵀG from XᵀG and the column sums of G."""
+        return product if self.mean is None else product - np.outer(self.mean, totals)
+
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         """Coefficients of the raw features or of the raw kernel, and their mean score."""
         return coef, np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
@@ -131,55 +122,17 @@ class Regression(NormalEquations):
     def scores(self, coef: Array, offset: Array) -> Array:
         """Scores ΦW + 1bᵀ of the training rows; b, the offset, is their mean where Φ is centred."""
         product = times(self.X, coef)
-        product += self._shift(coef, offset)
+        product += self.shift(coef, offset)
         return product
 
     def gradient(self, weighted_residuals: Array, totals: Array) -> Array:
         """ΦᵀG for residuals G already multiplied by the weights, and the sums of their columns."""
-        return self._centre(rmatmul(self.X, weighted_residuals), totals)
+        return self.centre(rmatmul(self.X, weighted_residuals), totals)
 
     def class_totals(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
         """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
         weights = class_sums(y, self.weights, n_classes)
-        return self._centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
-
-    def curve(
-        self,
-        coef: Array,
-        offset: Array,
-        curvature: Curvature,
-        *,
-        row_wise: bool,
-        compiled: PulledCurvature | None = None,
-    ) -> tuple[Array, Array, float]:
-        """Take scores ΦW + 1bᵀ by `curvature` to G and pull them back: ΦᵀG, totals, inner.
-
-        One pass over the rows: a block is multiplied and pulled back while it is in cache, unless
-        the curvature of a row depends on other rows. `compiled` does the same in compiled code.
-        """
-        shift = self._shift(coef, offset)
-        if compiled is not None and is_thin(self.X, coef.shape[1]) and _is_plain(self.X):
-            pulled, totals, inner = compiled(self.X, np.ascontiguousarray(coef), shift)
-            return self._centre(pulled, totals), totals, inner
-        pulled, totals, inner = np.zeros_like(coef), np.zeros_like(offset), 0.0
-        in_blocks = row_wise and not sparse.issparse(self.X)
-        for rows in thin_blocks(self.X, coef.shape[1]) if in_blocks else [ALL]:
-            X = self.X[rows] if in_blocks else self.X
-            moved = times(X, coef)
-            moved += shift
-            curved = curvature(moved, rows)
-            inner += curved.inner
-            totals += curved.totals
-            pulled += rmatmul(X, curved.product)
-        return self._centre(pulled, totals), totals, inner
-
-    def _shift(self, coef: Array, offset: Array) -> Array:
-        return offset if self.mean is None else offset - self.mean @ coef
-
-    def _centre(self, pulled_back: Array, totals: Array) -> Array:
-        if self.mean is not None:
-            pulled_back -= np.outer(self.mean, totals)
-        return pulled_back
+        return self.centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
 
     def eigen(self) -> tuple[Array, RowBlocks]:
         """Eigenvalues of ΦᵀSΦ, and the rows of Φ in its eigenvectors, block by block."""
@@ -242,11 +195,6 @@ class KernelRegression(Regression):
         if self._original is not None:
             mean, rows = self._original_mean, rmatmul(self._original, samples)
         return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
-
-
-def _is_plain(X: Any) -> bool:
-    """Whether compiled code can hand rows of X to BLAS as they are."""
-    return not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
 
 
 def centre_kernel(kernel: Array, weights: Array) -> Array:

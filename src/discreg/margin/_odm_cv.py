@@ -28,9 +28,9 @@ from discreg.base.old_search import (
     split,
 )
 from discreg.base.params import check_params
+from discreg.base.search import SEARCH_CONSTRAINTS
 from discreg.blocks.labels import encode_labels, row_weights, sample_weights
 from discreg.linalg.rows import times
-from discreg.retargeted._search import RetargetedSearchCV
 
 from . import ODMClassifier
 
@@ -109,7 +109,7 @@ tol, max_iter, random_state
             for name, constraint in ODMClassifier._constraints.items()
             if name not in ("C1", "C2", "D", "gamma", "degree", "warm_start")
         },
-        **RetargetedSearchCV._constraints,
+        **{name: SEARCH_CONSTRAINTS[name] for name in ("scoring", "n_jobs")},
     }
 
     def __init__(

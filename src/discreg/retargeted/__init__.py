@@ -8,7 +8,7 @@ from ._lsr import LSRClassifier
 from ._lsr_cv import LSRClassifierCV
 from ._relsr import ReLSRClassifier
 from ._relsr_cv import ReLSRClassifierCV
-from ._targets import retarget
+from ._retarget import retarget
 
 __all__ = [
     "DLSRClassifier",

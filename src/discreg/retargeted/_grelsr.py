@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.classifier import Prepared
+from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.base.params import Number
+from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import class_sums
 
-from ._base import IterativeClassifier, shift_to_unit_sum
-from ._block_problem import MakeLoss
-from ._losses import MarginTargets
-from ._result import Solution
+from ._fit import (
+    ITERATIVE_CONSTRAINTS,
+    check_iterative_params,
+    previous_solution,
+    solve,
+    store,
+    training_features,
+    why_rows_in_memory,
+)
+from ._losses import MarginTargets, TargetLoss
+from ._problem import Solution
 
 __all__ = ["GReLSRClassifier"]
 
 
-class GReLSRClassifier(IterativeClassifier):
+class GReLSRClassifier(RegressionClassifier):
     r"""Groupwise retargeted least squares regression.
 
     Minimises equation (18) of [1]_, here with margin 1 as in [2]_, over the coefficients, the
@@ -138,7 +145,7 @@ class GReLSRClassifier(IterativeClassifier):
     0.98
     """
 
-    _constraints = IterativeClassifier._constraints | {"group_penalty": Number(0, 1e6)}
+    _constraints = ITERATIVE_CONSTRAINTS | {"group_penalty": Number(0, 1e6)}
 
     def __init__(
         self,
@@ -160,39 +167,78 @@ class GReLSRClassifier(IterativeClassifier):
         penalty: str = "l2",
         rank: int | None = None,
     ) -> None:
-        super().__init__(
-            beta=beta,
-            scale_beta=scale_beta,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            warm_start=warm_start,
-            penalty=penalty,
-            rank=rank,
-        )
         self.group_penalty = group_penalty
+        self.beta = beta
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.penalty = penalty
+        self.rank = rank
 
-    def _make_loss(self) -> MakeLoss:
-        return partial(MarginTargets, group_penalty=float(self.group_penalty))
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
 
-    def _common_shift(self, intercept: NDArray[np.float64]) -> float:
-        return shift_to_unit_sum(intercept)
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block where the model is linear.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a weight of k is equivalent to repeating the row k times.
 
-    def _store_targets(self, prepared: Prepared, solution: Solution, shift: float) -> None:
-        super()._store_targets(prepared, solution, shift)
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_iterative_params(self)
+        prepared = self._prepare(X, y, sample_weight)
+        self._fit_prepared(prepared, previous_solution(self, prepared), to_rounding=True)
+        return self
+
+    def _fit_prepared(
+        self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
+    ) -> Solution:
+        """Fit with the present parameters on data that were prepared before."""
+        solution = solve(
+            self,
+            prepared,
+            self._loss(),
+            start,
+            largest_rank=len(prepared.classes),
+            to_rounding=to_rounding,
+        )
+        shift = store(self, prepared, solution, unit_sum=True)
+        self.centres_ = self._centres(prepared, solution, shift).astype(prepared.dtype)
+        if self.warm_start:
+            self._previous = solution.theta
+        return solution
+
+    def _loss(self) -> TargetLoss:
+        return MarginTargets(float(self.group_penalty))
+
+    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+        return training_features(self, X, weights)
+
+    def _why_in_memory(self) -> str | None:
+        return why_rows_in_memory(self) or super()._why_in_memory()
+
+    def _centres(self, prepared: Prepared, solution: Solution, shift: float) -> NDArray[np.float64]:
+        """Mean translation of each class, for scores that a shift was added to."""
         if solution.targets is None:
             assert solution.centres is not None
-            centres = solution.centres + shift
-        else:
-            true = np.take_along_axis(self.targets_, prepared.y[:, None], axis=1)[:, 0]
-            weighted = prepared.weights * (true - 1)
-            centres = class_sums(prepared.y, weighted, len(prepared.classes))
-            centres /= prepared.class_weights
-        self.centres_ = centres.astype(prepared.dtype)
+            return solution.centres + shift
+        true = np.take_along_axis(self.targets_, prepared.y[:, None], axis=1)[:, 0]
+        weighted = prepared.weights * (true - 1)
+        return class_sums(prepared.y, weighted, len(prepared.classes)) / prepared.class_weights

@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 
 __all__ = [
+    "best_centres",
+    "centre_moves",
     "class_sums",
-    "margin_centres",
-    "margin_curvature",
-    "pulled_margin_curvature",
+    "margin_hessp",
+    "margin_hessp_of_rows",
     "scale_residuals",
     "targets_below",
     "true_targets",
@@ -97,7 +98,7 @@ def _true_target_by_order(scores, true, base, base_weight, heap):
 
 @njit(cache=True, nogil=True)
 def true_targets(scores, y, group_penalty, centres, tops):
-    """Write t_k of the minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1 a row."""
+    """Write t_k of each row's minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1."""
     heap = np.empty(scores.shape[1])
     for i in range(len(scores)):
         tops[i], _ = _true_target(scores[i], y[i], group_penalty, centres[y[i]], heap)
@@ -115,7 +116,7 @@ def targets_below(scores, y, tops, targets):
 
 
 @njit(cache=True, nogil=True)
-def margin_centres(scores, y, weights, group_penalty, centres, tops):
+def best_centres(scores, y, weights, group_penalty, centres, tops):
     """Solve μ_k = mean over class k of t_k(μ_k) − 1 for all classes, from the start in `centres`.
 
     The t_k at the solution are written to `tops`. The right-hand side minus μ is convex, piecewise
@@ -204,47 +205,47 @@ def _active_sum(residuals, true, direction):
 
 
 @njit(cache=True, nogil=True)
-def margin_curvature(residuals, y, weights, group_penalty, direction, product, totals):
+def centre_moves(residuals, y, weights, group_penalty, direction):
+    """Sums over each class whose ratio is the move of its centre along `direction`."""
+    n_rows, n_classes = residuals.shape
+    moves = np.zeros(n_classes)
+    slopes = np.zeros(n_classes)
+    for i in range(n_rows):
+        moved, size = _active_sum(residuals[i], y[i], direction[i])
+        moves[y[i]] += weights[i] * moved / (size + group_penalty)
+        slopes[y[i]] += weights[i] * size / (size + group_penalty)
+    return moves, slopes
+
+
+@njit(cache=True, nogil=True)
+def margin_hessp(residuals, y, weights, group_penalty, centre_steps, direction, product):
     """Write the derivative of the weighted residuals R − T(R) along `direction`.
 
-    Its columns are added up in `totals`; returned is its inner product with the direction.
-
     A row's active classes are its true class and the false classes with a positive residual, m of
-    them; with q the sum of the direction over them, the target moves by
-    (q + γ dμ) / (1 + γ + m). For γ > 0 the centres move along.
+    them with the true class; with q the sum of the direction over them, the target moves by
+    (q + γ dμ) / (γ + m), dμ the given step of its class's centre.
     """
     n_rows, n_classes = residuals.shape
-    centre_step = np.zeros(n_classes)
-    if group_penalty > 0.0:
-        slope = np.zeros(n_classes)
-        for i in range(n_rows):
-            moved, size = _active_sum(residuals[i], y[i], direction[i])
-            centre_step[y[i]] += weights[i] * moved / (size + group_penalty)
-            slope[y[i]] += weights[i] * size / (size + group_penalty)
-        centre_step /= slope
-    inner = 0.0
     for i in range(n_rows):
         true = y[i]
         moved, size = _active_sum(residuals[i], true, direction[i])
-        target_step = (moved + group_penalty * centre_step[true]) / (size + group_penalty)
+        target_step = (moved + group_penalty * centre_steps[true]) / (size + group_penalty)
         for j in range(n_classes):
             active = weights[i] if residuals[i, j] > 0.0 else 0.0
             product[i, j] = active * (direction[i, j] - target_step)
         product[i, true] = weights[i] * (direction[i, true] - target_step)
-        inner += _add_to_totals(product[i], direction[i], totals)
-    return inner
 
 
 @njit(cache=True, nogil=True)
-def pulled_margin_curvature(X, coef, shift, residuals, y, weights, step):
-    """The derivative along XW + shift times Xᵀ, for γ = 0, in blocks of `step` rows.
+def margin_hessp_of_rows(X, coef, shift, residuals, y, weights, step):
+    """Xᵀ times the derivative along XW + shift, for γ = 0, in blocks of `step` rows.
 
-    Returned with the totals of the derivative and its inner product with the direction.
+    Returned with the column sums of the derivative.
     """
-    pulled = np.zeros_like(coef)
+    image = np.zeros_like(coef)
     totals = np.zeros_like(shift)
-    inner = 0.0
     part = np.empty_like(coef)
+    fixed = np.zeros_like(shift)
     all_scores = np.empty((min(step, len(X)), len(shift)))
     all_products = np.empty_like(all_scores)
     for start in range(0, len(X), step):
@@ -255,19 +256,10 @@ def pulled_margin_curvature(X, coef, shift, residuals, y, weights, step):
         for i in range(len(scores)):
             for j in range(len(shift)):
                 scores[i, j] += shift[j]
-        inner += margin_curvature(
-            residuals[rows], y[rows], weights[rows], 0.0, scores, product, totals
-        )
+        margin_hessp(residuals[rows], y[rows], weights[rows], 0.0, fixed, scores, product)
+        for i in range(len(product)):
+            for j in range(len(shift)):
+                totals[j] += product[i, j]
         np.dot(X[rows].T, product, part)
-        pulled += part
-    return pulled, totals, inner
-
-
-@njit(cache=True, nogil=True, fastmath=REORDER)
-def _add_to_totals(product, direction, totals):
-    """Add a row to the totals; returns its inner product with the direction."""
-    inner = 0.0
-    for j in range(len(product)):
-        totals[j] += product[j]
-        inner += product[j] * direction[j]
-    return inner
+        image += part
+    return image, totals

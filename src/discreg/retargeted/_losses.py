@@ -1,39 +1,40 @@
-"""Losses of the scores once the targets are eliminated: one for each set of allowed targets.
+"""Losses of the scores once the targets are eliminated: one class for each set of allowed targets.
 
 For weights s, scores R and allowed targets 𝒯 the loss is
 
     L(R) = min over T in 𝒯 of Σ_i s_i ‖r_i − t_i‖²        (GReLSR: + γ Σ_i s_i (t_ik − 1 − μ_k)²),
 
-convex and once differentiable, with half gradient S(R − T) at the best targets T. Every loss
-knows three things: its value and residuals R − T, the derivative of the weighted residuals along
-a direction (the half Hessian), and how to balance residuals (see `_certificate`).
+convex and once differentiable, with half gradient S(R − T) at the best targets T. A loss holds no
+rows: all of its methods take the class indices `y` and the weights of the rows that they work on.
+The solver of rows in memory and that of rows in blocks call the same methods.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import pinvh
 
 from discreg.blocks.source import AddableTuple
-from discreg.linalg.ridge import Curved, PulledCurvature
-from discreg.linalg.rows import ALL, class_sums, one_hot, thin_step
+from discreg.linalg.rows import (
+    class_sums,
+    is_thin,
+    one_hot,
+    rmatmul,
+    thin_blocks,
+    thin_step,
+    times,
+)
 
-from ._targets import centred_targets, dragged_targets, margin_targets
-
-__all__ = [
-    "DraggedTargets",
-    "Evaluation",
-    "FixedTargets",
-    "MarginTargets",
-    "TargetLoss",
-    "balance",
-]
+__all__ = ["DraggedTargets", "Evaluation", "FixedTargets", "MarginTargets", "TargetLoss"]
 
 Array = NDArray[np.float64]
-BALANCED = 1e-9  # what rounding leaves of a column's excess, relative
+Indices = NDArray[np.intp]
+BALANCED = 1e-9  # relative excess of a column that rounding leaves
 
 
 class Evaluation(NamedTuple):
@@ -45,131 +46,145 @@ class Evaluation(NamedTuple):
     centres: Array
 
 
-class TargetLoss(Protocol):
-    """What a solver may ask of a loss."""
+class TargetLoss(ABC):
+    """What the solvers ask of a loss.
 
-    y: NDArray[np.intp]
-    weights: Array
-    n_classes: int
-    row_wise: bool  # whether the curvature of a row does not depend on the other rows
+    A rule that treats the rows one by one is described by `targets`, `score_hessp` and `support`.
+    """
 
-    def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
-        """Loss at the scores, for given centres or (None) for the best ones."""
+    group_penalty = 0.0  # GReLSR's γ; where it is positive the centres couple the rows of a class
 
-    def recentre(self, at: Evaluation) -> Evaluation:
-        """The loss at the same targets, once the centres are the best for them."""
+    @abstractmethod
+    def targets(self, scores: Array, y: Indices) -> Array:
+        """The allowed targets nearest to the scores."""
 
-    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
-        """Derivative of the weighted residuals along a direction of the scores of some rows."""
+    @abstractmethod
+    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
+        """Half Hessian of the loss as a function of the scores, times a direction."""
 
-    def pulled_curvature(self, residuals: Array) -> PulledCurvature | None:
-        """The same of scores XW + shift, times Xᵀ, in one compiled pass; None if there is none."""
+    def support(self, z: Array, y: Indices) -> Array:
+        """Largest ⟨z_i, t_i⟩ of each row over the allowed targets, where that is finite.
 
-    def balance_sums(self, at: Evaluation) -> AddableTuple:
-        """What `plan_balance` has to know of the rows; it adds up over blocks of them."""
+        For LSR, DLSR, ReLSR and GReLSR it is z_ik, k the true class.
+        """
+        return np.asarray(z[np.arange(len(y)), y])
 
-    def plan_balance(self, sums: AddableTuple) -> Any:
-        """How the residuals of all rows are to be changed so that their columns sum to zero."""
+    def evaluate(
+        self,
+        scores: Array,
+        y: Indices,
+        weights: Array,
+        centres: Array | None = None,
+        *,
+        start: Array | None = None,
+    ) -> Evaluation:
+        """Loss at the scores, for given centres or for the best ones, found from a start."""
+        targets = self.targets(scores, y)
+        residuals = scores - targets
+        value = _weighted_square(residuals, weights)
+        return Evaluation(targets, residuals, value, np.zeros(scores.shape[1]))
 
-    def balance(self, at: Evaluation, plan: Any) -> tuple[Array, float]:
-        """The change of the residuals of these rows by a plan, and what it costs."""
-
-
-def balance(loss: TargetLoss, at: Evaluation) -> tuple[Array, float]:
-    """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
-    return loss.balance(at, loss.plan_balance(loss.balance_sums(at)))
-
-
-class FixedTargets:
-    """LSR, equation (4): the targets are the zero-one matrix."""
-
-    row_wise = True
-
-    def __init__(self, y: NDArray[np.intp], weights: Array, n_classes: int) -> None:
-        self.y, self.weights, self.n_classes = y, weights, n_classes
-        self._targets = one_hot(y, n_classes)
-
-    def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
-        residuals = scores - self._targets
-        return Evaluation(
-            self._targets,
-            residuals,
-            _weighted_square(residuals, self.weights),
-            np.zeros(self.n_classes),
-        )
-
-    def recentre(self, at: Evaluation) -> Evaluation:
+    def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
+        """The loss at the same targets with the centres that are best for them."""
         return at
 
-    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
-        return _curved(self.weights[rows, None] * direction, direction)
+    def hessp(
+        self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
+    ) -> AddableTuple:
+        """XᵀG and the column sums of G, for G = `score_hessp` along XW + shift.
 
-    def pulled_curvature(self, residuals: Array) -> None:
-        return None
+        One pass over the rows: a block is multiplied from both sides while it is in cache, unless
+        the rows are coupled.
+        """
+        in_blocks = self.group_penalty == 0 and not sparse.issparse(X)
+        image, totals = np.zeros_like(coef), np.zeros_like(shift)
+        for rows in thin_blocks(X, coef.shape[1]) if in_blocks else [slice(None)]:
+            block = X[rows] if in_blocks else X
+            direction = times(block, coef)
+            direction += shift
+            product = self.score_hessp(residuals[rows], direction, y[rows], weights[rows])
+            totals += product.sum(axis=0)
+            image += rmatmul(block, product)
+        return AddableTuple((image, totals))
 
-    def balance_sums(self, at: Evaluation) -> AddableTuple:
-        return AddableTuple((self.weights @ at.residuals, float(self.weights.sum())))
+    def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
+        """What `balance_plan` needs to know of the rows; it adds up over blocks."""
+        return AddableTuple((weights @ at.residuals, float(weights.sum())))
 
-    def plan_balance(self, sums: AddableTuple) -> Array:
+    def balance_plan(self, sums: AddableTuple) -> Any:
+        """How to change the residuals of all rows so that their weighted columns sum to zero."""
         columns, total = sums
         return np.asarray(-columns / total)
 
-    def balance(self, at: Evaluation, plan: Array) -> tuple[Array, float]:
+    def balance(self, at: Evaluation, plan: Any, y: Indices, weights: Array) -> tuple[Array, float]:
+        """Change of the residuals of some rows by a plan, and its cost in the certificate.
+
+        The change e_i of a row costs ‖e_i‖² + 2 (sup_t ⟨z_i, t⟩ − ⟨z_i, t_i⟩) for the changed
+        residuals z_i.
+        """
         change = np.broadcast_to(plan, at.residuals.shape)
-        return change, _weighted_square(change, self.weights)
+        z = at.residuals + change
+        excess = self.support(z, y) - np.einsum("ij,ij->i", z, at.targets)
+        return change, _weighted_square(change, weights) + 2 * float(weights @ excess)
+
+    def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
+        """Of each class: sum and squares of t_k − 1 − μ_k, and the slope of the first in μ_k."""
+        n_classes = at.residuals.shape[1]
+        return AddableTuple((np.zeros(n_classes), np.zeros(n_classes), np.ones(n_classes)))
 
 
-class DraggedTargets:
+class FixedTargets(TargetLoss):
+    """LSR, equation (4): the targets are the zero-one matrix."""
+
+    def targets(self, scores: Array, y: Indices) -> Array:
+        return one_hot(y, scores.shape[1])
+
+    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
+        return weights[:, None] * direction
+
+
+class DraggedTargets(TargetLoss):
     """DLSR, equation (6): at least 1 for the true class, at most 0 for the false ones."""
 
-    row_wise = True
+    def targets(self, scores: Array, y: Indices) -> Array:
+        """Equation (8) of ReLSR."""
+        targets = np.minimum(scores, 0.0)
+        rows = np.arange(len(y))
+        targets[rows, y] = np.maximum(scores[rows, y], 1.0)
+        return targets
 
-    def __init__(self, y: NDArray[np.intp], weights: Array, n_classes: int) -> None:
-        self.y, self.weights, self.n_classes = y, weights, n_classes
+    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
+        product = direction * weights[:, None]
+        product[residuals == 0] = 0.0
+        return product
 
-    def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
-        targets = dragged_targets(scores, self.y)
-        residuals = scores - targets
-        return Evaluation(
-            targets, residuals, _weighted_square(residuals, self.weights), np.zeros(self.n_classes)
-        )
-
-    def recentre(self, at: Evaluation) -> Evaluation:
-        return at
-
-    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
-        product = direction * self.weights[rows, None]
-        product[residuals[rows] == 0] = 0.0
-        return _curved(product, direction)
-
-    def pulled_curvature(self, residuals: Array) -> None:
-        return None
-
-    def balance_sums(self, at: Evaluation) -> AddableTuple:
-        """Of each column, for the rows of its class and for the others: what shares depend on."""
-        own = one_hot(self.y, self.n_classes)
+    def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
+        """Of each column, for the rows of its class and for the others: the sums of `_Shares`."""
+        own = one_hot(y, at.residuals.shape[1])
         slack = np.abs(at.targets - own)
         sides = [
-            _ShareSums.of(np.abs(at.residuals), slack, self.weights[:, None] * side)
+            _Shares.of(np.abs(at.residuals), slack, weights[:, None] * side)
             for side in (own, 1.0 - own)
         ]
         pairs = zip(*sides, strict=True)
-        return AddableTuple((self.weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
+        return AddableTuple((weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
 
-    def plan_balance(self, sums: AddableTuple) -> DraggedPlan:
+    def balance_plan(self, sums: AddableTuple) -> DraggedPlan:
         """A column that sums to too much is lowered at its class, else raised elsewhere."""
         columns, *sides = sums
         at_own = columns > 0
-        chosen = _ShareSums(*(np.where(at_own, *side) for side in sides))
-        factors, even = chosen.shares(np.abs(columns))
+        chosen = _Shares(*(np.where(at_own, *side) for side in sides))
+        factors, even = chosen.split(np.abs(columns))
         return DraggedPlan(at_own, -np.sign(columns) * factors, -np.sign(columns) * even)
 
-    def balance(self, at: Evaluation, plan: DraggedPlan) -> tuple[Array, float]:
-        own = one_hot(self.y, self.n_classes)
+    def balance(
+        self, at: Evaluation, plan: DraggedPlan, y: Indices, weights: Array
+    ) -> tuple[Array, float]:
+        own = one_hot(y, at.residuals.shape[1])
         changed = (own > 0) == plan.at_own
         change = changed * (plan.factors * np.abs(at.residuals) + plan.even)
         slack = changed * np.abs(plan.even) * np.abs(at.targets - own)
-        cost = _weighted_square(change, self.weights) + 2 * float(self.weights @ slack.sum(axis=1))
+        cost = _weighted_square(change, weights) + 2 * float(weights @ slack.sum(axis=1))
         return change, cost
 
 
@@ -184,106 +199,178 @@ class DraggedPlan(NamedTuple):
     even: Array
 
 
-class MarginTargets:
+class MarginTargets(TargetLoss):
     """ReLSR, equation (10), and for group_penalty > 0 GReLSR, equation (18): a margin of 1.
 
-    The targets of a row satisfy t_k − t_j ≥ 1 for the true class k and every other class j.
+    The targets of a row satisfy t_k − t_j ≥ 1 for the true class k and every other class j. The
+    active classes of a row are its true class and the false classes with a positive residual.
     """
 
-    def __init__(
-        self, y: NDArray[np.intp], weights: Array, n_classes: int, group_penalty: float = 0.0
-    ) -> None:
-        self.y, self.weights, self.n_classes = y, weights, n_classes
+    def __init__(self, group_penalty: float = 0.0) -> None:
         self.group_penalty = group_penalty
-        self.row_wise = group_penalty == 0
-        self._centres = np.zeros(n_classes)
 
-    def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
-        if centres is None:
-            targets, centres = centred_targets(
-                scores, self.y, self.weights, self.group_penalty, start=self._centres
-            )
-            self._centres = centres  # a good start for the next scores
+    def targets(self, scores: Array, y: Indices) -> Array:
+        return self.targets_for(scores, y, np.zeros(scores.shape[1]))
+
+    def targets_for(self, scores: Array, y: Indices, centres: Array) -> Array:
+        """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
+        from . import _loops
+
+        tops, targets = np.empty(len(scores)), np.empty_like(scores)
+        _loops.true_targets(scores, y, self.group_penalty, centres, tops)
+        _loops.targets_below(scores, y, tops, targets)
+        return targets
+
+    def evaluate(
+        self,
+        scores: Array,
+        y: Indices,
+        weights: Array,
+        centres: Array | None = None,
+        *,
+        start: Array | None = None,
+    ) -> Evaluation:
+        if centres is not None:
+            targets = self.targets_for(scores, y, centres)
+            return self._evaluation(targets, scores - targets, centres, y, weights)
+        centres = np.zeros(scores.shape[1]) if start is None else start.copy()
+        if self.group_penalty == 0:
+            targets = self.targets_for(scores, y, centres)
         else:
-            targets = margin_targets(scores, self.y, self.group_penalty, centres)
-        return self._evaluation(targets, scores - targets, centres)
+            from . import _loops
 
-    def recentre(self, at: Evaluation) -> Evaluation:
+            tops, targets = np.empty(len(scores)), np.empty_like(scores)
+            _loops.best_centres(scores, y, weights, self.group_penalty, centres, tops)
+            _loops.targets_below(scores, y, tops, targets)
+        return self._evaluation(targets, scores - targets, centres, y, weights)
+
+    def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
         """Equation (23) of GReLSR: the mean translation of each class."""
         if self.group_penalty == 0:
             return at
-        translations = at.targets[np.arange(len(self.y)), self.y] - 1.0
-        totals = np.bincount(self.y, weights=self.weights)
-        centres = np.bincount(self.y, weights=self.weights * translations) / totals
-        return self._evaluation(at.targets, at.residuals, centres)
+        translations = at.targets[np.arange(len(y)), y] - 1.0
+        totals = np.bincount(y, weights=weights)
+        centres = np.bincount(y, weights=weights * translations) / totals
+        return self._evaluation(at.targets, at.residuals, centres, y, weights)
 
-    def _evaluation(self, targets: Array, residuals: Array, centres: Array) -> Evaluation:
-        value = _weighted_square(residuals, self.weights)
+    def _evaluation(
+        self, targets: Array, residuals: Array, centres: Array, y: Indices, weights: Array
+    ) -> Evaluation:
+        value = _weighted_square(residuals, weights)
         if self.group_penalty > 0:
-            spread = targets[np.arange(len(self.y)), self.y] - 1.0 - centres[self.y]
-            value += self.group_penalty * float(self.weights @ spread**2)
+            spread = targets[np.arange(len(y)), y] - 1.0 - centres[y]
+            value += self.group_penalty * float(weights @ spread**2)
         return Evaluation(targets, residuals, value, centres)
 
-    def curvature(self, residuals: Array, direction: Array, rows: slice = ALL) -> Curved:
+    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
+        centre_steps = np.zeros(direction.shape[1])
+        if self.group_penalty > 0:
+            moved, held = self.centre_moves(residuals, direction, y, weights)
+            centre_steps = moved / held
+        return self.fixed_hessp(residuals, direction, y, weights, centre_steps)
+
+    def centre_moves(
+        self, residuals: Array, direction: Array, y: Indices, weights: Array
+    ) -> AddableTuple:
+        """Two sums for each class whose ratio is the move of its centre along a direction.
+
+        With q the sum of the direction over the m active classes of a row: Σ s q / (γ + m) and
+        Σ s m / (γ + m).
+        """
         from . import _loops
 
-        product, totals = np.empty_like(direction), np.zeros(self.n_classes)
-        inner = _loops.margin_curvature(
-            residuals[rows],
-            self.y[rows],
-            self.weights[rows],
-            self.group_penalty,
-            direction,
-            product,
-            totals,
+        return AddableTuple(
+            _loops.centre_moves(residuals, y, weights, self.group_penalty, direction)
         )
-        return Curved(product, totals, inner)
 
-    def pulled_curvature(self, residuals: Array) -> PulledCurvature | None:
-        if not self.row_wise:
-            return None
+    def fixed_hessp(
+        self,
+        residuals: Array,
+        direction: Array,
+        y: Indices,
+        weights: Array,
+        centre_steps: Array,
+    ) -> Array:
+        """The same while the centres take given steps."""
         from . import _loops
 
-        def pulled(X: Array, coef: Array, shift: Array) -> Curved:
-            return Curved(
-                *_loops.pulled_margin_curvature(
-                    X, coef, shift, residuals, self.y, self.weights, thin_step(*coef.shape)
-                )
+        product = np.empty_like(direction)
+        _loops.margin_hessp(
+            residuals, y, weights, self.group_penalty, centre_steps, direction, product
+        )
+        return product
+
+    def hessp(
+        self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
+    ) -> AddableTuple:
+        plain = not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
+        if self.group_penalty > 0 or not plain or not is_thin(X, len(shift)):
+            return super().hessp(X, coef, shift, residuals, y, weights)
+        from . import _loops  # rows that compiled code can hand to BLAS as they are
+
+        return AddableTuple(
+            _loops.margin_hessp_of_rows(
+                X,
+                np.ascontiguousarray(coef),
+                shift,
+                residuals,
+                y,
+                weights,
+                thin_step(*coef.shape),
             )
+        )
 
-        return pulled
+    def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
+        """The best targets for γ > 0 have γ (t_k − 1 − μ_k) = Σ_j (r_j − t_j): no digits cancel."""
+        if self.group_penalty > 0:
+            distances = at.residuals.sum(axis=1) / self.group_penalty
+        else:
+            distances = at.targets[np.arange(len(y)), y] - 1.0
+        size = self._active(at, y).sum(axis=1)
+        slopes = size / (size + self.group_penalty)
+        n_classes = at.residuals.shape[1]
+        return AddableTuple(
+            class_sums(y, weights * each, n_classes) for each in (distances, distances**2, slopes)
+        )
 
-    def balance_sums(self, at: Evaluation) -> AddableTuple:
+    def centre_response(self, at: Evaluation, y: Indices, weights: Array) -> Array:
+        """Change of the weighted residuals of each row with the centre of its class."""
+        active = self._active(at, y)
+        return (
+            active
+            * (-self.group_penalty * weights / (active.sum(axis=1) + self.group_penalty))[:, None]
+        )
+
+    def _active(self, at: Evaluation, y: Indices) -> NDArray[np.bool_]:
+        return (at.residuals > 0) | (one_hot(y, at.residuals.shape[1]) > 0)
+
+    def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
         """Of the residuals of each class in each column, and of the columns."""
         from . import _loops
 
-        sums, squares = _loops.class_sums(at.residuals, self.y, self.weights)
-        top = np.take_along_axis(at.targets, self.y[:, None], axis=1)
-        slack = (top - 1.0 - at.targets).clip(min=0.0)
-        weighted = self.weights[:, None] * slack
-        slacks = np.stack([class_sums(self.y, column, self.n_classes) for column in weighted.T])
-        totals = class_sums(self.y, self.weights, self.n_classes)
-        return AddableTuple((sums, squares, slacks.T, totals, self.weights @ at.residuals))
+        n_classes = at.residuals.shape[1]
+        sums, squares = _loops.class_sums(at.residuals, y, weights)
+        weighted = weights[:, None] * _slack(at, y)
+        slacks = np.stack([class_sums(y, column, n_classes) for column in weighted.T])
+        totals = class_sums(y, weights, n_classes)
+        return AddableTuple((sums, squares, slacks.T, totals, weights @ at.residuals))
 
-    def plan_balance(self, sums: AddableTuple) -> MarginPlan:
+    def balance_plan(self, sums: AddableTuple) -> MarginPlan:
         """Scale the residuals of pairs of classes, or else spread what a column has too much."""
         by_class, squares, slacks, totals, columns = sums
         return _flow(by_class, squares, columns) or _spread(
             by_class, squares, slacks, totals, columns
         )
 
-    def balance(self, at: Evaluation, plan: MarginPlan) -> tuple[Array, float]:
+    def balance(
+        self, at: Evaluation, plan: MarginPlan, y: Indices, weights: Array
+    ) -> tuple[Array, float]:
         from . import _loops
 
         change = np.empty_like(at.residuals)
-        cost = _loops.scale_residuals(
-            at.residuals, self.y, self.weights, plan.factors, plan.even, change
-        )
+        cost = _loops.scale_residuals(at.residuals, y, weights, plan.factors, plan.even, change)
         if plan.even.any():  # also where a target is inside its constraint
-            top = np.take_along_axis(at.targets, self.y[:, None], axis=1)
-            slack = (top - 1.0 - at.targets).clip(min=0.0)
-            weighted = self.weights[:, None] * slack
-            cost += 2 * float(np.vdot(weighted, plan.even[self.y]))
+            cost += 2 * float(np.vdot(weights[:, None] * _slack(at, y), plan.even[y]))
         return change, cost
 
 
@@ -295,6 +382,12 @@ class MarginPlan(NamedTuple):
 
     factors: Array
     even: Array
+
+
+def _slack(at: Evaluation, y: Indices) -> Array:
+    """By how much the targets are inside their margin."""
+    top = np.take_along_axis(at.targets, y[:, None], axis=1)
+    return (top - 1.0 - at.targets).clip(min=0.0)
 
 
 def _flow(sums: Array, squares: Array, excess: Array) -> MarginPlan | None:
@@ -323,22 +416,17 @@ def _spread(
     factors, even = np.zeros_like(sums), np.zeros_like(sums)
     if lack.any():
         for k in np.flatnonzero(excess):
-            weights = np.full_like(lack, totals[k])
-            of_class = _ShareSums(sums[k], squares[k], slacks[k], weights)
-            factors[k], even[k] = of_class.shares(excess[k] * lack / lack.sum())
+            of_class = _Shares(sums[k], squares[k], slacks[k], np.full_like(lack, totals[k]))
+            factors[k], even[k] = of_class.split(excess[k] * lack / lack.sum())
     return MarginPlan(factors, even)
-
-
-def _curved(product: Array, direction: Array) -> Curved:
-    return Curved(product, product.sum(axis=0), float(np.vdot(product, direction)))
 
 
 def _weighted_square(residuals: Array, weights: Array) -> float:
     return float(weights @ np.einsum("ij,ij->i", residuals, residuals))
 
 
-class _ShareSums(NamedTuple):
-    """Weighted sums over rows, one a column: of residuals, their squares, slacks, and weights."""
+class _Shares(NamedTuple):
+    """Weighted sums over rows, one per column: of residuals, their squares, slacks, and weights."""
 
     total: Array
     energy: Array
@@ -346,13 +434,13 @@ class _ShareSums(NamedTuple):
     weights: Array
 
     @classmethod
-    def of(cls, residuals: Array, slack: Array, weights: Array) -> _ShareSums:
+    def of(cls, residuals: Array, slack: Array, weights: Array) -> _Shares:
         """The sums for weights of rows and columns."""
         parts = (residuals, residuals**2, slack, np.ones_like(slack))
         return cls(*(np.einsum("ij,ij->j", weights, part) for part in parts))
 
-    def shares(self, amounts: Array) -> tuple[Array, Array]:
-        """Distribute amounts, one a column, over rows: in proportion to the residuals, or evenly.
+    def split(self, amounts: Array) -> tuple[Array, Array]:
+        """Distribute amounts, one per column, in proportion to the residuals or evenly.
 
         Whichever is cheaper for a column: a share e of a row costs e² + 2 e · slack, and the slack
         is zero where the residual is not. Returns the multiples of the residuals and the even

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Self
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.classifier import Prepared
+from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.params import check_params
 
-from ._base import RetargetedClassifier
-from ._block_problem import MakeLoss
-from ._closed import solve_closed
+from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store
 from ._losses import FixedTargets
-from ._problem import Problem, Start
-from ._result import Solution
-from ._solvers import minimise
+from ._problem import ArrayProblem, Solution
+from ._solvers import minimise, solve_closed
 
 __all__ = ["LSRClassifier"]
 
 
-class LSRClassifier(RetargetedClassifier):
+class LSRClassifier(RegressionClassifier):
     r"""Least squares regression onto zero-one targets.
 
     Minimises equation (4) of [1]_, Y being the zero-one matrix of the labels:
@@ -102,24 +103,82 @@ class LSRClassifier(RetargetedClassifier):
     0.99
     """
 
+    _constraints = RIDGE_CONSTRAINTS
     _known_by_moments = True
 
+    def __init__(
+        self,
+        *,
+        beta: float = 0.1,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.beta = beta
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block where the model is linear.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a weight of k is equivalent to repeating the row k times.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_params(self, self._constraints)
+        prepared = self._prepare(X, y, sample_weight)
+        self._fit_prepared(prepared)
+        return self
+
+    def _fit_prepared(
+        self,
+        prepared: Prepared,
+        start: NDArray[np.float64] | None = None,
+        *,
+        to_rounding: bool = True,
+    ) -> Solution:
+        """Fit with the present parameters on data that were prepared before."""
+        if prepared.y is None:  # known by their moments
+            set_penalty(self, prepared.regression)
+            solution = solve_closed(prepared.regression)
+        else:
+            problem = ArrayProblem(
+                prepared.regression, FixedTargets(), prepared.y, len(prepared.classes)
+            )
+            with few_threads(problem):
+                set_penalty(self, prepared.regression)
+                # The regression that starts the iteration is the solution; further steps only undo
+                # the rounding on ill-conditioned data.
+                solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
+            solution.solver = "closed"
+        store(self, prepared, solution)
+        return solution
+
     def _fit_moments(self, prepared: Prepared) -> None:
-        self._fit_prepared(prepared, None, to_rounding=True)
+        self._fit_prepared(prepared)
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """The target of the rows of each class."""
         return np.eye(len(sizes))
-
-    def _make_loss(self) -> MakeLoss:
-        return FixedTargets
-
-    def _solve(self, problem: Problem, start: Start | None, *, to_rounding: bool) -> Solution:
-        # The regression that starts the iteration is the solution; further steps only undo the
-        # rounding on ill-conditioned data.
-        solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
-        solution.solver = "closed"
-        return solution
-
-    def _solve_blocks(self, prepared: Prepared, start: Start | None) -> Solution:
-        return solve_closed(prepared.regression)

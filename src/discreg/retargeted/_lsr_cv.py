@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from discreg.base.old_search import (
-    HeldOutScores,
-    Setting,
-    cv_results,
-    warn_of_groups,
-    weighted_score,
-)
+from discreg.base.held_out import HeldOut, Setting
+from discreg.base.search import ClassifierSearch
 from discreg.linalg.rows import one_hot
 
-from . import LSRClassifier
 from ._leave_one_out import leave_one_out_scores
-from ._search import RetargetedSearchCV
+from ._lsr import LSRClassifier
+from ._search import BETAS, beta_candidates, held_out_on_path
 
 __all__ = ["LSRClassifierCV"]
 
 
-class LSRClassifierCV(RetargetedSearchCV):
+class LSRClassifierCV(ClassifierSearch):
     r"""Least squares regression with `beta` chosen by exact leave-one-out.
 
     The scores of all samples, each by the model that has not seen it, come for every `beta` from
@@ -37,16 +32,27 @@ class LSRClassifierCV(RetargetedSearchCV):
     ----------
     betas : array-like of float, default=(10.0, ..., 1e-3)
         Penalties to choose from.
-    scale_beta, fit_intercept, class_weight, kernel, gamma, degree, coef0, kernel_params
+    scale_beta, fit_intercept, class_weight, kernel
         As for :class:`~discreg.LSRClassifier`.
+    gammas : array-like of float or str, default=None
+        Widths of the kernel to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3
+        and 10 times "scale" for "rbf" and "scale" for the other kernels that have a width.
+    degrees : array-like of float, default=(3,)
+        Degrees of a polynomial kernel to choose from.
+    coef0 : float, default=1
+        Constant term of the kernels "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable kernel.
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means exact leave-one-out, for which the betas must be
         positive.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values; None means accuracy.
-        It is given the sample weights if it takes them.
+        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
+        accuracy. It is given the sample weights if it takes them.
     n_jobs : int, default=None
         Number of folds fitted at once, as joblib counts.
+    verbose : int, default=0
+        Whether to print a line for each fold and kernel.
 
     Attributes
     ----------
@@ -83,35 +89,67 @@ class LSRClassifierCV(RetargetedSearchCV):
     """
 
     _classifier = LSRClassifier
+    _has_leave_one_out = True
+    _held_out = staticmethod(held_out_on_path)
 
-    def _search(
+    def __init__(
         self,
-        classifier: Any,
+        *,
+        betas: Sequence[float] = BETAS,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gammas: Sequence[float | str] | None = None,
+        degrees: Sequence[float] = (3,),
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.betas = betas
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degrees = degrees
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _penalties(
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> list[Setting]:
+        return [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
+
+    @staticmethod
+    def _leave_one_out(
+        classifier: LSRClassifier,
         X: Any,
         y: NDArray[Any],
-        weights: NDArray[np.float64] | None,
-        groups: ArrayLike | None,
-        grid: list[Setting],
-        scorer: Callable[..., float],
-    ) -> dict[str, Any]:
-        if self.cv is not None:
-            return super()._search(classifier, X, y, weights, groups, grid, scorer)
-        warn_of_groups(groups)
-        betas = [setting["beta"] for setting in grid]
+        sample_weight: NDArray[np.float64] | None,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        betas = [setting["beta"] for setting in penalties]
         if min(betas) == 0:
             raise ValueError(
                 "Leave-one-out needs positive betas: without a penalty a sample may decide its own "
                 "score alone. Leave 0 out of betas, or set cv=5."
             )
-        prepared = classifier._prepare(X, y, weights)
-        copies = 1.0 if weights is None else np.maximum(weights, 1.0)
+        prepared = classifier._prepare(X, y, sample_weight)
+        copies = 1.0 if sample_weight is None else np.maximum(sample_weight, 1.0)
         held_out = leave_one_out_scores(
             prepared.regression,
             one_hot(prepared.y, len(prepared.classes)),
             prepared.weights / copies,
             betas,
-            scale_beta=self.scale_beta,
+            scale_beta=classifier.scale_beta,
         )
-        judge = HeldOutScores(prepared.classes)
-        scores = [weighted_score(scorer, judge, each, y, weights) for each in held_out]
-        return cv_results(grid, np.array(scores)[:, None])
+        for scores in held_out:
+            yield HeldOut(scores, prepared.classes)

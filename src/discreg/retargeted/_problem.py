@@ -1,178 +1,268 @@
-"""The objective of the family with the targets eliminated, its gradient and its certificate."""
+"""The objective of the family with the targets eliminated, its gradient and its certificate.
+
+    F(θ) = L(ΦW + 1bᵀ) + β‖W‖²
+
+for a loss L and the features Φ of a regression. θ stacks the coefficients W and, as its last row,
+the mean scores b.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.linalg.factorisation import EPS
 from discreg.linalg.ridge import NormalEquations, Regression
 
-from ._certificate import objective_unit, relative_gap
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Certified", "Gradient", "Line", "Point", "Problem", "Start", "Step", "rough_gap"]
+__all__ = ["ArrayProblem", "Point", "RetargetedProblem", "Solution", "objective_unit"]
 
 Array = NDArray[np.float64]
-
-
-class Start(NamedTuple):
-    """Where to begin: coefficients in the regression's coordinates, and the mean scores."""
-
-    coef: Array
-    offset: Array
-
-
-class Gradient(NamedTuple):
-    """Half gradient with respect to the coefficients and to the mean scores."""
-
-    coef: Array
-    offset: Array
-
-
-class Step(NamedTuple):
-    """A change of the coefficients and of the mean scores."""
-
-    coef: Array
-    offset: Array
+REACH = 10.0  # how far, in sizes of the scores, a fit without penalty is compared
 
 
 class Point(NamedTuple):
     """Coefficients with the objective and all that was computed on the way to it."""
 
-    coef: Array
-    offset: Array
+    theta: Array
     scores: Any  # None where the rows are not in memory
     at: Any  # an Evaluation, or its sums where the rows are not in memory
     objective: float
 
 
-class Certified(NamedTuple):
-    """A point and its relative optimality gap."""
-
-    point: Point
-    gap: float
-
-
-Line = Callable[[float], tuple[Point, float]]  # a point at some length, and the slope there
+Line = Callable[[float], tuple[Point, float]]  # the point at a step length, and the slope there
 
 
 @dataclass
-class Problem:
-    """Minimise F(W, b) = L(ΦW + 1bᵀ) + β‖W‖² for a loss L and the features Φ of a regression."""
+class Solution:
+    """Coefficients with the certificate of how good they are.
 
-    regression: Regression
-    loss: TargetLoss
+    Attributes
+    ----------
+    theta : ndarray of shape (size + 1, n_classes)
+        Coefficients in the coordinates of the regression that was solved, and in the last row the
+        mean score of each class: the intercept once the mean of the features is taken out.
+    targets : ndarray of shape (n_samples, n_classes) or None
+        Targets that the scores were regressed onto; None where the rows are not in memory.
+    objective_history : list of float
+        Objective after each iteration, the starting point first.
+    gap : float
+        Relative optimality gap.
+    solver : str
+        Name of the solver that ran.
+    centres : ndarray of shape (n_classes,) or None
+        GReLSR's centres of the classes.
+    """
 
-    def first_point(self, start: Start | None, centres: Array | None = None) -> Point:
+    theta: Array
+    targets: Array | None
+    objective_history: list[float]
+    gap: float
+    solver: str
+    centres: Array | None = None
+
+
+class RetargetedProblem(ABC):
+    """What a solver asks of a problem, whether its rows are in memory or in blocks.
+
+    Parameters
+    ----------
+    regression : NormalEquations
+        The normal equations of plain regression, their penalty fixed.
+    loss : TargetLoss
+    n_classes : int
+    """
+
+    def __init__(self, regression: NormalEquations, loss: TargetLoss, n_classes: int) -> None:
+        self.regression: Any = regression
+        self.loss, self.n_classes = loss, n_classes
+        self._centres = np.zeros(n_classes)  # the last best ones, a good start for the next scores
+
+    def first_point(self, start: Array | None, centres: Array | None) -> Point:
         """The given start, or else the regression onto the zero-one targets from given centres."""
         if start is not None:
-            return self.point(start.coef, start.offset)
-        totals, weights = self.regression.class_totals(self.loss.y, self.loss.n_classes)
+            return self.point(start)
+        totals, weights = self._class_totals()
         offset = weights / weights.sum() if self.regression.centred else np.zeros_like(weights)
-        return self.point(self.regression.solve(totals), offset, centres)
+        return self.point(np.vstack([self.regression.solve(totals), offset]), centres)
 
-    def point(self, coef: Array, offset: Array, centres: Array | None = None) -> Point:
+    @abstractmethod
+    def _class_totals(self) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+
+    @abstractmethod
+    def point(self, theta: Array, centres: Array | None = None) -> Point:
         """Evaluate the objective afresh: with the best centres, or one update from given ones."""
-        scores = self.regression.scores(coef, offset)
-        at = self.loss.evaluate(scores, centres)
-        if centres is not None:
-            at = self.loss.recentre(at)
-        return self.assemble(coef, offset, scores, at)
 
-    def assemble(self, coef: Array, offset: Array, scores: Array, at: Evaluation) -> Point:
-        """A point from its parts."""
-        objective = at.value + self.regression.beta * float(np.vdot(coef, coef))
-        return Point(coef, offset, scores, at, objective)
-
-    def gradient(self, point: Point) -> Gradient:
+    @abstractmethod
+    def gradient(self, point: Point) -> Array:
         """Half gradient at a point."""
-        return self.rmatmul(self.loss.weights[:, None] * point.at.residuals, point.coef)
 
-    def rmatmul(self, weighted: Array, coef: Array) -> Gradient:
-        """Half gradient for weighted residuals of the scores and given coefficients."""
-        totals = np.ones(len(weighted)) @ weighted
-        return self._half_gradient(self.regression.gradient(weighted, totals), totals, coef)
+    @abstractmethod
+    def hessp(self, point: Point, step: Array) -> Array:
+        """Half Hessian at a point times a step."""
 
-    def _half_gradient(self, pulled_back: Array, totals: Array, coef: Array) -> Gradient:
-        return Gradient(
-            pulled_back + self.regression.beta * coef,
-            totals if self.regression.centred else np.zeros_like(totals),
-        )
+    @abstractmethod
+    def regressed(self, point: Point, step: Array) -> Point:
+        """Where regression onto the targets leads, a step back, with new targets and centres."""
 
-    def curve(self, point: Point, step: Step) -> tuple[Gradient, float]:
-        """Half Hessian at a point times a step, and its inner product with the step."""
-        coef, totals, curvature = self.regression.curve(
-            step.coef,
-            step.offset,
-            partial(self.loss.curvature, point.at.residuals),
-            row_wise=self.loss.row_wise,
-            compiled=self.loss.pulled_curvature(point.at.residuals),
-        )
-        curvature += self.regression.beta * float(np.vdot(step.coef, step.coef))
-        return self._half_gradient(coef, totals, step.coef), curvature
+    @abstractmethod
+    def line(self, point: Point, direction: Array) -> Line:
+        """The points from here along a direction."""
 
-    @property
-    def n_classes(self) -> int:
-        """Number of columns of the scores."""
-        return self.loss.n_classes
+    @abstractmethod
+    def gap(self, point: Point, gradient: Array) -> float:
+        r"""Upper bound of (F(θ) − min F) / F(θ).
+
+        By Fenchel's inequality every Z with Σ_i s_i z_i = 0 (b has no penalty) and finite L* gives
+        the lower bound
+
+        .. math:: \min F \;\ge\; -L^*(2Z) - \|X^\top S Z\|^2 / \beta .
+
+        The conjugate is the same for all models, with q_i = Σ_j z_ij and k the true class:
+
+        .. math:: L^*(2Z) = \sum_i s_i (\|z_i\|^2 + 2 z_{ik} + q_i^2/\gamma),
+
+        finite for LSR always, for DLSR if z_ij ≥ 0 ≥ z_ik, for ReLSR and GReLSR if z_ij ≥ 0 with
+        q_i = 0, respectively Σ s_i q_i = 0 over each class. The residuals G = R − T at the best
+        targets satisfy all this but for the columns, so Z = G + E with a small E
+        (`TargetLoss.balance`) that moves along the constraints. Then the difference between F and
+        the bound is a sum of squares and of products of non-negative numbers, free of cancellation:
+
+        .. math:: F - \text{bound} = \tfrac1\beta \|X^\top S (G + E) + \beta W\|^2
+                  + \sum_i s_i (\|e_i\|^2 + 2\, e_i \cdot \text{slack}_i),
+
+        slack the amount by which a target is inside its constraint. Where the columns balance,
+        E = 0 and this is the bound of strong convexity, ‖∇F‖² / (4β).
+
+        For β = 0 strong convexity is lost, and F is compared with every W' whose centred scores
+        differ from those of W by at most `REACH` times their size: F − F(W') ≤ ⟨∇F, W − W'⟩, never
+        more than F itself.
+        """
+
+    def _bound(self, gradient: Array, cost: float, square: float, objective: float) -> float:
+        """The gap from its parts: XᵀS(G + E) + βW, what E costs, squares of centred scores."""
+        regression = self.regression
+        if regression.beta > 0:
+            bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
+        else:
+            slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
+            size = max(np.sqrt(square), np.sqrt(regression.total))
+            bound = 2.0 * float(slope) * REACH * float(size) + cost
+        return float(min(objective, bound) / objective_unit(objective, regression.total))
+
+    def rough_gap(self, point: Point, gradient: Array) -> float:
+        """Size of the gradient on the scale of the gap, without a further pass over the rows."""
+        size = float(gradient[-1] @ gradient[-1]) / self.regression.total
+        if self.regression.beta > 0:
+            size += float(np.vdot(gradient[:-1], gradient[:-1])) / self.regression.beta
+        return float(size / objective_unit(point.objective, self.regression.total))
+
+    def precondition(self, gradient: Array) -> Array:
+        """The step of plain regression for a half gradient."""
+        coef = self.regression.solve(gradient[:-1])
+        return np.vstack([coef, gradient[-1] / self.regression.total])
+
+    def _with_penalty(self, image: Array, totals: Array, coef: Array) -> Array:
+        """Half gradient, or Hessian times a step, from the centred part of the loss."""
+        last = totals if self.regression.centred else np.zeros_like(totals)
+        return np.vstack([image + self.regression.beta * coef, last])
+
+    def _assemble(self, theta: Array, scores: Any, at: Any) -> Point:
+        coef = theta[:-1]
+        objective = at.value + self.regression.beta * float(np.vdot(coef, coef))
+        return Point(theta, scores, at, objective)
+
+
+class ArrayProblem(RetargetedProblem):
+    """The problem for rows in memory, whose scores are kept."""
+
+    def __init__(
+        self, regression: Regression, loss: TargetLoss, y: NDArray[np.intp], n_classes: int
+    ) -> None:
+        super().__init__(regression, loss, n_classes)
+        self.y, self.weights = y, regression.weights
 
     @property
     def work(self) -> int:
         """Multiplications that the scores of all training samples take."""
-        return len(self.loss.y) * self.regression.size * self.loss.n_classes
+        return len(self.y) * self.regression.size * self.n_classes
 
-    def certify(self, point: Point, gradient: Gradient) -> Certified:
-        """The point with its rigorous relative optimality gap."""
-        gap = relative_gap(
-            self.regression, self.loss, point.scores, point.at, gradient.coef, point.objective
+    def _class_totals(self) -> tuple[Array, Array]:
+        totals: tuple[Array, Array] = self.regression.class_totals(self.y, self.n_classes)
+        return totals
+
+    def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
+        """The loss at the scores: with the best centres, or one update from given ones."""
+        if centres is not None:
+            at = self.loss.evaluate(scores, self.y, self.weights, centres)
+            return self.loss.recentre(at, self.y, self.weights)
+        at = self.loss.evaluate(scores, self.y, self.weights, start=self._centres)
+        self._centres = at.centres
+        return at
+
+    def point(self, theta: Array, centres: Array | None = None) -> Point:
+        scores = self.regression.scores(theta[:-1], theta[-1])
+        return self._assemble(theta, scores, self.evaluate(scores, centres))
+
+    def gradient(self, point: Point) -> Array:
+        weighted = self.weights[:, None] * point.at.residuals
+        totals = np.ones(len(weighted)) @ weighted
+        return self._with_penalty(
+            self.regression.gradient(weighted, totals), totals, point.theta[:-1]
         )
-        return Certified(point, gap)
 
-    def certify_afresh(self, at: Start) -> Certified:
-        """The same with all computed from the coefficients, free of what rounding added up to."""
-        point = self.point(at.coef, at.offset)
-        return self.certify(point, self.gradient(point))
+    def hessp(self, point: Point, step: Array) -> Array:
+        regression, coef = self.regression, step[:-1]
+        shift = regression.shift(coef, step[-1])
+        image, totals = self.loss.hessp(
+            regression.X, coef, shift, point.at.residuals, self.y, self.weights
+        )
+        return self._with_penalty(regression.centre(image, totals), totals, coef)
 
-    def rough_gap(self, point: Point, gradient: Gradient) -> float:
-        """Size of the gradient on the scale of the gap, without a further pass over the rows."""
-        return rough_gap(self.regression, point.objective, gradient)
+    def regressed(self, point: Point, step: Array) -> Point:
+        scores = point.scores - self.regression.scores(step[:-1], step[-1])
+        return self._assemble(point.theta - step, scores, self.evaluate(scores, point.at.centres))
 
-    def regressed(self, point: Point, step: Step) -> Point:
-        """Where regression onto the targets leads, a step back, with new targets and centres."""
-        coef, offset = point.coef - step.coef, point.offset - step.offset
-        scores = point.scores - self.regression.scores(*step)
-        at = self.loss.recentre(self.loss.evaluate(scores, point.at.centres))
-        return self.assemble(coef, offset, scores, at)
-
-    def line(self, point: Point, direction: Step) -> Line:
+    def line(self, point: Point, direction: Array) -> Line:
         """The points from here along a direction; each costs one retargeting, no pass over X."""
-        moved = self.regression.scores(*direction)
+        moved = self.regression.scores(direction[:-1], direction[-1])
 
         def trial(length: float) -> tuple[Point, float]:
             scores = moved * length
             scores += point.scores
-            there = self.assemble(
-                point.coef + length * direction.coef,
-                point.offset + length * direction.offset,
-                scores,
-                self.loss.evaluate(scores),
-            )
-            weighted = self.loss.weights[:, None] * there.at.residuals
-            slope = np.vdot(weighted, moved)
-            slope += self.regression.beta * np.vdot(there.coef, direction.coef)
+            there = self._assemble(point.theta + length * direction, scores, self.evaluate(scores))
+            slope = np.vdot(self.weights[:, None] * there.at.residuals, moved)
+            slope += self.regression.beta * np.vdot(there.theta[:-1], direction[:-1])
             return there, float(slope)
 
         return trial
 
+    def balance(self, at: Evaluation) -> tuple[Array, float]:
+        """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
+        plan = self.loss.balance_plan(self.loss.balance_sums(at, self.y, self.weights))
+        return self.loss.balance(at, plan, self.y, self.weights)
 
-def rough_gap(regression: NormalEquations, objective: float, gradient: Gradient) -> float:
-    """Size of the gradient on the scale of the gap."""
-    size = float(gradient.offset @ gradient.offset) / regression.total
-    if regression.beta > 0:
-        size += float(np.vdot(gradient.coef, gradient.coef)) / regression.beta
-    return float(size / objective_unit(objective, regression.total))
+    def gap(self, point: Point, gradient: Array) -> float:
+        cost, balanced = 0.0, gradient[:-1]
+        if self.regression.centred:
+            change, cost = self.balance(point.at)
+            weighted = self.weights[:, None] * change
+            balanced = balanced + self.regression.gradient(weighted, weighted.sum(axis=0))
+        centred = point.scores - self.weights @ point.scores / self.regression.total
+        square = float(self.weights @ np.einsum("ij,ij->i", centred, centred))
+        return self._bound(balanced, cost, square, point.objective)
+
+
+def objective_unit(objective: float, total: float) -> float:
+    """What differences of the objective are relative to: itself, unless rounding is all it is.
+
+    That is for samples of a total weight.
+    """
+    return max(objective, EPS * total)

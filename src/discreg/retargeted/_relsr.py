@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import Any, Self
 
-from ._base import IterativeClassifier, shift_to_unit_sum
-from ._block_problem import MakeLoss
-from ._losses import MarginTargets
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.linalg.ridge import Regression
+
+from ._fit import (
+    ITERATIVE_CONSTRAINTS,
+    check_iterative_params,
+    previous_solution,
+    solve,
+    store,
+    training_features,
+    why_rows_in_memory,
+)
+from ._losses import MarginTargets, TargetLoss
+from ._problem import Solution
 
 __all__ = ["ReLSRClassifier"]
 
 
-class ReLSRClassifier(IterativeClassifier):
+class ReLSRClassifier(RegressionClassifier):
     r"""Retargeted least squares regression: targets learnt under a margin.
 
     Minimises equation (10) of [1]_ over the coefficients and the targets T:
@@ -123,11 +137,88 @@ class ReLSRClassifier(IterativeClassifier):
     0.98
     """
 
-    def _make_loss(self) -> MakeLoss:
-        return MarginTargets
+    _constraints = ITERATIVE_CONSTRAINTS
 
-    def _largest_rank(self, n_classes: int) -> int:
-        return n_classes - 1  # the scores of a sample count up to a common shift
+    def __init__(
+        self,
+        *,
+        beta: float = 0.1,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        penalty: str = "l2",
+        rank: int | None = None,
+    ) -> None:
+        self.beta = beta
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.penalty = penalty
+        self.rank = rank
 
-    def _common_shift(self, intercept: NDArray[np.float64]) -> float:
-        return shift_to_unit_sum(intercept)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
+            Dask collections are fitted block by block where the model is linear.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Weights; a weight of k is equivalent to repeating the row k times.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        check_iterative_params(self)
+        prepared = self._prepare(X, y, sample_weight)
+        self._fit_prepared(prepared, previous_solution(self, prepared), to_rounding=True)
+        return self
+
+    def _fit_prepared(
+        self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
+    ) -> Solution:
+        """Fit with the present parameters on data that were prepared before."""
+        solution = solve(
+            self,
+            prepared,
+            self._loss(),
+            start,
+            largest_rank=len(prepared.classes) - 1,  # scores count up to a common shift
+            to_rounding=to_rounding,
+        )
+        store(self, prepared, solution, unit_sum=True)
+        if self.warm_start:
+            self._previous = solution.theta
+        return solution
+
+    def _loss(self) -> TargetLoss:
+        return MarginTargets()
+
+    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+        return training_features(self, X, weights)
+
+    def _why_in_memory(self) -> str | None:
+        return why_rows_in_memory(self) or super()._why_in_memory()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from . import ReLSRClassifier
-from ._search import IterativeSearchCV
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.base.held_out import Setting
+from discreg.base.search import ClassifierSearch
+
+from ._relsr import ReLSRClassifier
+from ._search import BETAS, beta_candidates, held_out_on_path
 
 __all__ = ["ReLSRClassifierCV"]
 
 
-class ReLSRClassifierCV(IterativeSearchCV):
+class ReLSRClassifierCV(ClassifierSearch):
     r"""Retargeted least squares regression with `beta` chosen by cross-validation.
 
     Each fold is prepared once; along the betas each fit starts from the one before it.
@@ -17,17 +26,28 @@ class ReLSRClassifierCV(IterativeSearchCV):
     ----------
     betas : array-like of float, default=(10.0, ..., 1e-3)
         Penalties to choose from.
-    scale_beta, fit_intercept, class_weight, kernel, gamma, degree, coef0, kernel_params
+    scale_beta, fit_intercept, class_weight, kernel
         As for :class:`~discreg.ReLSRClassifier`.
+    gammas : array-like of float or str, default=None
+        Widths of the kernel to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3
+        and 10 times "scale" for "rbf" and "scale" for the other kernels that have a width.
+    degrees : array-like of float, default=(3,)
+        Degrees of a polynomial kernel to choose from.
+    coef0 : float, default=1
+        Constant term of the kernels "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable kernel.
     solver, tol, max_iter
-        As for it too; `tol` and `max_iter` hold for each fit.
+        As for that classifier; `tol` and `max_iter` hold for each fit.
     cv : int, splitter or iterable of splits, default=None
         How to hold samples out; None means five stratified folds.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values; None means accuracy.
-        It is given the sample weights if it takes them.
+        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
+        accuracy. It is given the sample weights if it takes them.
     n_jobs : int, default=None
         Number of folds fitted at once, as joblib counts.
+    verbose : int, default=0
+        Whether to print a line for each fold and kernel.
 
     Attributes
     ----------
@@ -63,3 +83,46 @@ class ReLSRClassifierCV(IterativeSearchCV):
     """
 
     _classifier = ReLSRClassifier
+    _held_out = staticmethod(held_out_on_path)
+
+    def __init__(
+        self,
+        *,
+        betas: Sequence[float] = BETAS,
+        scale_beta: bool = True,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gammas: Sequence[float | str] | None = None,
+        degrees: Sequence[float] = (3,),
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.betas = betas
+        self.scale_beta = scale_beta
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degrees = degrees
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _penalties(
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> list[Setting]:
+        return [{"beta": beta} for beta in beta_candidates("betas", self.betas)]

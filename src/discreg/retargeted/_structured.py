@@ -21,10 +21,8 @@ from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 
-from ._certificate import objective_unit
-from ._losses import Evaluation, TargetLoss, balance
-from ._problem import Start
-from ._result import Solution
+from ._losses import Evaluation
+from ._problem import ArrayProblem, Solution, objective_unit
 
 __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 
@@ -73,7 +71,7 @@ class Structure(Protocol):
     def regress(self, targets: Targets, coef: Array, accuracy: float) -> Array:
         """Coefficients that fit the targets, from given ones, to a relative accuracy."""
 
-    def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
+    def gap(self, problem: ArrayProblem, state: State, targets: Targets) -> float:
         """Relative certificate for a state and its best targets."""
 
 
@@ -97,14 +95,14 @@ class LowRankRidge:
         full = self.regression.solve(targets.moments)
         return rank_coefficients(full, targets.moments).of_rank(self.rank)
 
-    def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
+    def gap(self, problem: ArrayProblem, state: State, targets: Targets) -> float:
         """How much the best regression of this rank onto the same targets lowers the objective."""
         full = self.regression.solve(targets.moments)
         least = -float(rank_coefficients(full, targets.moments).explained[: self.rank].sum())
         image = self.regression.gram @ state.coef + self.regression.beta * state.coef
         value = float(np.vdot(state.coef, image - 2 * targets.moments))
-        value += _offset_excess(self.regression, loss, state, targets)
-        return max(value - least, 0.0) / objective_unit(state.objective, float(loss.weights.sum()))
+        value += _offset_excess(self.regression, state, targets)
+        return max(value - least, 0.0) / objective_unit(state.objective, self.regression.total)
 
 
 class SparseRows:
@@ -146,34 +144,32 @@ class SparseRows:
             self.regression, targets.moments, targets.second, self.regression.beta, self.rank
         )
 
-    def gap(self, loss: TargetLoss, state: State, targets: Targets) -> float:
+    def gap(self, problem: ArrayProblem, state: State, targets: Targets) -> float:
         """Duality gap of the convex problem; with a rank, of the regression onto its targets."""
-        unit = objective_unit(state.objective, float(loss.weights.sum()))
+        unit = objective_unit(state.objective, self.regression.total)
         if self.rank is None:
-            return max(state.objective - self._lower_bound(loss, state.at), 0.0) / unit
+            return max(state.objective - self._lower_bound(problem, state.at), 0.0) / unit
         _, _, rows = np.linalg.svd(state.coef, full_matrices=False)
         directions = rows[: self.rank].T
         objective, gap = self._problem(targets).certify(state.coef @ directions, directions)
-        excess = _offset_excess(self.regression, loss, state, targets)
+        excess = _offset_excess(self.regression, state, targets)
         return (gap * objective + excess) / unit
 
-    def _lower_bound(self, loss: TargetLoss, at: Evaluation) -> float:
-        r"""A value of the dual, whose derivation `_certificate` begins.
+    def _lower_bound(self, problem: ArrayProblem, at: Evaluation) -> float:
+        r"""A value of the dual, whose derivation `RetargetedProblem.gap` begins.
 
         Every Z with balanced columns, finite L* and :math:`2\|(X^\top SZ)_j\| \le \beta` for all
         features gives :math:`\min F \ge -L^*(2Z)`; the constraints of L* are cones, so that the
         balanced residuals are feasible after scaling, and the best scale is known.
         """
-        residuals = at.residuals
+        residuals, weights = at.residuals, problem.weights
         if self.regression.centred:
-            residuals = residuals + balance(loss, at)[0]
-        weights = loss.weights
-        sums = residuals.sum(axis=1)
-        group_penalty = getattr(loss, "group_penalty", 0.0)
+            residuals = residuals + problem.balance(at)[0]
         curvature = float(weights @ np.einsum("ij,ij->i", residuals, residuals))
-        if group_penalty > 0:
-            curvature += float(weights @ sums**2) / group_penalty
-        slope = -float(weights @ residuals[np.arange(len(loss.y)), loss.y])
+        if problem.loss.group_penalty > 0:
+            sums = residuals.sum(axis=1)
+            curvature += float(weights @ sums**2) / problem.loss.group_penalty
+        slope = -float(weights @ problem.loss.support(residuals, problem.y))
         largest = float(np.linalg.norm(self.moments(residuals), axis=1).max(initial=0.0))
         scale = slope / curvature if curvature > 0 else 0.0
         if largest > 0:
@@ -181,38 +177,36 @@ class SparseRows:
         return max(scale, 0.0) * (2 * slope - max(scale, 0.0) * curvature)
 
 
-def _offset_excess(
-    regression: Regression, loss: TargetLoss, state: State, targets: Targets
-) -> float:
+def _offset_excess(regression: Regression, state: State, targets: Targets) -> float:
     """How much the best mean scores for the same targets lower the objective."""
     if not regression.centred:
         return 0.0
-    return float(loss.weights.sum() * np.sum((state.offset - targets.mean) ** 2))
+    return float(regression.total * np.sum((state.offset - targets.mean) ** 2))
 
 
 def minimise_structured(
+    problem: ArrayProblem,
     structure: Structure,
-    loss: TargetLoss,
     *,
     tol: float,
     max_iter: int,
-    start: Start | None = None,
+    start: Array | None = None,
 ) -> Solution:
     """Regression and retargeting in turn until the relative certificate is at most `tol`."""
     regression = structure.regression
     if start is None:
-        totals, weights = regression.class_totals(loss.y, loss.n_classes)
+        totals, weights = regression.class_totals(problem.y, problem.n_classes)
         mean = weights / weights.sum() if regression.centred else np.zeros_like(weights)
         second = np.diag(weights) - weights.sum() * np.outer(mean, mean)
         coef = structure.regress(Targets(totals, second, mean), np.zeros_like(totals), ACCURACY)
-        state = _state(structure, loss, coef, mean)
+        state = _state(problem, structure, coef, mean)
     else:
-        state = _state(structure, loss, start.coef, start.offset)
+        state = _state(problem, structure, start[:-1], start[-1])
     history, best, smallest = [state.objective], state, np.inf
     previous, momentum, accuracy, worse = state, 1.0, ACCURACY, 0
     while True:
         targets = _targets(structure, state.at.targets)
-        gap = structure.gap(loss, state, targets)
+        gap = structure.gap(problem, state, targets)
         falls = len(history) == 1 or history[-1] < history[-2] * (1 - ROUNDING)
         worse = 0 if falls or gap < smallest else worse + 1
         if gap < smallest:
@@ -224,36 +218,28 @@ def minimise_structured(
         weight = (momentum - 1) / following
         trial = None
         if weight > 0:
-            at = loss.evaluate(state.scores + weight * (state.scores - previous.scores))
+            at = problem.evaluate(state.scores + weight * (state.scores - previous.scores))
             ahead = state.coef + weight * (state.coef - previous.coef)
-            trial = _step(structure, loss, _targets(structure, at.targets), ahead, accuracy)
+            trial = _step(problem, structure, _targets(structure, at.targets), ahead, accuracy)
         if trial is None or trial.objective > state.objective:
             following = 1.0 if trial is not None else following
-            trial = _step(structure, loss, targets, state.coef, accuracy)
+            trial = _step(problem, structure, targets, state.coef, accuracy)
         previous, state, momentum = state, trial, following
         history.append(min(state.objective, history[-1]))
-    return Solution(
-        coef=best.coef,
-        offset=best.offset,
-        scores=best.scores,
-        targets=best.at.targets,
-        objective_history=history,
-        gap=smallest,
-        n_iter=len(history),
-        solver="alternating",
-    )
+    theta = np.vstack([best.coef, best.offset])
+    return Solution(theta, best.at.targets, history, smallest, "alternating")
 
 
 def _step(
-    structure: Structure, loss: TargetLoss, targets: Targets, coef: Array, accuracy: float
+    problem: ArrayProblem, structure: Structure, targets: Targets, coef: Array, accuracy: float
 ) -> State:
     """Regress onto the targets and retarget."""
-    return _state(structure, loss, structure.regress(targets, coef, accuracy), targets.mean)
+    return _state(problem, structure, structure.regress(targets, coef, accuracy), targets.mean)
 
 
-def _state(structure: Structure, loss: TargetLoss, coef: Array, offset: Array) -> State:
+def _state(problem: ArrayProblem, structure: Structure, coef: Array, offset: Array) -> State:
     scores = structure.scores(coef, offset)
-    at = loss.evaluate(scores)
+    at = problem.evaluate(scores)
     return State(coef, offset, scores, at, at.value + structure.penalty(coef))
 
 

@@ -1,4 +1,4 @@
-"""The target rules: from scores to the targets that fit them best."""
+"""The target rules as a function: from scores to the targets that fit them best."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from sklearn.utils import check_array, check_consistent_length
 from discreg.base.params import Number
 from discreg.blocks.labels import sample_weights
 
-__all__ = ["centred_targets", "dragged_targets", "margin_targets", "retarget"]
+from ._losses import DraggedTargets, MarginTargets
+
+__all__ = ["retarget"]
 
 
 def retarget(
@@ -81,14 +83,14 @@ def retarget(
             raise ValueError(
                 "group_penalty and centres belong to rule='relsr'; rule='dlsr' has neither."
             )
-        return dragged_targets(matrix, classes).astype(given.dtype, copy=False)
+        return DraggedTargets().targets(matrix, classes).astype(given.dtype, copy=False)
     if rule != "relsr":
         raise ValueError(f"rule must be 'relsr' or 'dlsr', got {rule!r}.")
     if not Number(0, closed="left").accepts(group_penalty):
         raise ValueError(f"group_penalty must be a finite number >= 0, got {group_penalty!r}.")
     if centres is None:
         weights = sample_weights(sample_weight, len(matrix))
-        targets, _ = centred_targets(matrix, classes, weights, float(group_penalty))
+        targets = MarginTargets(float(group_penalty)).evaluate(matrix, classes, weights).targets
     else:
         best = np.array(
             check_array(centres, ensure_2d=False, dtype=np.float64, input_name="centres")
@@ -98,58 +100,8 @@ def retarget(
                 f"centres must hold one number for each of the {matrix.shape[1]} classes; "
                 f"its shape is {best.shape}."
             )
-        targets = margin_targets(matrix, classes, float(group_penalty), best)
+        targets = MarginTargets(float(group_penalty)).targets_for(matrix, classes, best)
     return targets.astype(given.dtype, copy=False)
-
-
-def dragged_targets(scores: NDArray[np.float64], y: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Equation (8) of ReLSR: at least 1 for the true class, at most 0 for the false ones."""
-    targets = np.minimum(scores, 0.0)
-    rows = np.arange(len(y))
-    targets[rows, y] = np.maximum(scores[rows, y], 1.0)
-    return targets
-
-
-def margin_targets(
-    scores: NDArray[np.float64],
-    y: NDArray[np.intp],
-    group_penalty: float,
-    centres: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
-    from . import _loops
-
-    tops = np.empty(len(scores))
-    _loops.true_targets(scores, y, group_penalty, centres, tops)
-    return _targets_below(scores, y, tops)
-
-
-def centred_targets(
-    scores: NDArray[np.float64],
-    y: NDArray[np.intp],
-    weights: NDArray[np.float64],
-    group_penalty: float,
-    start: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The targets with GReLSR's centres μ, equation (23) of GReLSR, jointly optimal with them."""
-    centres = np.zeros(scores.shape[1]) if start is None else start.copy()
-    if group_penalty == 0:
-        return margin_targets(scores, y, group_penalty, centres), centres
-    from . import _loops
-
-    tops = np.empty(len(scores))
-    _loops.margin_centres(scores, y, weights, group_penalty, centres, tops)
-    return _targets_below(scores, y, tops), centres
-
-
-def _targets_below(
-    scores: NDArray[np.float64], y: NDArray[np.intp], tops: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    from . import _loops
-
-    targets = np.empty_like(scores)
-    _loops.targets_below(scores, y, tops, targets)
-    return targets
 
 
 def _class_indices(y: ArrayLike, scores: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -1,0 +1,279 @@
+"""What the four estimators share: parameters, the solution of prepared data, fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from discreg.base.classifier import Prepared
+from discreg.base.params import (
+    CLASS_WEIGHT,
+    KERNEL_CONSTRAINTS,
+    Boolean,
+    Choice,
+    Number,
+    check_params,
+)
+from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
+from discreg.linalg.rows import has_distinct_rows
+from discreg.linalg.threads import one_blas_thread
+
+from ._losses import TargetLoss
+from ._problem import ArrayProblem, Solution
+from ._solvers import EXACT, minimise
+
+__all__ = [
+    "ITERATIVE_CONSTRAINTS",
+    "RIDGE_CONSTRAINTS",
+    "check_iterative_params",
+    "few_threads",
+    "fit_path",
+    "previous_solution",
+    "set_penalty",
+    "solve",
+    "store",
+    "training_features",
+    "why_rows_in_memory",
+]
+
+Array = NDArray[np.float64]
+FEW_COEFFICIENTS = 200
+FEW_MULTIPLICATIONS = 5_000_000  # a product of so many is slower on two threads than on one
+
+RIDGE_CONSTRAINTS: dict[str, Any] = {
+    "beta": Number(0, closed="left"),
+    "scale_beta": Boolean(),
+    "fit_intercept": Boolean(),
+    "class_weight": CLASS_WEIGHT,
+    **KERNEL_CONSTRAINTS,
+}
+ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
+    "solver": Choice(("auto", "newton", "alternating")),
+    "tol": Number(0, closed="left"),
+    "max_iter": Number(1, closed="left", integer=True),
+    "warm_start": Boolean(),
+    "penalty": Choice(("l2", "l21")),
+    "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
+}
+
+
+def check_iterative_params(estimator: Any) -> None:
+    """Check the parameters of DLSR, ReLSR or GReLSR, each alone and together."""
+    check_params(estimator, estimator._constraints)
+    if estimator.penalty == "l21" and estimator.kernel != "linear":
+        raise ValueError(
+            "penalty='l21' selects features, which only kernel='linear' has. Use "
+            "penalty='l2' with other kernels."
+        )
+    if estimator.penalty == "l21" and estimator.beta == 0:
+        raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
+    if _is_structured(estimator) and estimator.solver == "newton":
+        raise ValueError("solver='newton' is for penalty='l2' without a rank. Use solver='auto'.")
+
+
+def _is_structured(estimator: Any) -> bool:
+    """Whether the coefficients have few features or a largest rank."""
+    return estimator.penalty != "l2" or estimator.rank is not None
+
+
+def why_rows_in_memory(estimator: Any) -> str | None:
+    """Why an iterative model needs its rows in memory, and what to use instead."""
+    if not _is_structured(estimator):
+        return None
+    what = "rank" if estimator.rank is not None else "penalty='l21'"
+    return (
+        f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
+        "SLRRClassifier or LRRRClassifier."
+    )
+
+
+def training_features(estimator: Any, X: Any, weights: Array) -> Regression:
+    """The regression of a linear iterative model; with penalty="l21" in the features themselves."""
+    if estimator.penalty == "l21":
+        return FeatureRegression(X, weights, centre=estimator.fit_intercept)
+    return linear_regression(X, weights, centre=estimator.fit_intercept)
+
+
+def previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
+    """With `warm_start`, the solution of the previous fit where it has the right shape."""
+    if not estimator.warm_start or not hasattr(estimator, "_previous"):
+        return None
+    theta: Array = estimator._previous
+    if theta.shape != (prepared.regression.size + 1, len(prepared.classes)):
+        return None
+    if estimator.rank is not None and np.linalg.matrix_rank(theta[:-1]) > estimator.rank:
+        return None
+    return theta if estimator.fit_intercept else np.vstack([theta[:-1], 0 * theta[-1]])
+
+
+def solve(
+    estimator: Any,
+    prepared: Prepared,
+    loss: TargetLoss,
+    start: Array | None,
+    *,
+    largest_rank: int,
+    to_rounding: bool,
+) -> Solution:
+    """Solve the problem of DLSR, ReLSR or GReLSR with the estimator's present parameters.
+
+    Parameters
+    ----------
+    estimator : DLSRClassifier, ReLSRClassifier or GReLSRClassifier
+    prepared : Prepared
+    loss : TargetLoss
+    start : ndarray of shape (size + 1, n_classes) or None
+        Where to begin; None for the regression onto the zero-one targets.
+    largest_rank : int
+        Largest rank that the coefficients of so many classes can have.
+    to_rounding : bool
+        Whether to go on below `tol` where that costs next to nothing.
+    """
+    if prepared.kernel is None:
+        largest_rank = min(largest_rank, prepared.regression.n_features)
+    if estimator.rank is not None and estimator.rank > largest_rank:
+        raise ValueError(
+            f"rank={estimator.rank} is too large: the largest rank of these data is "
+            f"{largest_rank}. Use a rank from 1 to {largest_rank}, or None."
+        )
+    solver = "newton" if estimator.solver == "auto" else estimator.solver
+    tol, options = estimator.tol, {"max_iter": estimator.max_iter, "start": start}
+    if prepared.source is not None:
+        from ._block_problem import BlockProblem
+
+        set_penalty(estimator, prepared.regression)
+        blocks = BlockProblem(prepared.regression, loss, prepared.source)
+        few = prepared.source.n_rows <= prepared.regression.size or _has_few_coefficients(prepared)
+        exact = few and solver == "newton"
+        solution = minimise(blocks, solver, tol=min(EXACT, tol) if exact else tol, **options)
+    else:
+        problem = ArrayProblem(prepared.regression, loss, prepared.y, len(prepared.classes))
+        with few_threads(problem):
+            if _is_structured(estimator):
+                solution = _solve_structured(estimator, problem, largest_rank, options)
+            else:
+                set_penalty(estimator, prepared.regression)
+                exact = to_rounding and solver == "newton" and _is_solved_to_rounding(prepared)
+                tol = min(EXACT, tol) if exact else tol
+                solution = minimise(problem, solver, tol=tol, **options)
+    _warn_if_stopped_early(estimator, solution)
+    return solution
+
+
+def few_threads(problem: ArrayProblem) -> Any:
+    """A context with one BLAS thread for a small problem."""
+    return one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext()
+
+
+def set_penalty(estimator: Any, regression: NormalEquations) -> None:
+    """Fix the penalty of the regression, and factor its normal equations."""
+    regression.at(estimator.beta * (regression.scale if estimator.scale_beta else 1.0))
+
+
+def _solve_structured(
+    estimator: Any, problem: ArrayProblem, largest_rank: int, options: dict[str, Any]
+) -> Solution:
+    from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
+
+    regression, rank = problem.regression, estimator.rank
+    structure: Structure
+    if isinstance(regression, FeatureRegression):
+        unit = np.sqrt(regression.scale * regression.total) if estimator.scale_beta else 1.0
+        regression.beta = estimator.beta * float(unit)
+        binding = rank is not None and rank < min(largest_rank, regression.size)
+        structure = SparseRows(regression, rank if binding else None)
+    else:
+        set_penalty(estimator, regression)
+        structure = LowRankRidge(regression, rank)
+    return minimise_structured(problem, structure, tol=estimator.tol, **options)
+
+
+def _has_few_coefficients(prepared: Prepared) -> bool:
+    return bool(prepared.regression.size * len(prepared.classes) <= FEW_COEFFICIENTS)
+
+
+def _is_solved_to_rounding(prepared: Prepared) -> bool:
+    """Whether Newton's method goes on below `tol`, the same for weights as for repeated rows.
+
+    Features of more distinct samples take the same steps for weights as for repeated rows. In
+    coordinates of a kernel or of fewer samples than features rounding would make them differ; there
+    the factorisation takes most of the time anyway, as it does not with few coefficients.
+    """
+    regression = prepared.regression
+    if isinstance(regression, KernelRegression) or _has_few_coefficients(prepared):
+        return True
+    weighted = regression.weights > 0
+    X = regression.X if weighted.all() else regression.X[weighted]
+    return not has_distinct_rows(X, regression.size + 1)
+
+
+def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
+    if not solution.gap > estimator.tol > 0:
+        return
+    advice = "Increase max_iter, tol or beta, or standardise the features."
+    if solution.solver != "newton" and not _is_structured(estimator):
+        advice = "Use solver='newton', or increase max_iter, tol or beta."
+    warnings.warn(
+        f"{type(estimator).__name__} stopped at a relative optimality gap of "
+        f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
+        f"{estimator.tol:g}. {advice}",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+def store(
+    estimator: Any, prepared: Prepared, solution: Solution, *, unit_sum: bool = False
+) -> float:
+    """Set the fitted attributes from a solution.
+
+    With `unit_sum` the model leaves a common shift of all scores open; it is chosen so that the
+    intercepts sum to 1, as Algorithm 1 of ReLSR leaves them. Returns the shift.
+    """
+    coef, mean_score = prepared.regression.predictor(solution.theta[:-1])
+    intercept = solution.theta[-1] - mean_score
+    shift = 0.0
+    if unit_sum and estimator.fit_intercept:
+        shift = float(1.0 - intercept.sum()) / len(intercept)
+    estimator._set_coefficients(prepared, coef, intercept + shift)
+    estimator.__dict__.pop("targets_", None)
+    if solution.targets is not None:
+        estimator.targets_ = (solution.targets + shift).astype(prepared.dtype)
+    estimator.objective_history_ = np.array(solution.objective_history)
+    estimator.gap_ = solution.gap
+    estimator.n_iter_ = len(solution.objective_history)
+    estimator.solver_ = solution.solver
+    return shift
+
+
+def fit_path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    grid: Iterable[dict[str, float]],
+) -> Iterator[Any]:
+    """Fit an estimator for each setting of its penalties, each from the solution before it.
+
+    Parameters
+    ----------
+    estimator : LSRClassifier, DLSRClassifier, ReLSRClassifier or GReLSRClassifier
+        The same object is yielded each time, refitted.
+    X, y, sample_weight
+        Training data as for `fit`.
+    grid : iterable of dict
+        Values of `beta` and, for GReLSR, `group_penalty`.
+    """
+    prepared = estimator._prepare(X, y, sample_weight)
+    start = None
+    for params in grid:
+        check_params(estimator.set_params(**params), estimator._constraints)
+        start = estimator._fit_prepared(prepared, start, to_rounding=False).theta
+        yield estimator
