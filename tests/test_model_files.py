@@ -28,13 +28,7 @@ import discreg
 from discreg import LSRClassifier, LSRClassifierCV, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
-<<<<<<< HEAD
-from discreg.comparison.nested_cv import Comparison
-=======
 from discreg.comparison.nested_cv import NestedCrossValidation
-from discreg.model_files import TRUSTED, load_model, save_model
-from discreg.tables.columns import ExpectedColumns, expected_columns
->>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e
 from discreg.tables.table import read_table
 from discreg.tables.table_classifier import ExpectedColumns, TableClassifier, expected_columns
 
@@ -143,14 +137,8 @@ def table(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", NAMES)
-<<<<<<< HEAD
 def test_every_candidate_comes_back_as_it_was(tmp_path, path, monkeypatch, table, name):
-    experiment = Comparison(table, [name], n_repeats=1, n_folds=3)
-=======
-def test_every_candidate_comes_back_as_it_was(tmp_path, monkeypatch, table, name):
     experiment = NestedCrossValidation(table, [name], n_repeats=1, n_folds=3)
-    path = tmp_path / "model.skops"
->>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e
     kept = kept_models(monkeypatch)
     pipeline, _ = experiment.final(name)
     sent = pickle.loads(pickle.dumps(pipeline))  # as from the process that fits it
@@ -191,7 +179,7 @@ def test_other_columns_are_refused_by_name(small):
 
 
 def test_expected_columns_come_back(path, table):
-    pipeline, _ = Comparison(table, ["LSR"]).final("LSR")
+    pipeline, _ = NestedCrossValidation(table, ["LSR"]).final("LSR")
     save_model(TableClassifier.of(pipeline, table), path)
     assert load_model(path).expected == expected_columns(table)
     assert isinstance(load_model(path).expected, ExpectedColumns)
@@ -229,7 +217,7 @@ class Foreign(ClassifierMixin, BaseEstimator):
         (StandardScaler().fit, r"StandardScaler\.fit"),
         (load_model, r"discreg\.model_files\.load_model"),
         (read_table, r"discreg\.tables\.table\.read_table"),
-        (Comparison, r"discreg\.comparison\.nested_cv\.Comparison"),
+        (NestedCrossValidation, r"discreg\.comparison\.nested_cv\.NestedCrossValidation"),
         (subprocess.Popen, r"subprocess\.Popen"),
         (eval, r"builtins\.eval"),
     ],
@@ -338,13 +326,3 @@ def test_a_cut_file_is_refused(small):
     small.write_bytes(small.read_bytes()[:-200])
     with pytest.raises(InputError, match="not a model that discreg has written"):
         load_model(small)
-<<<<<<< HEAD
-=======
-
-
-def test_expected_columns_come_back(tmp_path, table):
-    path = tmp_path / "model.skops"
-    pipeline, _ = NestedCrossValidation(table, ["LSR"]).final("LSR")
-    save_model(path, pipeline, expected_columns(table))
-    assert load_model(path).expected == expected_columns(table)
->>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e

@@ -18,13 +18,8 @@ from discreg.tables.table_classifier import TableClassifier
 def fitted_to(path, model, **columns):
     """The path of a model, beside the file of the rows that it was fitted to."""
     table = read_table(path, **columns)
-<<<<<<< HEAD
-    pipeline, _ = Comparison(table, [model]).final(model)
-    save_model(TableClassifier.of(pipeline, table), path.with_name(f"{model}.skops"))
-=======
     pipeline, _ = NestedCrossValidation(table, [model]).final(model)
-    save_model(path.with_name(f"{model}.skops"), pipeline, expected_columns(table))
->>>>>>> 4c0428f7cb805fe9b659a4b4caaa73a088ac0e2e
+    save_model(TableClassifier.of(pipeline, table), path.with_name(f"{model}.skops"))
     return path.with_name(f"{model}.skops")
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from discreg import __version__
 from discreg.model_files import save_model
-from discreg.tables.columns import expected_columns
 from discreg.tables.table import Table
+from discreg.tables.table_classifier import TableClassifier
 
 from . import engine
 from .engine import Progress
@@ -32,7 +32,7 @@ __all__ = ["ComparisonResult", "compare"]
 STORE, RESULTS, REPORT, MODEL = "results.sqlite", "results.parquet", "report.html", "model.skops"
 METRIC = "accuracy"
 USAGE = """\
-from discreg.model_files import load_model
+from discreg import load_model
 from discreg.tables.table import read_features
 
 model = load_model("model.skops")  # no pickle: only known types are read
@@ -97,7 +97,7 @@ def _with_model(
     """The findings with the recommended model, which is fitted to all rows and written."""
     try:
         pipeline, seconds = engine.call_in_worker(experiment.final, name)
-        save_model(path, pipeline, expected_columns(experiment.table))
+        save_model(TableClassifier.of(pipeline, experiment.table), path)
     except Exception as error:  # the report is worth more than the model
         trouble = f"{name} could not be fitted to all rows and written: {error}"
         incomplete = " ".join(filter(None, [findings.incomplete, trouble]))
