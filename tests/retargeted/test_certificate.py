@@ -11,9 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
 from discreg.linalg.ridge import KernelRegression, centre_kernel, linear_regression
-from discreg.retargeted._losses import DraggedTargets, FixedTargets, MarginTargets
-from discreg.retargeted._problem import ArrayProblem
-from discreg.retargeted._solvers import minimise
+from discreg.retargeted._dlsr import DraggedTargets
+from discreg.retargeted._losses import MarginTargets
+from discreg.retargeted._lsr import FixedTargets
+from discreg.retargeted._solvers import ArrayProblem, minimise
 
 
 def kernel_regression(kernel, weights, centre):

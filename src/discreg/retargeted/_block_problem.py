@@ -26,7 +26,7 @@ from discreg.blocks.source import AddableTuple, Block, BlockSource
 from discreg.linalg.rows import rmatmul, times
 
 from ._losses import Evaluation, TargetLoss
-from ._problem import Line, Point, RetargetedProblem
+from ._solvers import Line, Point, RetargetedProblem
 
 __all__ = ["BlockProblem"]
 

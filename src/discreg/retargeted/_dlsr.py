@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.blocks.source import AddableTuple
 from discreg.linalg.ridge import Regression
+from discreg.linalg.rows import one_hot
 
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
@@ -20,10 +22,70 @@ from ._fit import (
     training_features,
     why_rows_in_memory,
 )
-from ._losses import DraggedTargets, TargetLoss
-from ._problem import Solution
+from ._losses import Evaluation, Shares, TargetLoss, weighted_square
+from ._solvers import Solution
 
-__all__ = ["DLSRClassifier"]
+__all__ = ["DLSRClassifier", "DraggedTargets"]
+
+Array = NDArray[np.float64]
+
+
+class DraggedTargets(TargetLoss):
+    """DLSR, equation (6): at least 1 for the true class, at most 0 for the false ones."""
+
+    def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
+        """Equation (8) of ReLSR."""
+        targets = np.minimum(scores, 0.0)
+        rows = np.arange(len(y))
+        targets[rows, y] = np.maximum(scores[rows, y], 1.0)
+        return targets
+
+    def score_hessp(
+        self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
+    ) -> Array:
+        product = direction * weights[:, None]
+        product[residuals == 0] = 0.0
+        return product
+
+    def balance_sums(self, at: Evaluation, y: NDArray[np.intp], weights: Array) -> AddableTuple:
+        """Of each column, for the rows of its class and for the others: the sums of `Shares`."""
+        own = one_hot(y, at.residuals.shape[1])
+        slack = np.abs(at.targets - own)
+        sides = [
+            Shares.of(np.abs(at.residuals), slack, weights[:, None] * side)
+            for side in (own, 1.0 - own)
+        ]
+        pairs = zip(*sides, strict=True)
+        return AddableTuple((weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
+
+    def balance_plan(self, sums: AddableTuple) -> DraggedPlan:
+        """A column that sums to too much is lowered at its class, else raised elsewhere."""
+        columns, *sides = sums
+        at_own = columns > 0
+        chosen = Shares(*(np.where(at_own, *side) for side in sides))
+        factors, even = chosen.split(np.abs(columns))
+        return DraggedPlan(at_own, -np.sign(columns) * factors, -np.sign(columns) * even)
+
+    def balance(
+        self, at: Evaluation, plan: DraggedPlan, y: NDArray[np.intp], weights: Array
+    ) -> tuple[Array, float]:
+        own = one_hot(y, at.residuals.shape[1])
+        changed = (own > 0) == plan.at_own
+        change = changed * (plan.factors * np.abs(at.residuals) + plan.even)
+        slack = changed * np.abs(plan.even) * np.abs(at.targets - own)
+        cost = weighted_square(change, weights) + 2 * float(weights @ slack.sum(axis=1))
+        return change, cost
+
+
+class DraggedPlan(NamedTuple):
+    """Of each column: whether its own class is changed or the others, and by how much.
+
+    What is added to the residuals: a multiple of their sizes and a number.
+    """
+
+    at_own: NDArray[np.bool_]
+    factors: Array
+    even: Array
 
 
 class DLSRClassifier(RegressionClassifier):

@@ -26,8 +26,7 @@ from discreg.linalg.rows import has_distinct_rows
 from discreg.linalg.threads import one_blas_thread
 
 from ._losses import TargetLoss
-from ._problem import ArrayProblem, Solution
-from ._solvers import EXACT, minimise
+from ._solvers import EXACT, ArrayProblem, Solution, minimise
 
 __all__ = [
     "ITERATIVE_CONSTRAINTS",

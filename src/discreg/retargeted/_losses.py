@@ -1,4 +1,4 @@
-"""Losses of the scores once the targets are eliminated: one class for each set of allowed targets.
+"""Losses of the scores once the targets are eliminated, and that of ReLSR and GReLSR.
 
 For weights s, scores R and allowed targets 𝒯 the loss is
 
@@ -6,7 +6,8 @@ For weights s, scores R and allowed targets 𝒯 the loss is
 
 convex and once differentiable, with half gradient S(R − T) at the best targets T. A loss holds no
 rows: all of its methods take the class indices `y` and the weights of the rows that they work on.
-The solver of rows in memory and that of rows in blocks call the same methods.
+The solver of rows in memory and that of rows in blocks call the same methods. The losses of LSR and
+DLSR are beside their estimators.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from discreg.linalg.rows import (
     times,
 )
 
-__all__ = ["DraggedTargets", "Evaluation", "FixedTargets", "MarginTargets", "TargetLoss"]
+__all__ = ["Evaluation", "MarginTargets", "Shares", "TargetLoss", "weighted_square"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -81,7 +82,7 @@ class TargetLoss(ABC):
         """Loss at the scores, for given centres or for the best ones, found from a start."""
         targets = self.targets(scores, y)
         residuals = scores - targets
-        value = _weighted_square(residuals, weights)
+        value = weighted_square(residuals, weights)
         return Evaluation(targets, residuals, value, np.zeros(scores.shape[1]))
 
     def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
@@ -125,78 +126,12 @@ class TargetLoss(ABC):
         change = np.broadcast_to(plan, at.residuals.shape)
         z = at.residuals + change
         excess = self.support(z, y) - np.einsum("ij,ij->i", z, at.targets)
-        return change, _weighted_square(change, weights) + 2 * float(weights @ excess)
+        return change, weighted_square(change, weights) + 2 * float(weights @ excess)
 
     def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
         """Of each class: sum and squares of t_k − 1 − μ_k, and the slope of the first in μ_k."""
         n_classes = at.residuals.shape[1]
         return AddableTuple((np.zeros(n_classes), np.zeros(n_classes), np.ones(n_classes)))
-
-
-class FixedTargets(TargetLoss):
-    """LSR, equation (4): the targets are the zero-one matrix."""
-
-    def targets(self, scores: Array, y: Indices) -> Array:
-        return one_hot(y, scores.shape[1])
-
-    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
-        return weights[:, None] * direction
-
-
-class DraggedTargets(TargetLoss):
-    """DLSR, equation (6): at least 1 for the true class, at most 0 for the false ones."""
-
-    def targets(self, scores: Array, y: Indices) -> Array:
-        """Equation (8) of ReLSR."""
-        targets = np.minimum(scores, 0.0)
-        rows = np.arange(len(y))
-        targets[rows, y] = np.maximum(scores[rows, y], 1.0)
-        return targets
-
-    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
-        product = direction * weights[:, None]
-        product[residuals == 0] = 0.0
-        return product
-
-    def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
-        """Of each column, for the rows of its class and for the others: the sums of `_Shares`."""
-        own = one_hot(y, at.residuals.shape[1])
-        slack = np.abs(at.targets - own)
-        sides = [
-            _Shares.of(np.abs(at.residuals), slack, weights[:, None] * side)
-            for side in (own, 1.0 - own)
-        ]
-        pairs = zip(*sides, strict=True)
-        return AddableTuple((weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
-
-    def balance_plan(self, sums: AddableTuple) -> DraggedPlan:
-        """A column that sums to too much is lowered at its class, else raised elsewhere."""
-        columns, *sides = sums
-        at_own = columns > 0
-        chosen = _Shares(*(np.where(at_own, *side) for side in sides))
-        factors, even = chosen.split(np.abs(columns))
-        return DraggedPlan(at_own, -np.sign(columns) * factors, -np.sign(columns) * even)
-
-    def balance(
-        self, at: Evaluation, plan: DraggedPlan, y: Indices, weights: Array
-    ) -> tuple[Array, float]:
-        own = one_hot(y, at.residuals.shape[1])
-        changed = (own > 0) == plan.at_own
-        change = changed * (plan.factors * np.abs(at.residuals) + plan.even)
-        slack = changed * np.abs(plan.even) * np.abs(at.targets - own)
-        cost = _weighted_square(change, weights) + 2 * float(weights @ slack.sum(axis=1))
-        return change, cost
-
-
-class DraggedPlan(NamedTuple):
-    """Of each column: whether its own class is changed or the others, and by how much.
-
-    What is added to the residuals: a multiple of their sizes and a number.
-    """
-
-    at_own: NDArray[np.bool_]
-    factors: Array
-    even: Array
 
 
 class MarginTargets(TargetLoss):
@@ -256,7 +191,7 @@ class MarginTargets(TargetLoss):
     def _evaluation(
         self, targets: Array, residuals: Array, centres: Array, y: Indices, weights: Array
     ) -> Evaluation:
-        value = _weighted_square(residuals, weights)
+        value = weighted_square(residuals, weights)
         if self.group_penalty > 0:
             spread = targets[np.arange(len(y)), y] - 1.0 - centres[y]
             value += self.group_penalty * float(weights @ spread**2)
@@ -416,16 +351,17 @@ def _spread(
     factors, even = np.zeros_like(sums), np.zeros_like(sums)
     if lack.any():
         for k in np.flatnonzero(excess):
-            of_class = _Shares(sums[k], squares[k], slacks[k], np.full_like(lack, totals[k]))
+            of_class = Shares(sums[k], squares[k], slacks[k], np.full_like(lack, totals[k]))
             factors[k], even[k] = of_class.split(excess[k] * lack / lack.sum())
     return MarginPlan(factors, even)
 
 
-def _weighted_square(residuals: Array, weights: Array) -> float:
+def weighted_square(residuals: Array, weights: Array) -> float:
+    """Sum of the squares of the residuals, each row with its weight."""
     return float(weights @ np.einsum("ij,ij->i", residuals, residuals))
 
 
-class _Shares(NamedTuple):
+class Shares(NamedTuple):
     """Weighted sums over rows, one per column: of residuals, their squares, slacks, and weights."""
 
     total: Array
@@ -434,7 +370,7 @@ class _Shares(NamedTuple):
     weights: Array
 
     @classmethod
-    def of(cls, residuals: Array, slack: Array, weights: Array) -> _Shares:
+    def of(cls, residuals: Array, slack: Array, weights: Array) -> Shares:
         """The sums for weights of rows and columns."""
         parts = (residuals, residuals**2, slack, np.ones_like(slack))
         return cls(*(np.einsum("ij,ij->j", weights, part) for part in parts))

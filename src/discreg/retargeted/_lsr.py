@@ -10,13 +10,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.base.params import check_params
+from discreg.blocks.moment_ridge import MomentRegression
+from discreg.linalg.rows import one_hot
 
 from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store
-from ._losses import FixedTargets
-from ._problem import ArrayProblem, Solution
-from ._solvers import minimise, solve_closed
+from ._losses import TargetLoss
+from ._solvers import ArrayProblem, Solution, minimise, objective_unit
 
-__all__ = ["LSRClassifier"]
+__all__ = ["FixedTargets", "LSRClassifier"]
+
+Array = NDArray[np.float64]
+REFINEMENTS = 2  # of a closed solution, which undo the rounding on ill-conditioned data
+
+
+class FixedTargets(TargetLoss):
+    """LSR, equation (4): the targets are the zero-one matrix."""
+
+    def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
+        return one_hot(y, scores.shape[1])
+
+    def score_hessp(
+        self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
+    ) -> Array:
+        return weights[:, None] * direction
 
 
 class LSRClassifier(RegressionClassifier):
@@ -182,3 +198,25 @@ class LSRClassifier(RegressionClassifier):
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """The target of the rows of each class."""
         return np.eye(len(sizes))
+
+
+def solve_closed(regression: MomentRegression) -> Solution:
+    """Regression onto the zero-one targets, its objective, and what rounding has left to gain.
+
+    The penalty is fixed. The objective is a quadratic function of W with Hessian ΦᵀSΦ + βI, so that
+    it exceeds its minimum by ⟨R, (ΦᵀSΦ + βI)⁻¹R⟩ for half the gradient R.
+    """
+    totals, weights = regression.class_totals()
+    coef = np.zeros_like(totals)
+    residual = totals
+    for _ in range(1 + REFINEMENTS):
+        coef = coef + regression.solve(residual)
+        residual = totals - regression.gram @ coef - regression.beta * coef
+    total = float(weights.sum())
+    offset = weights / total if regression.centred else np.zeros_like(weights)
+    targets = total - total * float(offset @ offset)  # squares of the centred targets
+    # ‖Y − ΦW‖² + β‖W‖² with ΦᵀSΦW + βW = ΦᵀSY − R.
+    objective = max(targets - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual)), 0.0)
+    excess = max(float(np.vdot(residual, regression.solve(residual))), 0.0)
+    gap = min(objective, excess) / objective_unit(objective, total)
+    return Solution(np.vstack([coef, offset]), None, [objective], gap, "closed")

@@ -21,7 +21,7 @@ from ._fit import (
     why_rows_in_memory,
 )
 from ._losses import MarginTargets, TargetLoss
-from ._problem import Solution
+from ._solvers import Solution
 
 __all__ = ["ReLSRClassifier"]
 

@@ -11,7 +11,8 @@ from sklearn.utils import check_array, check_consistent_length
 from discreg.base.params import Number
 from discreg.blocks.labels import sample_weights
 
-from ._losses import DraggedTargets, MarginTargets
+from ._dlsr import DraggedTargets
+from ._losses import MarginTargets
 
 __all__ = ["retarget"]
 

@@ -1,25 +1,42 @@
-"""The two solvers of the family: the papers' alternation, and Newton's method to the optimum.
+"""The problem of the family with the targets eliminated, and its two solvers.
 
-A solver is a step from one point to the next; `minimise` repeats it until the certificate is
-small enough.
+    F(θ) = L(ΦW + 1bᵀ) + β‖W‖²
+
+for a loss L and the features Φ of a regression. θ stacks the coefficients W and, as its last row,
+the mean scores b. A solver is a step from one point to the next; `minimise` repeats it until the
+certificate is small enough.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.blocks.moment_ridge import MomentRegression
 from discreg.linalg.conjugate_gradients import conjugate_gradients
+from discreg.linalg.factorisation import EPS
+from discreg.linalg.ridge import NormalEquations, Regression
 
-from ._problem import Point, RetargetedProblem, Solution, objective_unit
+from ._losses import Evaluation, TargetLoss
 
-__all__ = ["EXACT", "STEPS", "minimise", "solve_closed"]
+__all__ = [
+    "EXACT",
+    "STEPS",
+    "ArrayProblem",
+    "Point",
+    "RetargetedProblem",
+    "Solution",
+    "minimise",
+    "objective_unit",
+]
 
 Array = NDArray[np.float64]
+REACH = 10.0  # how far, in sizes of the scores, a fit without penalty is compared
 MAX_CG_STEPS = 500
 MIN_ACCURACY, MAX_ACCURACY = 1e-3, 0.3  # of the conjugate gradients, relative
 MAX_TRIALS = 40
@@ -27,7 +44,234 @@ SUFFICIENT_DECREASE = 1e-4
 EXACT = 1e-20  # a gap that rounding alone leaves
 DRIFT = 1e-10  # gaps above are not touched by the rounding of scores that were added up
 ROUNDING = 1e-13  # relative decrease that the objective can no longer show
-REFINEMENTS = 2  # of a closed solution, which undo the rounding on ill-conditioned data
+
+
+class Point(NamedTuple):
+    """Coefficients with the objective and all that was computed on the way to it."""
+
+    theta: Array
+    scores: Any  # None where the rows are not in memory
+    at: Any  # an Evaluation, or its sums where the rows are not in memory
+    objective: float
+
+
+Line = Callable[[float], tuple[Point, float]]  # the point at a step length, and the slope there
+
+
+@dataclass
+class Solution:
+    """Coefficients with the certificate of how good they are.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (size + 1, n_classes)
+        Coefficients in the coordinates of the regression that was solved, and in the last row the
+        mean score of each class: the intercept once the mean of the features is taken out.
+    targets : ndarray of shape (n_samples, n_classes) or None
+        Targets that the scores were regressed onto; None where the rows are not in memory.
+    objective_history : list of float
+        Objective after each iteration, the starting point first.
+    gap : float
+        Relative optimality gap.
+    solver : str
+        Name of the solver that ran.
+    centres : ndarray of shape (n_classes,) or None
+        GReLSR's centres of the classes.
+    """
+
+    theta: Array
+    targets: Array | None
+    objective_history: list[float]
+    gap: float
+    solver: str
+    centres: Array | None = None
+
+
+class RetargetedProblem(ABC):
+    """What a solver asks of a problem, whether its rows are in memory or in blocks.
+
+    Parameters
+    ----------
+    regression : NormalEquations
+        The normal equations of plain regression, their penalty fixed.
+    loss : TargetLoss
+    n_classes : int
+    """
+
+    def __init__(self, regression: NormalEquations, loss: TargetLoss, n_classes: int) -> None:
+        self.regression: Any = regression
+        self.loss, self.n_classes = loss, n_classes
+        self._centres = np.zeros(n_classes)  # the last best ones, a good start for the next scores
+
+    def first_point(self, start: Array | None, centres: Array | None) -> Point:
+        """The given start, or else the regression onto the zero-one targets from given centres."""
+        if start is not None:
+            return self.point(start)
+        totals, weights = self._class_totals()
+        offset = weights / weights.sum() if self.regression.centred else np.zeros_like(weights)
+        return self.point(np.vstack([self.regression.solve(totals), offset]), centres)
+
+    @abstractmethod
+    def _class_totals(self) -> tuple[Array, Array]:
+        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+
+    @abstractmethod
+    def point(self, theta: Array, centres: Array | None = None) -> Point:
+        """Evaluate the objective afresh: with the best centres, or one update from given ones."""
+
+    @abstractmethod
+    def gradient(self, point: Point) -> Array:
+        """Half gradient at a point."""
+
+    @abstractmethod
+    def hessp(self, point: Point, step: Array) -> Array:
+        """Half Hessian at a point times a step."""
+
+    @abstractmethod
+    def regressed(self, point: Point, step: Array) -> Point:
+        """Where regression onto the targets leads, a step back, with new targets and centres."""
+
+    @abstractmethod
+    def line(self, point: Point, direction: Array) -> Line:
+        """The points from here along a direction."""
+
+    @abstractmethod
+    def gap(self, point: Point, gradient: Array) -> float:
+        r"""Upper bound of (F(θ) − min F) / F(θ), derived in docs/retargeted.md.
+
+        By Fenchel's inequality every Z with Σ_i s_i z_i = 0 (b has no penalty) and finite L* gives
+        min F ≥ −L*(2Z) − ‖XᵀSZ‖² / β. The residuals G = R − T at the best targets satisfy all this
+        but for the columns, so Z = G + E with a small E (`TargetLoss.balance`). Then F minus the
+        bound is free of cancellation:
+
+        .. math:: F - \text{bound} = \tfrac1\beta \|X^\top S (G + E) + \beta W\|^2
+                  + \sum_i s_i (\|e_i\|^2 + 2\, e_i \cdot \text{slack}_i),
+
+        slack the amount by which a target is inside its constraint. For β = 0 strong convexity is
+        lost, and F is compared with every W' whose centred scores differ from those of W by at most
+        `REACH` times their size: F − F(W') ≤ ⟨∇F, W − W'⟩, never more than F itself.
+        """
+
+    def _bound(self, gradient: Array, cost: float, square: float, objective: float) -> float:
+        """The gap from its parts: XᵀS(G + E) + βW, what E costs, squares of centred scores."""
+        regression = self.regression
+        if regression.beta > 0:
+            bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
+        else:
+            slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
+            size = max(np.sqrt(square), np.sqrt(regression.total))
+            bound = 2.0 * float(slope) * REACH * float(size) + cost
+        return float(min(objective, bound) / objective_unit(objective, regression.total))
+
+    def rough_gap(self, point: Point, gradient: Array) -> float:
+        """Size of the gradient on the scale of the gap, without a further pass over the rows."""
+        size = float(gradient[-1] @ gradient[-1]) / self.regression.total
+        if self.regression.beta > 0:
+            size += float(np.vdot(gradient[:-1], gradient[:-1])) / self.regression.beta
+        return float(size / objective_unit(point.objective, self.regression.total))
+
+    def precondition(self, gradient: Array) -> Array:
+        """The step of plain regression for a half gradient."""
+        coef = self.regression.solve(gradient[:-1])
+        return np.vstack([coef, gradient[-1] / self.regression.total])
+
+    def _with_penalty(self, image: Array, totals: Array, coef: Array) -> Array:
+        """Half gradient, or Hessian times a step, from the centred part of the loss."""
+        last = totals if self.regression.centred else np.zeros_like(totals)
+        return np.vstack([image + self.regression.beta * coef, last])
+
+    def _assemble(self, theta: Array, scores: Any, at: Any) -> Point:
+        coef = theta[:-1]
+        objective = at.value + self.regression.beta * float(np.vdot(coef, coef))
+        return Point(theta, scores, at, objective)
+
+
+class ArrayProblem(RetargetedProblem):
+    """The problem for rows in memory, whose scores are kept."""
+
+    def __init__(
+        self, regression: Regression, loss: TargetLoss, y: NDArray[np.intp], n_classes: int
+    ) -> None:
+        super().__init__(regression, loss, n_classes)
+        self.y, self.weights = y, regression.weights
+
+    @property
+    def work(self) -> int:
+        """Multiplications that the scores of all training samples take."""
+        return len(self.y) * self.regression.size * self.n_classes
+
+    def _class_totals(self) -> tuple[Array, Array]:
+        totals: tuple[Array, Array] = self.regression.class_totals(self.y, self.n_classes)
+        return totals
+
+    def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
+        """The loss at the scores: with the best centres, or one update from given ones."""
+        if centres is not None:
+            at = self.loss.evaluate(scores, self.y, self.weights, centres)
+            return self.loss.recentre(at, self.y, self.weights)
+        at = self.loss.evaluate(scores, self.y, self.weights, start=self._centres)
+        self._centres = at.centres
+        return at
+
+    def point(self, theta: Array, centres: Array | None = None) -> Point:
+        scores = self.regression.scores(theta[:-1], theta[-1])
+        return self._assemble(theta, scores, self.evaluate(scores, centres))
+
+    def gradient(self, point: Point) -> Array:
+        weighted = self.weights[:, None] * point.at.residuals
+        totals = np.ones(len(weighted)) @ weighted
+        return self._with_penalty(
+            self.regression.gradient(weighted, totals), totals, point.theta[:-1]
+        )
+
+    def hessp(self, point: Point, step: Array) -> Array:
+        regression, coef = self.regression, step[:-1]
+        shift = regression.shift(coef, step[-1])
+        image, totals = self.loss.hessp(
+            regression.X, coef, shift, point.at.residuals, self.y, self.weights
+        )
+        return self._with_penalty(regression.centre(image, totals), totals, coef)
+
+    def regressed(self, point: Point, step: Array) -> Point:
+        scores = point.scores - self.regression.scores(step[:-1], step[-1])
+        return self._assemble(point.theta - step, scores, self.evaluate(scores, point.at.centres))
+
+    def line(self, point: Point, direction: Array) -> Line:
+        """The points from here along a direction; each costs one retargeting, no pass over X."""
+        moved = self.regression.scores(direction[:-1], direction[-1])
+
+        def trial(length: float) -> tuple[Point, float]:
+            scores = moved * length
+            scores += point.scores
+            there = self._assemble(point.theta + length * direction, scores, self.evaluate(scores))
+            slope = np.vdot(self.weights[:, None] * there.at.residuals, moved)
+            slope += self.regression.beta * np.vdot(there.theta[:-1], direction[:-1])
+            return there, float(slope)
+
+        return trial
+
+    def balance(self, at: Evaluation) -> tuple[Array, float]:
+        """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
+        plan = self.loss.balance_plan(self.loss.balance_sums(at, self.y, self.weights))
+        return self.loss.balance(at, plan, self.y, self.weights)
+
+    def gap(self, point: Point, gradient: Array) -> float:
+        cost, balanced = 0.0, gradient[:-1]
+        if self.regression.centred:
+            change, cost = self.balance(point.at)
+            weighted = self.weights[:, None] * change
+            balanced = balanced + self.regression.gradient(weighted, weighted.sum(axis=0))
+        centred = point.scores - self.weights @ point.scores / self.regression.total
+        square = float(self.weights @ np.einsum("ij,ij->i", centred, centred))
+        return self._bound(balanced, cost, square, point.objective)
+
+
+def objective_unit(objective: float, total: float) -> float:
+    """What differences of the objective are relative to: itself, unless rounding is all it is.
+
+    That is for samples of a total weight.
+    """
+    return max(objective, EPS * total)
 
 
 def minimise(
@@ -146,25 +390,3 @@ STEPS: dict[str, Callable[[RetargetedProblem, Point, Array, float], Point | None
     "alternating": alternating_step,
     "newton": newton_step,
 }
-
-
-def solve_closed(regression: MomentRegression) -> Solution:
-    """Regression onto the zero-one targets, its objective, and what rounding has left to gain.
-
-    The penalty is fixed. The objective is a quadratic function of W with Hessian ΦᵀSΦ + βI, so that
-    it exceeds its minimum by ⟨R, (ΦᵀSΦ + βI)⁻¹R⟩ for half the gradient R.
-    """
-    totals, weights = regression.class_totals()
-    coef = np.zeros_like(totals)
-    residual = totals
-    for _ in range(1 + REFINEMENTS):
-        coef = coef + regression.solve(residual)
-        residual = totals - regression.gram @ coef - regression.beta * coef
-    total = float(weights.sum())
-    offset = weights / total if regression.centred else np.zeros_like(weights)
-    targets = total - total * float(offset @ offset)  # squares of the centred targets
-    # ‖Y − ΦW‖² + β‖W‖² with ΦᵀSΦW + βW = ΦᵀSY − R.
-    objective = max(targets - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual)), 0.0)
-    excess = max(float(np.vdot(residual, regression.solve(residual))), 0.0)
-    gap = min(objective, excess) / objective_unit(objective, total)
-    return Solution(np.vstack([coef, offset]), None, [objective], gap, "closed")

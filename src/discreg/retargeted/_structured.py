@@ -22,7 +22,7 @@ from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 
 from ._losses import Evaluation
-from ._problem import ArrayProblem, Solution, objective_unit
+from ._solvers import ArrayProblem, Solution, objective_unit
 
 __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 
