@@ -4,6 +4,7 @@ from ._dlsr import DLSRClassifier
 from ._dlsr_cv import DLSRClassifierCV
 from ._grelsr import GReLSRClassifier
 from ._grelsr_cv import GReLSRClassifierCV
+from ._losses import TargetLoss
 from ._lsr import LSRClassifier
 from ._lsr_cv import LSRClassifierCV
 from ._relsr import ReLSRClassifier
@@ -19,5 +20,6 @@ __all__ = [
     "LSRClassifierCV",
     "ReLSRClassifier",
     "ReLSRClassifierCV",
+    "TargetLoss",
     "retarget",
 ]
