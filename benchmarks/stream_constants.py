@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from discreg.blocks.moments import block_moments, class_scatters
 from discreg.blocks.source import Block
-from discreg.linalg.rows import rmatmul, times
+from discreg.linalg.rows import matmul, rmatmul
 from discreg.margin._block_sums import PrimalPoint, block_sums
 
 REPEATS = 3
@@ -86,7 +86,7 @@ def products():
 
 def there_and_back(X, coef):
     """The products of an evaluation."""
-    return rmatmul(X, times(X, coef))
+    return rmatmul(X, matmul(X, coef))
 
 
 def by_small_blocks(X):

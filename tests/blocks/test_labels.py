@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from discreg.blocks.labels import encode_labels, find_labels, row_weights, sample_weights
+from discreg.blocks.validation import (
+    encode_labels,
+    find_labels,
+    row_weights,
+    sample_weights,
+)
 from discreg.linalg.rows import one_hot
 
 

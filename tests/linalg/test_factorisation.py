@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from discreg.linalg.factorisation import pivoted_cholesky, psd_solver, require_psd
+from discreg.linalg.factorisation import (
+    pivoted_cholesky,
+    require_psd,
+)
+from discreg.linalg.ridge import (
+    psd_solver,
+)
 
 
 def gram(size, rank, seed=0):

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
-from discreg.linalg import memory
+from discreg.linalg import resources
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FourierMap, NystroemMap, feature_map
 
@@ -175,8 +175,8 @@ def test_features_of_single_precision_rows_are_double(name):
 
 @pytest.mark.parametrize("name", ["nystroem", "fourier"])
 def test_features_that_do_not_fit_into_memory_are_refused(name, monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
-    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 10_000)
+    monkeypatch.setattr(resources, "NEGLIGIBLE_BYTES", 0)
     draw(rows(), 10, name)
     with pytest.raises(MemoryError, match=r"30 features of 40 samples.*Use fewer n_components"):
         draw(rows(), 30, name)

@@ -14,7 +14,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from discreg.linalg import memory
+from discreg.linalg import resources
 from discreg.linalg._kernel_loops import rbf_tile, single_rbf_tile, tanh_tile
 from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.kernels import (
@@ -24,7 +24,9 @@ from discreg.linalg.kernels import (
     require_kernel_memory,
     resolve_gamma,
 )
-from discreg.linalg.threads import run_in_threads
+from discreg.linalg.resources import (
+    run_in_threads,
+)
 
 NAMES = sorted(PAIRWISE_KERNEL_FUNCTIONS)
 OF_INNER_PRODUCTS = [name for name, facts in KERNELS.items() if facts.of_inner_products]
@@ -369,7 +371,7 @@ class TestGamma:
 class TestMemory:
     @pytest.fixture(autouse=True)
     def one_gigabyte(self, monkeypatch):
-        monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
+        monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
 
     def test_what_fits_is_not_refused(self):
         require_kernel_memory(11_000)

@@ -4,8 +4,11 @@ import os
 
 import pytest
 
-from discreg.linalg import memory
-from discreg.linalg.memory import available_bytes, require_memory
+from discreg.linalg import resources
+from discreg.linalg.resources import (
+    available_bytes,
+    require_memory,
+)
 
 GB = 10**9
 
@@ -13,9 +16,9 @@ GB = 10**9
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A function that makes files in place of the system's; without any, there are none."""
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "own_cgroups")
-    monkeypatch.setattr(memory, "CGROUP_ROOT", tmp_path / "cgroup")
+    monkeypatch.setattr(resources, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(resources, "OWN_CGROUPS", tmp_path / "own_cgroups")
+    monkeypatch.setattr(resources, "CGROUP_ROOT", tmp_path / "cgroup")
 
     def write(**files):
         for name, text in files.items():
@@ -96,7 +99,7 @@ def test_memory_is_unknown_where_the_system_does_not_tell(machine, monkeypatch):
 
 
 def test_refusal_says_what_how_much_and_what_to_do(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * GB)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 8 * GB)
     require_memory(8 * GB, "This", "Nothing.")
     with pytest.raises(MemoryError) as refusal:
         require_memory(1250 * GB, "A large table", "Use fewer rows.")
@@ -106,6 +109,6 @@ def test_refusal_says_what_how_much_and_what_to_do(monkeypatch):
 
 
 def test_advice_may_depend_on_what_is_free(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 2 * GB)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 2 * GB)
     with pytest.raises(MemoryError, match=r"Keep 250000000 numbers\.$"):
         require_memory(3 * GB, "A list", lambda free: f"Keep {free // 8} numbers.")

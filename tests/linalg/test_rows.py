@@ -27,7 +27,7 @@ def dense(X):
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 def test_sums_equal_whole_products(X, block_bytes, monkeypatch):
     monkeypatch.setattr(rows, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(rows, "THIN_PRODUCT", 20 * block_bytes)
+    monkeypatch.setattr(rows, "SMALL_PRODUCT", 20 * block_bytes)
     rng = np.random.default_rng(1)
     weights, coef, residuals = (
         rng.uniform(size=500),
@@ -37,7 +37,7 @@ def test_sums_equal_whole_products(X, block_bytes, monkeypatch):
     whole = dense(X)
     mean = np.average(whole, axis=0, weights=weights)
     np.testing.assert_allclose(rows.weighted_mean(X, weights), mean, rtol=1e-13)
-    np.testing.assert_allclose(rows.times(X, coef), whole @ coef, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(rows.matmul(X, coef), whole @ coef, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(rows.rmatmul(X, residuals), whole.T @ residuals, atol=1e-11)
     for centre in (None, mean):
         centred = whole if centre is None else whole - mean

@@ -6,7 +6,11 @@ from threading import Barrier
 import pytest
 from threadpoolctl import threadpool_limits
 
-from discreg.linalg.threads import blas_threads, one_blas_thread, run_in_threads
+from discreg.linalg.resources import (
+    blas_threads,
+    one_blas_thread,
+    run_in_threads,
+)
 
 
 @pytest.fixture

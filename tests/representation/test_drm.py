@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from discreg import DRMClassifier
-from discreg.linalg import fitted_kernel, memory
+from discreg.linalg import fitted_kernel, resources
 
 # Decisions ----------------------------------------------------------------------------------------
 
@@ -384,8 +384,8 @@ def test_auto_takes_the_kernel_form_for_many_features():
 
 
 def test_kernel_matrix_that_is_too_large_is_refused_with_the_number_of_features(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 50_000)
-    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 50_000)
+    monkeypatch.setattr(resources, "NEGLIGIBLE_BYTES", 0)
     X, y = wine()
     for params in ({}, {"solver": "ppa"}, {"kernel": "linear", "solver": "closed"}):
         with pytest.raises(MemoryError, match=r"60 x 60.*set n_components=52\."):
@@ -398,7 +398,7 @@ def test_kernel_matrix_that_is_too_large_is_refused_with_the_number_of_features(
 
 
 def test_refusal_comes_before_anything_is_allocated(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     tracemalloc.start()
     try:

@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
-from discreg.linalg import memory
+from discreg.linalg import resources
 
 MODELS = [LSRClassifier, DLSRClassifier, ReLSRClassifier, GReLSRClassifier]
 
@@ -129,8 +129,8 @@ def test_kernel_matrices_are_checked():
 
 
 def test_kernel_matrix_that_is_too_large_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 100_000)
-    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 100_000)
+    monkeypatch.setattr(resources, "NEGLIGIBLE_BYTES", 0)
     X, y = wine()
     with pytest.raises(MemoryError, match="free"):
         ReLSRClassifier(kernel="rbf").fit(X, y)

@@ -10,7 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.blocks.lazy import lazily
-from discreg.blocks.source import is_dask
+from discreg.blocks.validation import (
+    is_dask,
+)
 
 __all__ = ["BestClassifier"]
 

@@ -16,7 +16,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.blocks.labels import encode_labels, row_weights, sample_weights
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.moments import Moments, block_moments, moments_by_group, source_moments
@@ -24,13 +23,20 @@ from discreg.blocks.source import (
     AddableTuple,
     Block,
     BlockSource,
+    open_blocks,
+)
+from discreg.blocks.validation import (
+    encode_labels,
     in_blocks,
     is_dask,
-    open_blocks,
+    row_weights,
+    sample_weights,
     why_kernel_in_memory,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
-from discreg.linalg.memory import require_memory
+from discreg.linalg.resources import (
+    require_memory,
+)
 from discreg.linalg.ridge import (
     KernelRegression,
     NormalEquations,
@@ -43,7 +49,6 @@ from discreg.linalg.rows import class_sums, varies
 from .partial_fit import (
     PartialFitState,
     merge_partial_fits,
-    reset_partial_fit,
     update_partial_fit,
 )
 
@@ -177,6 +182,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Fit the model to what `partial_fit` knows of its rows."""
         raise AttributeError(self._why_no_partial_fit())
 
+    def _forget_parts(self) -> None:
+        """Forget the rows that were fitted by parts: a new fit begins."""
+        self.__dict__.pop("_seen", None)
+
     def _forget_fit(self) -> None:
         """Drop what an earlier fit has found; what is known of the features stays."""
         for name in list(vars(self)):
@@ -220,7 +229,7 @@ class RegressionClassifier(BaseClassifier):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
-        reset_partial_fit(self)
+        self._forget_parts()
         if in_blocks(self, X):
             return self._prepare_blocks(open_blocks(self, X, y, sample_weight, self.class_weight))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])

@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from discreg.blocks.labels import (
+from discreg.blocks.source import BlockLayout, require_labels
+from discreg.blocks.validation import (
+    check_params,
     class_weights,
     require_sum_of_weights,
     require_two_classes,
     require_weight_in_each_class,
     sample_weights,
 )
-from discreg.blocks.source import BlockLayout, require_labels
 from discreg.linalg.rows import class_sums
 
-from .params import check_params
-
-__all__ = ["PartialFitState", "merge_partial_fits", "reset_partial_fit", "update_partial_fit"]
+__all__ = ["PartialFitState", "merge_partial_fits", "update_partial_fit"]
 
 Array = NDArray[np.float64]
 
@@ -43,11 +42,6 @@ class PartialFitState:
         factors = class_weights(class_weight, self.layout.classes, self.sizes)
         require_weight_in_each_class(self.sizes * factors, self.layout.classes, "class_weight")
         return factors
-
-
-def reset_partial_fit(estimator: Any) -> None:
-    """Forget the rows that were fitted by parts: a new fit begins."""
-    estimator.__dict__.pop("_seen", None)
 
 
 def update_partial_fit(

@@ -24,11 +24,13 @@ from discreg.blocks.source import (
     ArrayBlocks,
     Block,
     BlockSource,
-    is_streamed,
     open_blocks,
 )
-
-from .params import Number, check_params
+from discreg.blocks.validation import (
+    Number,
+    check_params,
+    is_streamed,
+)
 
 __all__ = ["PenaltyPath", "penalty_path"]
 

@@ -29,14 +29,20 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.blocks.labels import encode_labels, row_weights, sample_weights
 from discreg.blocks.lazy import lazily
-from discreg.blocks.source import is_dask
+from discreg.blocks.validation import (
+    Choice,
+    Number,
+    check_params,
+    encode_labels,
+    is_dask,
+    row_weights,
+    sample_weights,
+)
 
 from .candidates import kernel_settings
 from .held_out import Fold, HeldOut, Setting, cv_results, weighted_score
 from .metrics import g_mean_score
-from .params import Choice, Number, check_params
 
 __all__ = ["ClassifierSearch"]
 

@@ -17,7 +17,16 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .dask_recipes import Recipe, recipes
-from .source import BlockSource, ChunkError, Counts, count_labels, is_dask, labels_of_block
+from .source import (
+    BlockSource,
+    ChunkError,
+    Counts,
+    count_labels,
+    labels_of_block,
+)
+from .validation import (
+    is_dask,
+)
 
 __all__ = ["DaskBlocks", "map_rows"]
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from .source import is_dask
+from .validation import (
+    is_dask,
+)
 
 __all__ = ["lazily"]
 

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite, gen_batches
 
-from discreg.linalg.rows import ALL, class_sums, class_totals, clear_constant, row_norms
-from discreg.linalg.threads import run_in_threads
+from discreg.linalg.resources import (
+    run_in_threads,
+)
+from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
 
 from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
 
@@ -292,7 +294,9 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
     return Moments(weights, means, scatter)
 
 
-def _is_beyond_single(squares: NDArray[Any], X: NDArray[Any], origin: Any, rows: Any = ALL) -> bool:
+def _is_beyond_single(
+    squares: NDArray[Any], X: NDArray[Any], origin: Any, rows: Any = slice(None)
+) -> bool:
     """Whether squares in single precision have overflowed or vanished, of rows about an origin."""
     if X.dtype != np.float32:
         return False

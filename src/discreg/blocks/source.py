@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn import get_config
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from discreg.linalg.rows import class_sums
 
-from .labels import (
+from .validation import (
     class_weights,
     find_labels,
+    is_dask,
+    largest_block,
     require_sum_of_weights,
     require_two_classes,
     require_weight_in_each_class,
@@ -41,19 +42,14 @@ __all__ = [
     "Counts",
     "count_block",
     "count_labels",
-    "in_blocks",
-    "is_dask",
-    "is_streamed",
     "labels_of_block",
     "open_blocks",
     "require_labels",
     "rows_of_block",
-    "why_kernel_in_memory",
 ]
 
 Array = NDArray[np.float64]
 Statistic = Callable[..., Any]
-LARGEST_BLOCK = 64 << 20  # bytes
 DIFFERENT_TYPES = (
     "y holds labels of different types, which cannot be sorted. Make them all strings or all "
     "numbers."
@@ -298,7 +294,7 @@ class ArrayBlocks(BlockSource):
             self._sample_weight = np.asarray(sample_weight)
             if self._sample_weight.shape != (X.shape[0],):
                 sample_weights(self._sample_weight, X.shape[0])  # says what is wrong
-        self._step = _rows_in_a_block(X, block_bytes or _block_bytes())
+        self._step = _rows_in_a_block(X, block_bytes or largest_block())
 
     def _count(self) -> Counts:
         counts: Counts = self.reduce_raw(count_block)
@@ -321,11 +317,6 @@ class ArrayBlocks(BlockSource):
         return given if given is None or np.isscalar(given) else np.asarray(given)[rows]
 
 
-def _block_bytes() -> int:
-    """min(scikit-learn's working memory, 64 MB)."""
-    return int(min(get_config()["working_memory"] * (1 << 20), LARGEST_BLOCK))
-
-
 def _rows_in_a_block(X: Any, block_bytes: int) -> int:
     if sparse.issparse(X):
         row_bytes = (X.data.nbytes + X.indices.nbytes) / max(X.shape[0], 1)
@@ -333,41 +324,6 @@ def _rows_in_a_block(X: Any, block_bytes: int) -> int:
         itemsize = X.dtype.itemsize if X.dtype.kind == "f" else 8  # what it will take
         row_bytes = X.shape[1] * itemsize
     return max(1, int(block_bytes / max(row_bytes, 1)))
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask, told without importing Dask."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
-
-
-def is_streamed(X: Any) -> bool:
-    """Whether X comes block by block: on Dask, or a memory map of more than one block."""
-    if is_dask(X):
-        return True
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _block_bytes()
-
-
-def in_blocks(estimator: Any, X: Any) -> bool:
-    """Whether an estimator is fitted to X block by block.
-
-    A model that needs its rows in memory reads a memory map as a whole, and refuses Dask.
-    """
-    if not is_streamed(X):
-        return False
-    reason: str | None = estimator._why_in_memory()
-    if reason is not None and is_dask(X):
-        raise ValueError(reason)
-    return reason is None
-
-
-def why_kernel_in_memory(kernel: Any) -> str | None:
-    """Why a model with this kernel needs its rows in memory, and what to use; None: it does not."""
-    if kernel == "linear":
-        return None
-    return (
-        f"kernel={kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
-        "DRMClassifier with n_components, which approximates the kernel."
-    )
 
 
 def open_blocks(

@@ -11,8 +11,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from discreg.base.params import Choice
-from discreg.blocks.labels import sample_weights
+from discreg.blocks.validation import (
+    Choice,
+    sample_weights,
+)
 
 from ._matplotlib import pyplot
 

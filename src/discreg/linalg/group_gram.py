@@ -12,7 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .factorisation import psd_solver
+from .ridge import (
+    psd_solver,
+)
 
 __all__ = ["FeatureGram", "FormedGram", "WorkingGram"]
 

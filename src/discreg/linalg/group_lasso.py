@@ -18,11 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .conjugate_gradients import conjugate_gradients
 from .group_gram import FeatureGram, FormedGram, WorkingGram
-from .ridge import NormalEquations, Regression
-from .rows import CONSTANT, centred_gram, column_squares, require_centrable, times, weighted_mean
-from .threads import one_blas_thread
+from .resources import (
+    one_blas_thread,
+)
+from .ridge import (
+    NormalEquations,
+    Regression,
+    conjugate_gradients,
+)
+from .rows import CONSTANT, centred_gram, column_squares, matmul, require_centrable, weighted_mean
 
 __all__ = [
     "CLEARLY",
@@ -131,7 +136,7 @@ class FeatureRegression(Regression, Features):
     def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
         if self.is_tall:
             return super().times_gram(features, coef)
-        scores = times(self._columns(features), coef)
+        scores = matmul(self._columns(features), coef)
         if self.mean is not None:
             scores -= self.mean[features] @ coef
         return self.moments_of(scores)
@@ -139,7 +144,7 @@ class FeatureRegression(Regression, Features):
     def few_scores(self, coef: Array, offset: Array) -> Array:
         """Scores ΦA + 1bᵀ of the training rows for an A most of whose rows are zero."""
         features = np.flatnonzero(coef.any(axis=1))
-        scores = times(self._columns(features), coef[features])
+        scores = matmul(self._columns(features), coef[features])
         shift = offset if self.mean is None else offset - self.mean[features] @ coef[features]
         scores += shift
         return scores

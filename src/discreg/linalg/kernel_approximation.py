@@ -12,7 +12,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from .factorisation import EPS
 from .fitted_kernel import FittedKernel
-from .memory import require_memory
+from .resources import (
+    require_memory,
+)
 
 __all__ = [
     "Draw",

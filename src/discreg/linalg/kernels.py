@@ -18,9 +18,11 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 
 from .kernel_registry import KERNELS
-from .memory import require_memory
+from .resources import (
+    require_memory,
+    run_in_threads,
+)
 from .rows import row_norms
-from .threads import run_in_threads
 
 __all__ = [
     "kernel_diagonal",

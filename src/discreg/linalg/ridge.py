@@ -1,10 +1,11 @@
-"""The regression engine: ridge regression onto any targets, factored once and used many times.
+"""Ridge systems: regression onto any targets, factored once and used many times.
 
 A regression holds centred features and sample weights; `at` fixes the penalty β and factors
 ΦᵀSΦ + βI. `Regression` works on the features themselves. `KernelRegression` works on the
 coordinates of a kernel's feature map in the span of the training samples, which serves non-linear
 kernels and data with more features than samples. `MomentRegression` knows of the rows their moments
-alone, and serves models that need no more.
+alone, and serves models that need no more. `psd_solver` factors such a system;
+`conjugate_gradients` solves one that is known by its products alone.
 """
 
 from __future__ import annotations
@@ -18,31 +19,37 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from .factorisation import pivoted_cholesky, psd_solver
+from .factorisation import EPS, pivoted_cholesky
+from .resources import (
+    one_blas_thread,
+)
 from .rows import (
     CONSTANT,
     centred_gram,
     class_sums,
     class_totals,
+    matmul,
     rmatmul,
     row_blocks,
-    times,
     weighted_mean,
 )
-from .threads import one_blas_thread
 
 __all__ = [
     "KernelRegression",
     "NormalEquations",
     "Regression",
     "centre_kernel",
+    "conjugate_gradients",
     "linear_gram",
     "linear_regression",
+    "psd_solver",
 ]
 
 Array = NDArray[np.float64]
 WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
 SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
+SMALL_SYSTEM = 256
+Solve = Callable[[Array], Array]
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
@@ -71,7 +78,7 @@ class NormalEquations:
     gram: Array
     trace: float
     total: float
-    solve: Callable[[Array], Array]
+    solve: Solve
 
     @property
     def scale(self) -> float:
@@ -121,7 +128,7 @@ class Regression(NormalEquations):
 
     def scores(self, coef: Array, offset: Array) -> Array:
         """Scores ΦW + 1bᵀ of the training rows; b, the offset, is their mean where Φ is centred."""
-        product = times(self.X, coef)
+        product = matmul(self.X, coef)
         product += self.shift(coef, offset)
         return product
 
@@ -242,3 +249,144 @@ def linear_gram(X: Any, mean: Array | None) -> Array:
             block[:, suspects[constant]] = 0.0
         gram += block @ block.T
     return gram
+
+
+def psd_solver(matrix: Array) -> Solve:
+    """Solver of ``matrix @ Z = B`` for B in the range of a positive semi-definite matrix.
+
+    The matrix is brought to a unit diagonal first, so that what counts as singular does not
+    depend on the units of the features. Well-conditioned: one Cholesky factorisation.
+    Otherwise: eigenvalues of the unit-diagonal matrix below its rounding error count as zero and
+    the solution of least norm is returned, which is the pseudo-inverse times B.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        It is overwritten.
+
+    Returns
+    -------
+    solve : callable
+        Takes B of shape (m, k) and returns Z of shape (m, k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> solve = psd_solver(np.array([[2.0, 2.0], [2.0, 2.0]]))
+    >>> solve(np.array([[4.0], [4.0]])).round(12).ravel()
+    array([1., 1.])
+    """
+    if not len(matrix):
+        return lambda rhs: rhs
+    diagonal = matrix.diagonal()
+    positive = diagonal > 0
+    scale = np.where(positive, 1 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)
+    matrix *= scale[:, None]
+    matrix *= scale
+    factor = _cholesky(matrix) if positive.all() else None
+    if factor is None:
+        return _least_norm_solver(matrix, scale)
+    column = scale[:, None]
+    if len(matrix) <= SMALL_SYSTEM:
+        # Products with the inverse of the factor: the threads of a triangular solve would wait for
+        # each other longer than this takes.
+        inverse, _ = linalg.lapack.dtrtri(np.tril(factor), lower=1)
+        inverse *= scale
+        return lambda rhs: inverse.T @ (inverse @ rhs)
+    return lambda rhs: column * linalg.cho_solve((factor, True), column * rhs, check_finite=False)
+
+
+def _cholesky(unit: Array) -> Array | None:
+    """Lower factor of a matrix of unit diagonal, in its memory; None when it is singular.
+
+    When it is singular to rounding the matrix is handed back as it was.
+    """
+    size = len(unit)
+    norm = linalg.lapack.dlange("1", unit.T)
+    # unit.T has LAPACK's column order: its lower triangle is overwritten, its upper stays.
+    factor, failed = linalg.lapack.dpotrf(unit.T, lower=1, clean=0, overwrite_a=1)
+    if not failed:
+        reciprocal_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
+        if reciprocal_condition > 10 * size * EPS:
+            return factor
+    below = np.tril(unit, -1)
+    unit[...] = below + below.T
+    unit[np.diag_indices(size)] = 1.0
+    return None
+
+
+def _least_norm_solver(unit: Array, scale: Array) -> Solve:
+    """Pseudo-inverse, on its range, of the matrix that `scale` brought to a unit diagonal."""
+    values, vectors = linalg.eigh(unit, check_finite=False)
+    kept = values > 10 * len(unit) * EPS * values[-1]
+    basis = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
+    # The null space in the original units: the solution of least norm has no part in it.
+    null = np.where(scale > 0, scale, 1.0)[:, None] * vectors[:, ~kept]
+    if null.shape[1]:
+        null, _ = linalg.qr(null, mode="economic", check_finite=False)
+
+    def solve(rhs: Array) -> Array:
+        solution = basis @ (basis.T @ rhs)
+        return solution - null @ (null.T @ solution)
+
+    return solve
+
+
+def conjugate_gradients(
+    matvec: Callable[[Array], Array],
+    rhs: Array,
+    preconditioner: Callable[[Array], Array],
+    *,
+    tol: float,
+    max_iter: int,
+) -> Array:
+    r"""Minimise :math:`\tfrac12 \langle z, Az\rangle - \langle b, z\rangle` from zero.
+
+    For a symmetric positive semi-definite A this solves Az = b. Arrays of any shape count as one
+    long vector.
+
+    Parameters
+    ----------
+    matvec : callable
+        ``matvec(z)`` is Az.
+    rhs : ndarray
+        The right-hand side b.
+    preconditioner : callable
+        ``preconditioner(r)`` is :math:`M^{-1}r` for a positive definite M that resembles A.
+    tol : float
+        Stop once the residual :math:`r = b - Az` has
+        :math:`\langle r, M^{-1}r\rangle \le tol^2 \langle b, M^{-1}b\rangle`.
+    max_iter : int
+        Largest number of products with A.
+
+    Returns
+    -------
+    z : ndarray
+        The approximate solution. The iteration ends early along a direction without curvature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> z = conjugate_gradients(A.__matmul__, np.array([3.0, 4.0]), np.copy, tol=1e-12, max_iter=5)
+    >>> z.round(12)
+    array([1., 1.])
+    """
+    solution, residual = np.zeros_like(rhs), rhs
+    direction = preconditioner(residual)
+    energy = float(np.vdot(residual, direction))
+    enough = tol**2 * energy
+    for _ in range(max_iter):
+        image = matvec(direction)
+        curvature = float(np.vdot(direction, image))
+        if curvature <= 0:
+            break
+        length = energy / curvature
+        solution = solution + length * direction
+        residual = residual - length * image
+        preconditioned = preconditioner(residual)
+        energy, previous = float(np.vdot(residual, preconditioned)), energy
+        if energy <= enough:
+            break
+        direction = preconditioned + energy / previous * direction
+    return solution

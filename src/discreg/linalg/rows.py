@@ -1,4 +1,4 @@
-"""A fold over blocks of rows: statistics of one block that add up over all of them."""
+"""Blocks of rows: products with them, and statistics of one block that add up over all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 __all__ = [
-    "ALL",
     "CONSTANT",
     "centred_gram",
     "class_sums",
@@ -18,26 +17,25 @@ __all__ = [
     "clear_constant",
     "column_squares",
     "has_distinct_rows",
-    "is_thin",
+    "has_few_columns",
+    "matmul",
     "one_hot",
+    "product_blocks",
     "require_centrable",
     "rmatmul",
     "row_blocks",
     "row_dots",
     "row_norms",
     "row_signatures",
+    "rows_per_product",
     "sum_over_blocks",
-    "thin_blocks",
-    "thin_step",
-    "times",
     "varies",
     "weighted_mean",
 ]
 
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
-THIN_PRODUCT = 900_000
+SMALL_PRODUCT = 900_000
 MIN_STEP = 64  # rows of a block at least
-ALL = slice(None)
 CONSTANT = 32 * float(np.finfo(np.float64).eps)  # relative variation below which it is rounding
 
 
@@ -189,13 +187,13 @@ def clear_constant(
     return constant
 
 
-def times(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+def matmul(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """``X @ coef`` in float64, without a float64 copy of a float32 X."""
     if sparse.issparse(X):
         return np.asarray(X @ coef)
     coef = np.ascontiguousarray(coef)
     product = np.empty((len(X), coef.shape[1]))
-    for rows in thin_blocks(X, coef.shape[1]):
+    for rows in product_blocks(X, coef.shape[1]):
         np.matmul(X[rows], coef, out=product[rows])
     return product
 
@@ -205,30 +203,30 @@ def rmatmul(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     if sparse.issparse(X):
         return np.asarray(X.T @ residuals)
     total = np.zeros((X.shape[1], residuals.shape[1]))
-    for rows in thin_blocks(X, residuals.shape[1]):
+    for rows in product_blocks(X, residuals.shape[1]):
         total += X[rows].T @ residuals[rows]
     return total
 
 
-def thin_step(n_features: int, n_columns: int) -> int:
-    """Number of rows whose product with a thin matrix is within THIN_PRODUCT multiplications."""
-    return THIN_PRODUCT // max(n_features * n_columns, 1)
+def rows_per_product(n_features: int, n_columns: int) -> int:
+    """Number of rows whose product with a thin matrix is within SMALL_PRODUCT multiplications."""
+    return SMALL_PRODUCT // max(n_features * n_columns, 1)
 
 
-def is_thin(X: Any, n_columns: int) -> bool:
+def has_few_columns(X: Any, n_columns: int) -> bool:
     """Whether a product of X with so few columns is best done in blocks of rows."""
-    return thin_step(X.shape[1], n_columns) >= MIN_STEP
+    return rows_per_product(X.shape[1], n_columns) >= MIN_STEP
 
 
-def thin_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
+def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
     """Blocks of rows for products with a thin matrix.
 
-    A product of few columns is bound by memory. Within THIN_PRODUCT multiplications BLAS works on
+    A product of few columns is bound by memory. Within SMALL_PRODUCT multiplications BLAS works on
     the rows where they are instead of packing a copy of them first.
     """
     n_rows, n_features = X.shape
-    step = thin_step(n_features, n_columns)
-    if not is_thin(X, n_columns):
+    step = rows_per_product(n_features, n_columns)
+    if not has_few_columns(X, n_columns):
         return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 

@@ -9,8 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.classifier import Prepared, RegressionClassifier
-from discreg.base.params import KERNEL_CONSTRAINTS, check_params
 from discreg.blocks.lazy import lazily
+from discreg.blocks.validation import (
+    KERNEL_CONSTRAINTS,
+    check_params,
+)
 
 from ._ranks import RankPath, fit_ranked
 from ._subspace import CONSTRAINTS, project

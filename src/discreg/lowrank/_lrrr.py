@@ -10,8 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.classifier import Prepared, RegressionClassifier
-from discreg.base.params import KERNEL_CONSTRAINTS, Number, check_params
 from discreg.blocks.lazy import lazily
+from discreg.blocks.validation import (
+    KERNEL_CONSTRAINTS,
+    Number,
+    check_params,
+)
 
 from ._ranks import RankPath, fit_ranked
 from ._subspace import CONSTRAINTS, project

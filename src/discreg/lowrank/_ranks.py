@@ -13,9 +13,13 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
 from discreg.base.classifier import Prepared
-from discreg.base.params import check_params
+from discreg.blocks.validation import (
+    check_params,
+)
 from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
-from discreg.linalg.threads import one_blas_thread
+from discreg.linalg.resources import (
+    one_blas_thread,
+)
 
 from ._indicators import Indicators
 from ._subspace import checked_rank, store_subspace

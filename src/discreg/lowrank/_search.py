@@ -13,9 +13,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
-from discreg.blocks.labels import encode_labels
 from discreg.blocks.lazy import lazily
-from discreg.linalg.rows import times
+from discreg.blocks.validation import (
+    encode_labels,
+)
+from discreg.linalg.rows import matmul
 
 from ._indicators import Indicators
 from ._ranks import ranked_ridge, scores_by_rank
@@ -87,7 +89,7 @@ def held_out_by_rank(
     for beta, settings in groupby(penalties, key=lambda setting: setting.get("beta", 0.0)):
         ranked = ranked_ridge(prepared, beta)
         scalings, means = prepared.regression.predictor(ranked.projected[:, :largest])
-        projected = times(cross, scalings) - means
+        projected = matmul(cross, scalings) - means
         by_rank = list(scores_by_rank(projected, ranked.directions[:, :largest], shift))
         for setting in settings:
             yield HeldOut(by_rank[min(setting["rank"], largest) - 1], prepared.classes)

@@ -12,10 +12,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.base.classifier import Prepared, RegressionClassifier
-from discreg.base.params import Boolean, Choice, Number, check_params
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
 from discreg.blocks.moments import Moments
+from discreg.blocks.validation import (
+    Boolean,
+    Choice,
+    Number,
+    check_params,
+)
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate

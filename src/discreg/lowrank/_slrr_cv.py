@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
-from discreg.linalg.rows import times
+from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
 
 from ._indicators import Indicators
@@ -153,5 +153,5 @@ class SLRRClassifierCV(LowRankSearch):
             solution = classifier._solve(problem, prepared, latest.get(rank), to_rounding=False)
             latest[rank] = solution
             coef, means = prepared.regression.predictor(solution.coef @ solution.directions.T)
-            scores = times(X_test, coef) + (shift - means)
+            scores = matmul(X_test, coef) + (shift - means)
             yield HeldOut(scores, prepared.classes, solution.gap, classifier._converged(solution))

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.base.classifier import Prepared
-from discreg.linalg.factorisation import psd_solver
 from discreg.linalg.group_lasso import FeatureRegression, Features
 from discreg.linalg.reduced_rank import rank_coefficients
-from discreg.linalg.ridge import linear_regression
+from discreg.linalg.ridge import (
+    linear_regression,
+    psd_solver,
+)
 from discreg.linalg.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
 
 from ._indicators import Indicators

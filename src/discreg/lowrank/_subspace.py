@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared
-from discreg.base.params import CLASS_WEIGHT, Boolean, Choice, Number
+from discreg.blocks.validation import (
+    CLASS_WEIGHT,
+    Boolean,
+    Choice,
+    Number,
+)
 
 __all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "store_subspace"]
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from discreg.linalg.factorisation import EPS
-from discreg.linalg.threads import one_blas_thread
+from discreg.linalg.resources import (
+    one_blas_thread,
+)
 
 from ._coordinate_descent import DualSolution
 from ._dual import Dual, DualState

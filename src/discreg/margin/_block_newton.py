@@ -32,9 +32,13 @@ from numpy.typing import NDArray
 
 from discreg.blocks.moments import Moments, source_moments
 from discreg.blocks.source import BlockSource
-from discreg.linalg.factorisation import psd_solver
-from discreg.linalg.memory import require_memory
-from discreg.linalg.threads import one_blas_thread
+from discreg.linalg.resources import (
+    one_blas_thread,
+    require_memory,
+)
+from discreg.linalg.ridge import (
+    psd_solver,
+)
 
 from ._block_sums import BlockSums, Line, PrimalPoint, block_sums
 from ._losses import MarginLoss, Numbers

@@ -17,7 +17,9 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from discreg.blocks.source import Block
-from discreg.linalg.threads import run_in_threads
+from discreg.linalg.resources import (
+    run_in_threads,
+)
 
 from ._losses import Numbers
 

@@ -18,17 +18,18 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.base.classifier import BaseClassifier
-from discreg.base.params import (
+from discreg.blocks.lazy import lazily
+from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
     Boolean,
     Choice,
     Number,
     check_params,
+    encode_labels,
+    in_blocks,
+    row_weights,
 )
-from discreg.blocks.labels import encode_labels, row_weights
-from discreg.blocks.lazy import lazily
-from discreg.blocks.source import in_blocks
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.rows import row_norms
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from discreg.linalg.rows import rmatmul, row_norms, times
+from discreg.linalg.rows import matmul, rmatmul, row_norms
 
 from ._losses import SampleLosses
 
@@ -230,7 +230,7 @@ class RowDual(Dual):
         self._offsets, self._square = np.zeros(len(y)), 0.0
         self._norms = row_norms(X)
         if mean is not None:
-            self._offsets, self._square = times(X, mean[:, None])[:, 0], float(mean @ mean)
+            self._offsets, self._square = matmul(X, mean[:, None])[:, 0], float(mean @ mean)
             self._norms = np.maximum(self._norms - 2.0 * self._offsets + self._square, 0.0)
         self._rows = compiled_rows(X)
 
@@ -247,7 +247,7 @@ class RowDual(Dual):
         return shift - float(self._mean @ state.coef)
 
     def _scores(self, coef: Array) -> Array:
-        scores = times(self.X, coef[:, None])[:, 0]
+        scores = matmul(self.X, coef[:, None])[:, 0]
         return scores if self._mean is None else scores - self._mean @ coef
 
     def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:

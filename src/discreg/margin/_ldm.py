@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from discreg.base.params import Choice, Number
+from discreg.blocks.validation import (
+    Choice,
+    Number,
+)
 
 from ._classifier import MarginClassifier
 from ._ldm_solvers import solve_ldm

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.kernels import require_kernel_memory
-from discreg.linalg.memory import require_memory
-from discreg.linalg.rows import rmatmul, row_norms, row_signatures, times
+from discreg.linalg.resources import (
+    require_memory,
+)
+from discreg.linalg.rows import matmul, rmatmul, row_norms, row_signatures
 
 from ._active_set import polish
 from ._coordinate_descent import DualSolution, solve_dual
@@ -106,7 +108,7 @@ def _in_features(problem: BinaryProblem) -> BinaryFit:
         problem,
         dual,
         solution,
-        scores=times(training.X, coef[:, None])[:, 0] + shift,
+        scores=matmul(training.X, coef[:, None])[:, 0] + shift,
         shift=shift,
         diagonal=row_norms(carried.rows),
         coef=coef,
@@ -142,7 +144,7 @@ def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
     """Stochastic gradients, and the multipliers of the margins they reach."""
     training, y, losses = problem.training, problem.y, problem.losses
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
-    scores = times(training.X, coef[:, None])[:, 0] + intercept
+    scores = matmul(training.X, coef[:, None])[:, 0] + intercept
     multipliers = losses.multipliers(y * scores)
     objective, _ = _objective(problem, float(coef @ coef), scores)
     variance = variance_term(scores, y, training.weights, problem.loss.lambda1)

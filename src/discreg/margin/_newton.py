@@ -18,9 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.linalg.factorisation import psd_solver
-from discreg.linalg.rows import centred_gram, rmatmul, times, weighted_mean
-from discreg.linalg.threads import one_blas_thread, run_in_threads
+from discreg.linalg.resources import (
+    one_blas_thread,
+    run_in_threads,
+)
+from discreg.linalg.ridge import (
+    psd_solver,
+)
+from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
 
 from ._losses import SampleLosses
 
@@ -76,7 +81,7 @@ def newton(
         else HessianProducts(X, centred=fit_intercept)
     )
     coef, shift = (np.zeros(X.shape[1]), 0.0) if start is None else start
-    margins = y * (times(X, coef[:, None])[:, 0] + shift)
+    margins = y * (matmul(X, coef[:, None])[:, 0] + shift)
     best: PrimalSolution | None = None
     lowest, stalled = np.inf, 0
     for n_iter in range(1, max_iter + 1):
@@ -96,7 +101,7 @@ def newton(
         if gap <= max(tol, EXACT) or stalled == STANDSTILL:
             break
         step = system.step(curvature, gradient, gap)
-        moved = times(X, step[:, None])[:, 0]
+        moved = matmul(X, step[:, None])[:, 0]
         total = float(curvature.sum())
         along = -float(curvature @ moved) / total if fit_intercept and total > 0 else 0.0
         moved += along

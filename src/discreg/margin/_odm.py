@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.params import Choice, Number
-from discreg.blocks.source import BlockSource, in_blocks, is_dask, open_blocks, why_kernel_in_memory
+from discreg.blocks.source import (
+    BlockSource,
+    open_blocks,
+)
+from discreg.blocks.validation import (
+    Choice,
+    Number,
+    in_blocks,
+    is_dask,
+    why_kernel_in_memory,
+)
 
 from ._block_newton import newton_on_blocks
 from ._classifier import MarginClassifier

@@ -27,10 +27,14 @@ from discreg.base.old_search import (
     score_held_out,
     split,
 )
-from discreg.base.params import check_params
 from discreg.base.search import SEARCH_CONSTRAINTS
-from discreg.blocks.labels import encode_labels, row_weights, sample_weights
-from discreg.linalg.rows import times
+from discreg.blocks.validation import (
+    check_params,
+    encode_labels,
+    row_weights,
+    sample_weights,
+)
+from discreg.linalg.rows import matmul
 
 from . import ODMClassifier
 
@@ -286,7 +290,7 @@ def _held_out_path(
         fits = classifier._fit_all(prepared, starts, exact=False)
         starts = [fit.warm for fit in fits]
         if cross is None:
-            columns = times(
+            columns = matmul(
                 X_test, np.column_stack([fit.coef for fit in fits if fit.coef is not None])
             )
         else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.rows import times
+from discreg.linalg.rows import matmul
 
 from ._active_set import polish
 from ._coordinate_descent import DualSolution, solve_dual
@@ -61,7 +61,7 @@ def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolut
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
     """Stochastic gradients, with scores, multipliers and objective of the coefficients."""
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
-    scores = times(problem.training.X, coef[:, None])[:, 0]
+    scores = matmul(problem.training.X, coef[:, None])[:, 0]
     value, multipliers, _ = problem.losses.evaluate(problem.y * (scores + intercept))
     objective = 0.5 * float(coef @ coef) + value
     return PrimalSolution(coef, intercept, scores, multipliers, objective, gap, n_iter)

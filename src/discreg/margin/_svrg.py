@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.rows import rmatmul, row_norms, times, weighted_mean
+from discreg.linalg.rows import matmul, rmatmul, row_norms, weighted_mean
 
 from ._losses import MarginLoss
 
@@ -123,7 +123,7 @@ class _Epochs:
         self._unweighted = loss.scaled(np.ones(len(y)))
         self._mean = weighted_mean(X, shares) if fit_intercept else np.zeros(X.shape[1])
         square = self._mean @ self._mean
-        self._offsets = times(X, self._mean[:, None])[:, 0] - square  # mean·(x_i − mean)
+        self._offsets = matmul(X, self._mean[:, None])[:, 0] - square  # mean·(x_i − mean)
         distances = np.maximum(row_norms(X) - 2 * self._offsets - square, 0.0)
         # The step of b + w·mean in steps of w: the mean square distance of the rows.
         self._intercept_scale = float(shares @ distances) if fit_intercept else 0.0
@@ -139,7 +139,7 @@ class _Epochs:
     def snapshot(self, coef: Array, intercept: float) -> Snapshot:
         """The snapshot of coefficients, at the intercept that is best for them."""
         y, shares, loss = self._y, self._shares, self._loss
-        margins = y * (times(self._X, coef[:, None])[:, 0] + intercept)
+        margins = y * (matmul(self._X, coef[:, None])[:, 0] + intercept)
         if self._fit_intercept:
             step = self._intercept_step(margins)
             intercept, margins = intercept + step, margins + step * y

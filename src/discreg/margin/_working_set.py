@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.threads import one_blas_thread
+from discreg.linalg.resources import (
+    one_blas_thread,
+)
 
 from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Descent, Dual, DualState, GramDual

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from discreg.blocks.moments import Moments, class_scatters, source_moments
-from discreg.blocks.source import Block, BlockSource, is_dask
+from discreg.blocks.source import (
+    Block,
+    BlockSource,
+)
+from discreg.blocks.validation import (
+    is_dask,
+)
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import (
     Draw,

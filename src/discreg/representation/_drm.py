@@ -11,18 +11,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import fit_inverse_temperature
-from discreg.base.params import (
+from discreg.base.partial_fit import PartialFitState
+from discreg.blocks.moments import class_scatters
+from discreg.blocks.source import (
+    Block,
+    BlockLayout,
+    open_blocks,
+)
+from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
     Boolean,
     Choice,
     Number,
     check_params,
+    encode_labels,
+    in_blocks,
+    row_weights,
+    sample_weights,
 )
-from discreg.base.partial_fit import PartialFitState, reset_partial_fit
-from discreg.blocks.labels import encode_labels, row_weights, sample_weights
-from discreg.blocks.moments import class_scatters
-from discreg.blocks.source import Block, BlockLayout, in_blocks, open_blocks
 
 from ._base import RepresentationClassifier, one_column_if_binary, unknown_label
 from ._blocks import scatter_solver, solve_blocks
@@ -241,7 +248,7 @@ class DRMClassifier(RepresentationClassifier):
         check_params(self, self._constraints)
         penalty = Penalty.of(self.penalty)
         self._forget_fit()
-        reset_partial_fit(self)
+        self._forget_parts()
         random = check_random_state(self.random_state)
         if in_blocks(self, X):
             source = open_blocks(self, X, y, sample_weight, self.class_weight)

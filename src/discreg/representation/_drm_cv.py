@@ -15,7 +15,12 @@ from discreg.base.calibration import fit_inverse_temperature, log_loss
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
-from discreg.blocks.labels import class_weights, encode_labels, find_labels, row_weights
+from discreg.blocks.validation import (
+    class_weights,
+    encode_labels,
+    find_labels,
+    row_weights,
+)
 from discreg.linalg.rows import class_sums
 
 from ._drm import DRMClassifier

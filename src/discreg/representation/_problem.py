@@ -24,7 +24,7 @@ from sklearn.utils import gen_batches
 from discreg.linalg.factorisation import pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FeatureMap, feature_map
-from discreg.linalg.rows import rmatmul, row_dots, row_norms, times
+from discreg.linalg.rows import matmul, rmatmul, row_dots, row_norms
 
 __all__ = [
     "LINEAR",
@@ -143,7 +143,7 @@ class FeatureOperator:
         total = np.sum(projections, axis=0)
         product = V * (self.alpha * self.norms / self.groups.weights)
         for rows, n_i, own in zip(self.groups.slices, self.groups.totals, projections, strict=True):
-            product[:, rows] += times(self.X[rows], (total - (self.alpha / n_i) * own).T).T
+            product[:, rows] += matmul(self.X[rows], (total - (self.alpha / n_i) * own).T).T
         return product
 
     def projections(self, V: Array) -> list[Array]:

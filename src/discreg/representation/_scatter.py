@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from discreg.linalg.rows import centred_gram, row_norms, times
+from discreg.linalg.rows import centred_gram, matmul, row_norms
 
 from ._problem import Groups
 
@@ -154,12 +154,12 @@ class ScatterForm:
 
     def represent(self, X: Any, X_fit: Any, groups: Groups) -> Array:
         """Representations v of the rows of X by the training rows X_fit."""
-        remaining = times(X, self.resolvent)
+        remaining = matmul(X, self.resolvent)
         gains = 1 / groups.shrinkage(row_norms(X_fit), self.alpha, self.beta)
         V = np.empty((X.shape[0], X_fit.shape[0]))
         for rows, total, P in zip(groups.slices, groups.totals, self.maps, strict=True):
             along = remaining + (self.alpha / total) * (remaining @ P)
-            V[:, rows] = times(X_fit[rows], along.T).T * gains[rows]
+            V[:, rows] = matmul(X_fit[rows], along.T).T * gains[rows]
         return V
 
 

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from discreg.linalg.memory import require_memory
+from discreg.linalg.resources import (
+    one_blas_thread,
+    require_memory,
+)
 from discreg.linalg.rows import row_norms
-from discreg.linalg.threads import one_blas_thread
 
 from ._closed import ClosedForm
 from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue

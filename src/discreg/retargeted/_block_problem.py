@@ -23,7 +23,7 @@ from sklearn.utils import gen_batches
 
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.source import AddableTuple, Block, BlockSource
-from discreg.linalg.rows import rmatmul, times
+from discreg.linalg.rows import matmul, rmatmul
 
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Line, Point, RetargetedProblem
@@ -153,7 +153,7 @@ def _by_parts(
 
 
 def _scores(block: Block, raw: tuple[Array, Array]) -> Array:
-    scores = times(block.X, raw[0])
+    scores = matmul(block.X, raw[0])
     scores += raw[1]
     return scores
 

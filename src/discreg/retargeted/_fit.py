@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.base.classifier import Prepared
-from discreg.base.params import (
+from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
     Boolean,
@@ -21,9 +21,11 @@ from discreg.base.params import (
     check_params,
 )
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.resources import (
+    one_blas_thread,
+)
 from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
 from discreg.linalg.rows import has_distinct_rows
-from discreg.linalg.threads import one_blas_thread
 
 from ._losses import TargetLoss
 from ._solvers import EXACT, ArrayProblem, Solution, minimise

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared, RegressionClassifier
-from discreg.base.params import Number
+from discreg.blocks.validation import (
+    Number,
+)
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import class_sums
 

@@ -23,12 +23,12 @@ from scipy.linalg import pinvh
 from discreg.blocks.source import AddableTuple
 from discreg.linalg.rows import (
     class_sums,
-    is_thin,
+    has_few_columns,
+    matmul,
     one_hot,
+    product_blocks,
     rmatmul,
-    thin_blocks,
-    thin_step,
-    times,
+    rows_per_product,
 )
 
 __all__ = ["Evaluation", "MarginTargets", "Shares", "TargetLoss", "weighted_square"]
@@ -99,9 +99,9 @@ class TargetLoss(ABC):
         """
         in_blocks = self.group_penalty == 0 and not sparse.issparse(X)
         image, totals = np.zeros_like(coef), np.zeros_like(shift)
-        for rows in thin_blocks(X, coef.shape[1]) if in_blocks else [slice(None)]:
+        for rows in product_blocks(X, coef.shape[1]) if in_blocks else [slice(None)]:
             block = X[rows] if in_blocks else X
-            direction = times(block, coef)
+            direction = matmul(block, coef)
             direction += shift
             product = self.score_hessp(residuals[rows], direction, y[rows], weights[rows])
             totals += product.sum(axis=0)
@@ -239,7 +239,7 @@ class MarginTargets(TargetLoss):
         self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
     ) -> AddableTuple:
         plain = not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
-        if self.group_penalty > 0 or not plain or not is_thin(X, len(shift)):
+        if self.group_penalty > 0 or not plain or not has_few_columns(X, len(shift)):
             return super().hessp(X, coef, shift, residuals, y, weights)
         from . import _loops  # rows that compiled code can hand to BLAS as they are
 
@@ -251,7 +251,7 @@ class MarginTargets(TargetLoss):
                 residuals,
                 y,
                 weights,
-                thin_step(*coef.shape),
+                rows_per_product(*coef.shape),
             )
         )
 

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared, RegressionClassifier
-from discreg.base.params import check_params
 from discreg.blocks.moment_ridge import MomentRegression
+from discreg.blocks.validation import (
+    check_params,
+)
 from discreg.linalg.rows import one_hot
 
 from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from discreg.base.params import Number
-from discreg.blocks.labels import sample_weights
+from discreg.blocks.validation import (
+    Number,
+    sample_weights,
+)
 
 from ._dlsr import DraggedTargets
 from ._losses import MarginTargets

@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.conjugate_gradients import conjugate_gradients
 from discreg.linalg.factorisation import EPS
-from discreg.linalg.ridge import NormalEquations, Regression
+from discreg.linalg.ridge import (
+    NormalEquations,
+    Regression,
+    conjugate_gradients,
+)
 
 from ._losses import Evaluation, TargetLoss
 

@@ -1,27 +1,134 @@
-"""Labels and weights: from what a user passes to class indices and one weight a row."""
+"""Checks of what a user passes: parameters, labels, weights, and where the rows are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.rows import class_sums
 
 __all__ = [
+    "CLASS_WEIGHT",
+    "KERNEL_CONSTRAINTS",
+    "Boolean",
+    "Choice",
+    "Number",
+    "check_params",
     "class_weights",
     "encode_labels",
     "find_labels",
+    "in_blocks",
+    "is_dask",
+    "is_streamed",
+    "largest_block",
     "require_sum_of_weights",
     "require_two_classes",
     "require_weight_in_each_class",
     "row_weights",
     "sample_weights",
+    "why_kernel_in_memory",
 ]
+
+LARGEST_BLOCK = 64 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number in an interval; ``closed`` says which ends belong to it."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    closed: str = "both"
+    integer: bool = False
+
+    def accepts(self, value: Any) -> bool:
+        kind = Integral if self.integer else Real
+        if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+            return False
+        number = float(value)
+        above = number >= self.low if self.closed in ("both", "left") else number > self.low
+        below = number <= self.high if self.closed in ("both", "right") else number < self.high
+        return bool(np.isfinite(number) and above and below)
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("both", "left") and np.isfinite(self.low) else "("
+        right = "]" if self.closed in ("both", "right") and np.isfinite(self.high) else ")"
+        kind = "an int" if self.integer else "a float"
+        return f"{kind} in {left}{self.low:g}, {self.high:g}{right}"
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """True or False."""
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, bool | np.bool_)
+
+    def __str__(self) -> str:
+        return "a bool"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values, or what one of the other constraints or tests accepts."""
+
+    values: tuple[Any, ...]
+    others: tuple[Any, ...] = ()
+    test: Callable[[Any], bool] | None = None
+    described: str = ""
+
+    def accepts(self, value: Any) -> bool:
+        named = any(
+            value is v or (isinstance(v, str) and isinstance(value, str) and v == value)
+            for v in self.values
+        )
+        return (
+            named
+            or any(other.accepts(value) for other in self.others)
+            or (self.test is not None and self.test(value))
+        )
+
+    def __str__(self) -> str:
+        parts = [repr(value) for value in self.values] + [str(other) for other in self.others]
+        if self.described:
+            parts.append(self.described)
+        return " or ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def check_params(estimator: Any, constraints: Mapping[str, Any]) -> None:
+    """Raise ValueError for the first parameter outside what it is declared to accept."""
+    for name, constraint in constraints.items():
+        value = getattr(estimator, name)
+        if not constraint.accepts(value):
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {constraint}. "
+                f"Got {value!r} instead."
+            )
+
+
+CLASS_WEIGHT = Choice(
+    (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
+)
+
+# Of the parameters that make a kernel.
+KERNEL_CONSTRAINTS: dict[str, Any] = {
+    "kernel": Choice(("precomputed", *KERNELS), test=callable, described="a callable"),
+    "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
+    "degree": Number(0, closed="left"),
+    "coef0": Number(),
+    "kernel_params": Choice(
+        (None,), test=lambda value: isinstance(value, dict), described="a dict"
+    ),
+}
 
 
 LARGEST = 1 << 62  # of whole numbers whose differences are whole numbers too
@@ -170,3 +277,43 @@ def require_weight_in_each_class(
             f"The samples of class {empty} have zero total weight by {source}: nothing can be "
             "learnt of that class. Remove its rows or give them a positive weight."
         )
+
+
+def largest_block() -> int:
+    """min(scikit-learn's working memory, 64 MB)."""
+    return int(min(get_config()["working_memory"] * (1 << 20), LARGEST_BLOCK))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether X comes block by block: on Dask, or a memory map of more than one block."""
+    if is_dask(X):
+        return True
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > largest_block()
+
+
+def in_blocks(estimator: Any, X: Any) -> bool:
+    """Whether an estimator is fitted to X block by block.
+
+    A model that needs its rows in memory reads a memory map as a whole, and refuses Dask.
+    """
+    if not is_streamed(X):
+        return False
+    reason: str | None = estimator._why_in_memory()
+    if reason is not None and is_dask(X):
+        raise ValueError(reason)
+    return reason is None
+
+
+def why_kernel_in_memory(kernel: Any) -> str | None:
+    """Why a model with this kernel needs its rows in memory, and what to use; None: it does not."""
+    if kernel == "linear":
+        return None
+    return (
+        f"kernel={kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
+        "DRMClassifier with n_components, which approximates the kernel."
+    )

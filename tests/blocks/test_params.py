@@ -5,7 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discreg.base.params import Boolean, Choice, Number, check_params
+from discreg.blocks.validation import (
+    Boolean,
+    Choice,
+    Number,
+    check_params,
+)
 
 
 def test_numbers():
