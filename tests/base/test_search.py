@@ -14,6 +14,7 @@ from discreg import (
     DLSRClassifierCV,
     DRMClassifierCV,
     GReLSRClassifierCV,
+    LRLRClassifierCV,
     LRRRClassifierCV,
     LSRClassifierCV,
     ODMClassifierCV,
@@ -162,6 +163,7 @@ def test_scorer_without_weights_is_told_so(search):
 def small(search):
     """A search of any family over few settings."""
     few = {
+        LRLRClassifierCV: {"ranks": [1]},
         GReLSRClassifierCV: {"betas": [1.0], "group_penalties": [1.0]},
         DRMClassifierCV: {"betas": [1.0], "alphas": [1.0]},
         ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1]},
@@ -170,7 +172,14 @@ def small(search):
 
 
 LEAVE_ONE_OUT = [LSRClassifierCV, LRRRClassifierCV, DRMClassifierCV]
-BY_FOLDS = [*SEARCHES, LRRRClassifierCV, SLRRClassifierCV, ODMClassifierCV, DRMClassifierCV]
+BY_FOLDS = [
+    *SEARCHES,
+    LRLRClassifierCV,
+    LRRRClassifierCV,
+    SLRRClassifierCV,
+    ODMClassifierCV,
+    DRMClassifierCV,
+]
 
 
 @pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not DRMClassifierCV])

@@ -85,6 +85,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     See Also
     --------
+    LRLRClassifierCV : Selects the rank by cross-validation.
     LRRRClassifier : With a penalty, for many features or few samples.
     sklearn.discriminant_analysis.LinearDiscriminantAnalysis : The same subspace, another rule.
 
@@ -180,7 +181,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         >>> path.ranks
         array([1, 2, 3, 4, 5, 6, 7, 8, 9])
         >>> path.score(X[1::2], y[1::2])[[1, 8]].round(2)
-        array([0.42, 0.93])
+        array([0.41, 0.92])
         """
         return RankPath.of(self, X, y, sample_weight)
 

@@ -79,7 +79,10 @@ def held_out_by_rank(
     X_test: Any,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
-    """Held-out scores of LRLR and LRRR; all ranks of a penalty come from one solve."""
+    """Held-out scores of LRRR, and of LRLR, whose settings have no beta.
+
+    All ranks of a penalty come from one solve.
+    """
     prepared = classifier._prepare(X, y, sample_weight)
     largest = largest_rank(prepared)  # a fold may lack a class
     shift = Indicators.of(prepared).shift

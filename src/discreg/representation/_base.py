@@ -94,7 +94,7 @@ class RepresentationClassifier(BaseClassifier):
         labels = self.classes_[delta.argmin(axis=1)]
         if self.reject_above is None:
             return labels
-        norms = self._solver.training.exact_self_kernel(rows)
+        norms = self._solver.training.source_kernel.diagonal(rows)  # k(x, x), never approximated
         smallest = delta.min(axis=1) + norms
         rejected = smallest > self.reject_above * norms
         # An array, so that the type of the labels grows where it cannot hold the unknown one.

@@ -12,7 +12,7 @@ from discreg.linalg.factorisation import EPS
 
 from ._problem import Groups
 
-__all__ = ["ClosedForm", "system_matrix", "to_unit_diagonal"]
+__all__ = ["ClosedForm", "inverse_of_factor", "system_matrix", "unit_cholesky"]
 
 Array = NDArray[np.float64]
 
@@ -26,15 +26,39 @@ def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> A
     return kernel
 
 
-def to_unit_diagonal(matrix: Array) -> Array:
-    """Bring a positive definite matrix to a unit diagonal, in its memory; returns the scale.
+def unit_cholesky(matrix: Array) -> tuple[Array, Array, float]:
+    """Lower Cholesky factor of a matrix at a unit diagonal, in its memory, and how sure it is.
 
-    Whether it is singular then does not depend on the weights of the samples.
+    At a unit diagonal, whether a matrix is singular does not depend on the weights of the samples.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, n)
+        In column order.
+    scale : ndarray of shape (n,)
+        What brings the matrix to a unit diagonal.
+    rcond : float
+        Reciprocal condition number; zero where there is no factor.
     """
     scale = 1 / np.sqrt(matrix.diagonal())
     matrix *= scale[:, None]
     matrix *= scale
-    return scale
+    # The transpose of a symmetric matrix has LAPACK's column order, so nothing is copied.
+    norm = linalg.lapack.dlange("1", matrix.T)
+    factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+    rcond = 0.0 if failed else linalg.lapack.dpocon(factor, norm, uplo="L")[0]
+    return factor, scale, rcond
+
+
+def inverse_of_factor(factor: Array, scale: Array) -> Array:
+    """Inverse of the matrix that `unit_cholesky` has factored, in the memory of the factor."""
+    inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse = inverse.T
+    inverse[np.diag_indices_from(inverse)] /= 2
+    inverse += inverse.T
+    inverse *= scale
+    inverse *= scale[:, None]
+    return inverse
 
 
 @dataclass(frozen=True)
@@ -68,12 +92,8 @@ class ClosedForm:
         blocks = [kernel[rows, rows].copy() for rows in groups.slices]
         shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
         largest = float(kernel.diagonal().max())
-        matrix = system_matrix(kernel, groups, alpha, beta)
-        scale = to_unit_diagonal(matrix)
-        # The transpose of a symmetric matrix has LAPACK's column order, so nothing is copied.
-        norm = linalg.lapack.dlange("1", matrix.T)
-        factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-        if failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] <= 10 * EPS:
+        factor, scale, rcond = unit_cholesky(system_matrix(kernel, groups, alpha, beta))
+        if rcond <= 10 * EPS:
             raise ValueError(
                 "K + alpha (H - B) + beta I is singular to rounding: beta is too small against the "
                 f"kernel's values, of which the largest is {largest:.3g}. Use a larger beta, or "

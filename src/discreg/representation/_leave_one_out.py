@@ -40,7 +40,7 @@ from sklearn.utils import gen_batches
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.rows import centred_gram, row_norms
 
-from ._closed import system_matrix, to_unit_diagonal
+from ._closed import inverse_of_factor, system_matrix, unit_cholesky
 from ._problem import Groups
 from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent
 
@@ -153,22 +153,13 @@ def _others(rows: slice) -> tuple[slice, slice]:
 
 def _inverse(matrix: Array) -> Array:
     """Inverse of a positive definite matrix, in its memory."""
-    scale = to_unit_diagonal(matrix)
-    # matrix.T has LAPACK's column order.
-    norm = linalg.lapack.dlange("1", matrix.T)
-    factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
-    failed = failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] <= 10 * EPS
-    if not failed:
-        factor, failed = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if failed:
+    factor, scale, rcond = unit_cholesky(matrix)
+    if rcond <= 10 * EPS:
         raise np.linalg.LinAlgError(
             "The system of leave-one-out is not positive definite to rounding. Use a larger beta, "
             "or a kernel that is positive semi-definite."
         )
-    inverse = _mirrored(factor.T)
-    inverse *= scale
-    inverse *= scale[:, None]
-    return inverse
+    return inverse_of_factor(factor, scale)
 
 
 def _indefinite_inverse(matrix: Array) -> Array | None:
@@ -178,13 +169,6 @@ def _indefinite_inverse(matrix: Array) -> Array | None:
         return None
     inverse, _ = linalg.lapack.dgetri(factor, pivots, lwork=BLOCK * len(matrix), overwrite_lu=1)
     return inverse.T
-
-
-def _mirrored(upper: Array) -> Array:
-    """Symmetric matrix from its upper triangle, in its memory; the rest of it is zero."""
-    upper[np.diag_indices_from(upper)] /= 2
-    upper += upper.T
-    return upper
 
 
 def _within_class(
@@ -338,11 +322,8 @@ def _shared_inverses(
 
 def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
     """Inverse of a symmetric matrix that need not be definite; None if it is too large."""
-    factor, pivots, failed = linalg.lapack.dgetrf(matrix)
-    if failed:
-        return None
-    inverse, _ = linalg.lapack.dgetri(factor, pivots)
-    if linalg.norm(inverse, 1) > largest * len(matrix):
+    inverse = _indefinite_inverse(matrix)
+    if inverse is None or linalg.norm(inverse, 1) > largest * len(matrix):
         return None
     return (inverse + inverse.T) / 2
 

@@ -263,10 +263,6 @@ class TrainingSamples:
             return np.einsum("ji,ji->i", coordinates, coordinates)
         return self.kernel.diagonal(points)
 
-    def exact_self_kernel(self, X: Any) -> Array:
-        """k(x, x) of rows of new data by the kernel itself, even where features approximate it."""
-        return self.source_kernel.diagonal(X)
-
     @cached_property
     def _span(self) -> tuple[Array, NDArray[np.intp]]:
         """Coordinates of samples that span all training samples of a precomputed kernel."""

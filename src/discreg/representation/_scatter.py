@@ -22,6 +22,7 @@ from sklearn.utils import gen_batches
 
 from discreg.linalg.rows import centred_gram, matmul, row_norms
 
+from ._closed import inverse_of_factor, unit_cholesky
 from ._problem import Groups
 
 __all__ = [
@@ -72,16 +73,10 @@ def resolvent(maps: Sequence[Array]) -> Array:
     """
     total = np.sum(maps, axis=0)
     total[np.diag_indices_from(total)] += 1.0
-    scale = 1 / np.sqrt(total.diagonal())
-    total *= scale[:, None]
-    total *= scale
-    norm = linalg.lapack.dlange("1", total.T)
-    factor, failed = linalg.lapack.dpotrf(total.T, lower=1, overwrite_a=1)
-    if failed or linalg.lapack.dpocon(factor, norm, uplo="L")[0] < PRECISE:
+    factor, scale, rcond = unit_cholesky(total)
+    if rcond < PRECISE:
         raise LossOfPrecisionError
-    inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    return inverse * scale * scale[:, None]
+    return inverse_of_factor(factor, scale)
 
 
 def decision_form(P: Array, R: Array) -> Array:

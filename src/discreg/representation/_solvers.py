@@ -140,8 +140,8 @@ class IterativeSolver:
             lipschitz=self.eigenvalue,
         )
 
-    def runs(self, points: Any) -> list[tuple[slice, Array, Iterations]]:
-        """Iterate for all points, batch by batch."""
+    def runs(self, points: Any, stacklevel: int) -> list[tuple[slice, Array, Iterations]]:
+        """Iterate for all points, batch by batch; `stacklevel` leads a warning to the user."""
         outcomes = []
         for rows in self.training.batches(points.shape[0]):
             K_x = self.training.cross(points[rows])
@@ -155,7 +155,7 @@ class IterativeSolver:
                 f"{worst:.2g}. Increase max_iter, tol or beta"
                 + (", or use solver='auto'." if self.settings.penalty.is_ridge else "."),
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
         return outcomes
 
@@ -171,12 +171,12 @@ class IterativeSolver:
 
     def residuals(self, points: Any) -> Array:
         delta = np.empty((points.shape[0], self.training.groups.n_classes))
-        for rows, K_x, outcome in self.runs(points):
+        for rows, K_x, outcome in self.runs(points, stacklevel=6):
             delta[rows] = self.operator.residuals(outcome.coef, K_x)
         return delta
 
     def represent(self, points: Any) -> Array:
-        return np.vstack([outcome.coef for _, _, outcome in self.runs(points)])
+        return np.vstack([outcome.coef for _, _, outcome in self.runs(points, stacklevel=4)])
 
 
 Solver = ScatterSolver | ClosedSolver | IterativeSolver
