@@ -162,5 +162,5 @@ def test_two_threads_share_the_kernel_and_give_the_same():
 def test_fits_along_a_grid_that_stop_early_are_counted():
     X, y = two_classes()
     search = ODMClassifierCV(C1s=[1e5], C2s=[1e5], Ds=[0], gammas=[0.1], max_iter=1, tol=1e-9)
-    with pytest.warns(ConvergenceWarning, match="5 of 5 fits on the folds stopped before"):
+    with pytest.warns(ConvergenceWarning, match="5 of 5 fits on held-out samples stopped before"):
         search.fit(X, y)
