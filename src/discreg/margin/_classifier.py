@@ -32,7 +32,7 @@ from discreg.blocks.source import in_blocks
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.rows import row_norms
 
-from ._dual import Descent
+from ._dual import SolverOptions
 from ._losses import MarginLoss
 from ._problem import BinaryFit, BinaryProblem, MarginStatistics, TrainingSamples
 
@@ -207,7 +207,7 @@ class MarginClassifier(BaseClassifier):
                 self._loss(),
                 self.fit_intercept,
                 self.solver_,
-                Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed)),
+                SolverOptions(self.tol, self.max_iter, shuffled, self.shrinking, int(seed)),
                 exact,
                 start,
             )
