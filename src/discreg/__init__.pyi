@@ -16,6 +16,7 @@ from .lowrank import LRRRClassifierCV as LRRRClassifierCV
 from .lowrank import SLRRClassifier as SLRRClassifier
 from .lowrank import SLRRClassifierCV as SLRRClassifierCV
 from .margin import LDMClassifier as LDMClassifier
+from .margin import LDMClassifierCV as LDMClassifierCV
 from .margin import ODMClassifier as ODMClassifier
 from .margin import ODMClassifierCV as ODMClassifierCV
 from .model_files import load_model as load_model

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier, ODMClassifierCV
 from discreg.margin._coordinate_descent import solve_dual
-from discreg.margin._dual import Descent, RowDual
+from discreg.margin._dual import RowDual, SolverOptions
 from discreg.margin._losses import MarginLoss
 
 
@@ -139,12 +139,12 @@ def test_rows_far_from_the_origin_are_centred_without_a_copy():
     X = random.randn(80, 30) + 5.0
     y = np.where(X[:, :3].sum(axis=1) > 15, 1.0, -1.0)
     losses = MarginLoss.odm(50.0, 20.0, 0.1).of_samples(np.ones(80))
-    how = Descent(1e-9, 5000)
+    options = SolverOptions(1e-9, 5000)
     mean = X.mean(axis=0)
-    moved = solve_dual(RowDual(X - mean, y, losses), how, fit_intercept=True)
+    moved = solve_dual(RowDual(X - mean, y, losses), options, fit_intercept=True)
     for rows in (X, sparse.csr_array(X)):
         dual = RowDual(rows, y, losses, mean=mean)
-        found = solve_dual(dual, how, fit_intercept=True)
+        found = solve_dual(dual, options, fit_intercept=True)
         close(found.state.scores + found.shift, moved.state.scores + moved.shift, 1e-4)
         close(dual.state(found.state.multipliers).scores, found.state.scores, 1e-9)
         raw = X @ found.state.coef + dual.intercept(found.state, found.shift)
@@ -162,5 +162,5 @@ def test_two_threads_share_the_kernel_and_give_the_same():
 def test_fits_along_a_grid_that_stop_early_are_counted():
     X, y = two_classes()
     search = ODMClassifierCV(C1s=[1e5], C2s=[1e5], Ds=[0], gammas=[0.1], max_iter=1, tol=1e-9)
-    with pytest.warns(ConvergenceWarning, match="5 of 5 fits on the folds stopped before"):
+    with pytest.warns(ConvergenceWarning, match="5 of 5 fits on held-out samples stopped before"):
         search.fit(X, y)

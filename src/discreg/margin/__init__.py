@@ -1,8 +1,15 @@
 """Margin distribution machines: the mean and the variance of the margin instead of its minimum."""
 
 from ._ldm import LDMClassifier
+from ._ldm_cv import LDMClassifierCV
 from ._odm import ODMClassifier
 from ._odm_cv import ODMClassifierCV
 from ._problem import MarginStatistics
 
-__all__ = ["LDMClassifier", "MarginStatistics", "ODMClassifier", "ODMClassifierCV"]
+__all__ = [
+    "LDMClassifier",
+    "LDMClassifierCV",
+    "MarginStatistics",
+    "ODMClassifier",
+    "ODMClassifierCV",
+]

@@ -33,7 +33,7 @@ from discreg.blocks.validation import (
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.rows import row_norms
 
-from ._dual import Descent
+from ._dual import SolverOptions
 from ._losses import MarginLoss
 from ._problem import BinaryFit, BinaryProblem, MarginStatistics, TrainingSamples
 
@@ -41,10 +41,6 @@ __all__ = ["MarginClassifier", "MarginData"]
 
 Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
-# Fitted attributes that depend on the kernel, the rows and the intercept.
-OPTIONAL = (
-    "coef_", "support_", "n_support_", "dual_coef_", "support_vectors_", "loo_error_bound_",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -212,7 +208,7 @@ class MarginClassifier(BaseClassifier):
                 self._loss(),
                 self.fit_intercept,
                 self.solver_,
-                Descent(self.tol, self.max_iter, shuffled, self.shrinking, int(seed)),
+                SolverOptions(self.tol, self.max_iter, shuffled, self.shrinking, int(seed)),
                 exact,
                 start,
             )
@@ -239,8 +235,9 @@ class MarginClassifier(BaseClassifier):
 
     def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
         """Set the fitted attributes that every fit has, and coefficients of features."""
-        for name in OPTIONAL:  # of an earlier fit with other parameters
-            self.__dict__.pop(name, None)
+        solver = self.solver_
+        self._forget_fit()
+        self.solver_ = solver
         self.classes_ = classes
         self._kernel: FittedKernel | None = None
         if fits[0].coef is not None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ._dual import Descent, Dual, DualState, GramDual
+from ._dual import Dual, DualState, GramDual, SolverOptions
 
 __all__ = ["DualSolution", "solve_dual"]
 
@@ -51,39 +51,43 @@ class _End:
 
 
 def solve_dual(
-    dual: Dual, how: Descent, *, fit_intercept: bool, start: tuple[DualState, float] | None = None
+    dual: Dual,
+    options: SolverOptions,
+    *,
+    fit_intercept: bool,
+    start: tuple[DualState, float] | None = None,
 ) -> DualSolution:
     """Multipliers, and the intercept if there is one, up to the tolerance."""
     state, shift = (dual.start(), 0.0) if start is None else start
     if not fit_intercept:
-        state, passes, gap = dual.descend(state, 0.0, how)
+        state, passes, gap = dual.descend(state, 0.0, options)
         return DualSolution(state, 0.0, gap, passes)
     shift = dual.best_shift(state, shift)
     passes = 0
     if isinstance(dual, GramDual):
-        free, certified = _descend_freely(dual, how, state, shift)
+        free, certified = _descend_freely(dual, options, state, shift)
         if certified is not None:
             return certified
         state, shift, passes = free.state, free.shift, free.n_passes
-    return _enclose(dual, how, state, shift, passes)
+    return _enclose(dual, options, state, shift, passes)
 
 
 def _descend_freely(
-    dual: GramDual, how: Descent, state: DualState, shift: float
+    dual: GramDual, options: SolverOptions, state: DualState, shift: float
 ) -> tuple[DualSolution, DualSolution | None]:
     """Where passes with a free intercept end, and the solution with its gap if that is small."""
-    inner = replace(how, tol=SHARE * how.tol)
-    passes, most = 0, min(FREE_PASSES, how.max_passes)
+    inner = replace(options, tol=SHARE * options.tol)
+    passes, most = 0, min(FREE_PASSES, options.max_iter)
     for _ in range(FREE_ROUNDS):
         state, shift, more, gap = dual.descend_freely(
-            state, shift, replace(inner, max_passes=most - passes)
+            state, shift, replace(inner, max_iter=most - passes)
         )
         passes += more
-        balanced = _taken_from_a_few(dual, state) if gap <= how.tol else None
+        balanced = _taken_from_a_few(dual, state) if gap <= options.tol else None
         if balanced is not None:
             best = dual.best_shift(balanced, shift)
             gap = dual.relative_gap(balanced, best, fit_intercept=True)
-            if gap <= how.tol:
+            if gap <= options.tol:
                 solution = DualSolution(balanced, best, gap, passes)
                 return solution, solution
         if passes >= most:
@@ -105,15 +109,17 @@ def _taken_from_a_few(dual: GramDual, state: DualState) -> DualState | None:
     return dual.replaced(state, giving, (1.0 - share) * state.multipliers[giving])
 
 
-def _enclose(dual: Dual, how: Descent, state: DualState, shift: float, passes: int) -> DualSolution:
+def _enclose(
+    dual: Dual, options: SolverOptions, state: DualState, shift: float, passes: int
+) -> DualSolution:
     """The intercept from both sides, after passes that have been made."""
-    inner = replace(how, tol=SHARE * how.tol)
+    inner = replace(options, tol=SHARE * options.tol)
     ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
     last: _End | None = None
     for _ in range(MAX_SHIFTS):
         state, more, _ = dual.descend(
-            state, shift, replace(inner, max_passes=max(how.max_passes - passes, 1))
+            state, shift, replace(inner, max_iter=max(options.max_iter - passes, 1))
         )
         passes += more
         end = _End(shift, state, dual.excess(state))
@@ -125,7 +131,7 @@ def _enclose(dual: Dual, how: Descent, state: DualState, shift: float, passes: i
             gap = dual.relative_gap(mixture, middle, fit_intercept=True)
             if gap <= best.gap:
                 best = DualSolution(mixture, middle, gap, passes)
-        if best.gap <= how.tol or passes >= how.max_passes:
+        if best.gap <= options.tol or passes >= options.max_iter:
             break
         following = _next_shift(dual, ends, end, previous)
         if following == shift:

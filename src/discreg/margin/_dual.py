@@ -1,16 +1,14 @@
-"""The dual problem of one two-class fit, on a kernel matrix, on kernel rows in a cache, or on rows.
+"""The dual problem of one two-class fit, on a kernel matrix or on rows of features.
 
-All three hold the same problem (see `_coordinate_descent_loops`) and offer the same: coordinate
-descent for a fixed intercept, scores of given multipliers, and the kernel between a few samples.
+These, and `_cached_dual` on kernel rows in a cache, hold the same problem, which
+`_coordinate_descent_loops` states, and offer the same: coordinate descent for a fixed intercept,
+scores of given multipliers, and the kernel between a few samples.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,10 @@ from discreg.linalg.rows import matmul, rmatmul, row_norms
 
 from ._losses import SampleLosses
 
-__all__ = ["CachedDual", "Descent", "Dual", "DualState", "GramDual", "RowDual"]
+__all__ = ["Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
 
 Array = NDArray[np.float64]
-WORKING_SET = 256
-LOCAL_PASSES = 20
 PULL = 0.1  # of an intercept that is found along with the multipliers, relative to the kernel
-WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 ROUNDING = 1e-14  # of a sum, relative to its losses
 FEASIBLE = 1e-9  # the same for a sum that a linear system has made zero
 
@@ -55,18 +50,18 @@ class DualState:
 
 
 @dataclass(frozen=True)
-class Descent:
-    """How passes over the multipliers are made."""
+class SolverOptions:
+    """Tolerance and limits of a solver, and how it passes over the samples."""
 
     tol: float
-    max_passes: int
+    max_iter: int
     shuffled: bool = True
     shrinking: bool = True
     seed: int = 0
 
-    def options(self) -> tuple[float, int, bool, bool, int]:
+    def as_tuple(self) -> tuple[float, int, bool, bool, int]:
         """Everything, in the order in which compiled loops take it."""
-        return self.tol, self.max_passes, self.shuffled, self.shrinking, self.seed
+        return self.tol, self.max_iter, self.shuffled, self.shrinking, self.seed
 
 
 class Dual(ABC):
@@ -80,7 +75,9 @@ class Dual(ABC):
         """The state of given multipliers."""
 
     @abstractmethod
-    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
+    def descend(
+        self, state: DualState, shift: float, options: SolverOptions
+    ) -> tuple[DualState, int, float]:
         """Coordinate descent for a fixed intercept: new state, passes, relative gap."""
 
     @abstractmethod
@@ -107,7 +104,7 @@ class Dual(ABC):
 
         Multipliers that do not satisfy Σ y (a + t) = 0 prove nothing about the best intercept.
         """
-        gap, unit = self._gap(state, shift)
+        gap, unit = self.gap_and_unit(state, shift)
         if fit_intercept:
             excess = abs(self.excess(state))
             if excess > FEASIBLE * float(np.abs(state.multipliers + self.tilt).sum()):
@@ -115,7 +112,7 @@ class Dual(ABC):
             gap += excess * abs(shift)
         return gap / unit
 
-    def _gap(self, state: DualState, shift: float) -> tuple[float, float]:
+    def gap_and_unit(self, state: DualState, shift: float) -> tuple[float, float]:
         """Duality gap for a fixed intercept, and the objective without what the tilts earn."""
         margins = self.y * (state.scores + shift)
         gap = float(self.losses.gaps(state.multipliers, margins).sum())
@@ -128,11 +125,11 @@ class Dual(ABC):
 
     def lower_bound(self, state: DualState, shift: float) -> float:
         """The dual objective."""
-        return self.objective(state, shift) - self._gap(state, shift)[0]
+        return self.objective(state, shift) - self.gap_and_unit(state, shift)[0]
 
     def _convex_part(self, state: DualState, margins: Array) -> float:
         """Half the squared norm and the losses."""
-        quadratic = 0.5 * float(self._signed(state.multipliers) @ state.scores)
+        quadratic = 0.5 * float(self.signed(state.multipliers) @ state.scores)
         return quadratic + self.losses.value(margins)
 
     def excess(self, state: DualState) -> float:
@@ -147,7 +144,7 @@ class Dual(ABC):
         slope = -float(self.tilt @ self.y)
         return shift + self.losses.minimum_along(margins, self.y, slope)
 
-    def _signed(self, multipliers: Array) -> Array:
+    def signed(self, multipliers: Array) -> Array:
         """The coefficients y (a + t) of the samples."""
         return self.y * (multipliers + self.tilt)
 
@@ -162,24 +159,26 @@ class GramDual(Dual):
     def state(self, multipliers: Array) -> DualState:
         from ._coordinate_descent_loops import gram_scores
 
-        return DualState(multipliers, gram_scores(self.gram, self._signed(multipliers)))
+        return DualState(multipliers, gram_scores(self.gram, self.signed(multipliers)))
 
-    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
-        state, _, passes, gap = self._descend(state, shift, 0.0, how)
+    def descend(
+        self, state: DualState, shift: float, options: SolverOptions
+    ) -> tuple[DualState, int, float]:
+        state, _, passes, gap = self._descend(state, shift, 0.0, options)
         return state, passes, gap
 
     def descend_freely(
-        self, state: DualState, shift: float, how: Descent
+        self, state: DualState, shift: float, options: SolverOptions
     ) -> tuple[DualState, float, int, float]:
         """Descent along with which the intercept is found: state, intercept, passes, gap.
 
         The gap is that for the intercept: Σ y (a + t) is near zero, but not zero.
         """
         pull = PULL * float(self.gram.diagonal().mean())
-        return self._descend(state, shift, pull, how)
+        return self._descend(state, shift, pull, options)
 
     def _descend(
-        self, state: DualState, shift: float, pull: float, how: Descent
+        self, state: DualState, shift: float, pull: float, options: SolverOptions
     ) -> tuple[DualState, float, int, float]:
         from ._coordinate_descent_loops import gram_descent
 
@@ -193,7 +192,7 @@ class GramDual(Dual):
             pull,
             state.multipliers,
             state.scores,
-            *how.options(),
+            *options.as_tuple(),
         )
         return state, shift, passes, gap
 
@@ -235,7 +234,7 @@ class RowDual(Dual):
         self._rows = compiled_rows(X)
 
     def state(self, multipliers: Array) -> DualState:
-        signed = self._signed(multipliers)
+        signed = self.signed(multipliers)
         coef = rmatmul(self.X, signed[:, None])[:, 0]
         if self._mean is not None:
             coef -= signed.sum() * self._mean
@@ -250,7 +249,9 @@ class RowDual(Dual):
         scores = matmul(self.X, coef[:, None])[:, 0]
         return scores if self._mean is None else scores - self._mean @ coef
 
-    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
+    def descend(
+        self, state: DualState, shift: float, options: SolverOptions
+    ) -> tuple[DualState, int, float]:
         from ._coordinate_descent_loops import row_descent
 
         assert state.coef is not None
@@ -269,7 +270,7 @@ class RowDual(Dual):
             state.multipliers,
             coef,
             state.scores,
-            *how.options(),
+            *options.as_tuple(),
         )
         if self._mean is not None:
             coef -= drift * self._mean
@@ -303,102 +304,3 @@ class RowDual(Dual):
 
         found = inverse(right)
         return found + inverse(right - ridge[:, None] * found - rows @ (rows.T @ found))
-
-
-class CachedDual(Dual):
-    """The dual on kernel rows that are computed when needed and kept while they fit.
-
-    Samples that violate their optimality are taken in sets: fetch their rows, descend on them
-    alone, and bring the scores of all samples up to date. As many sets as hold all samples count as
-    one pass.
-
-    Parameters
-    ----------
-    rows_of : callable
-        ``rows_of(samples)`` gives the kernel between these samples and all.
-    n_rows : int
-        How many rows are kept; at least two.
-    """
-
-    def __init__(
-        self,
-        rows_of: Callable[[NDArray[np.intp]], Array],
-        n_rows: int,
-        y: Array,
-        losses: SampleLosses,
-    ) -> None:
-        super().__init__(y, losses)
-        self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
-        self._cache: OrderedDict[int, Array] = OrderedDict()
-        self._next = 0
-
-    def rows(self, samples: NDArray[np.intp]) -> Array:
-        """Kernel rows of some samples, from the cache where it has them."""
-        missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
-        fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
-        rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
-        for i in samples.tolist():
-            if i in fetched:
-                self._cache[i] = fetched[i].copy()  # alone: a view would hold all that was fetched
-            self._cache.move_to_end(i)
-        while len(self._cache) > self._n_rows:
-            self._cache.popitem(last=False)
-        return rows
-
-    def state(self, multipliers: Array) -> DualState:
-        signed = self._signed(multipliers)
-        scores = np.zeros(len(signed))
-        support = np.flatnonzero(signed)
-        step = min(WORKING_SET, self._n_rows)
-        for start in range(0, len(support), step):
-            block = support[start : start + step]
-            scores += signed[block] @ self._rows_of(block)
-        return DualState(multipliers, scores)
-
-    def descend(self, state: DualState, shift: float, how: Descent) -> tuple[DualState, int, float]:
-        multipliers, scores = state.multipliers.copy(), state.scores.copy()
-        state = DualState(multipliers, scores)
-        size = min(WORKING_SET, self._n_rows, len(multipliers))
-        random = np.random.default_rng(how.seed)
-        sets, most = 0, ceil(how.max_passes * len(multipliers) / size)
-        while sets < most:
-            samples = self._working_set(state, shift, size, random if how.shuffled else None)
-            if not len(samples):
-                break
-            rows = self.rows(samples)
-            local = GramDual(
-                np.ascontiguousarray(rows[:, samples]),
-                self.y[samples],
-                self.losses.take(samples),
-            )
-            start = DualState(multipliers[samples], scores[samples])
-            inner = replace(how, tol=0.1 * how.tol, max_passes=LOCAL_PASSES, seed=how.seed + sets)
-            end, _, _ = local.descend(start, shift, inner)
-            scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
-            multipliers[samples] = end.multipliers
-            sets += 1
-            gap, unit = self._gap(state, shift)
-            if gap <= how.tol * unit:
-                break
-        gap, unit = self._gap(state, shift)
-        return state, ceil(sets * size / len(multipliers)), gap / unit
-
-    def _working_set(
-        self, state: DualState, shift: float, size: int, random: np.random.Generator | None
-    ) -> NDArray[np.intp]:
-        """Some of the samples that have a good part of the gap: by chance, or one after another.
-
-        Those that have most of it are alike, and to take them first is many times slower.
-        """
-        gaps = self.losses.gaps(state.multipliers, self.y * (state.scores + shift))
-        candidates = np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean())
-        if len(candidates) > size:
-            if random is None:
-                candidates = np.roll(candidates, -int(np.searchsorted(candidates, self._next)))
-            else:
-                candidates = random.permutation(candidates)
-            self._next = int(candidates[size - 1]) + 1
-        return np.sort(candidates[:size])
-
-    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        return self._rows_of(rows)[:, columns]

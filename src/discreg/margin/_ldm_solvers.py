@@ -19,13 +19,12 @@ from ._active_set import polish
 from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Dual, GramDual, RowDual
 from ._losses import mean_and_variance
-from ._problem import BinaryFit, BinaryProblem, TrainingSamples
+from ._problem import SMALL, BinaryFit, BinaryProblem, TrainingSamples
 from ._variance import variance_gram, variance_rows, variance_term
 
 __all__ = ["solve_ldm"]
 
 Array = NDArray[np.float64]
-FEW = 1_000  # samples or features of a problem that is solved to rounding
 HELD_MATRICES = 4  # as large as the kernel matrix, while the variance is worked in
 HELD_ROWS = 3  # as large as the dense rows, likewise
 TINY = 1e-300
@@ -40,7 +39,7 @@ def solve_ldm(problem: BinaryProblem) -> BinaryFit:
     rough, multipliers = _by_svrg(problem)
     n_samples, n_features = problem.training.X.shape
     too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > problem.training.cache_bytes
-    if not problem.exact or too_large or min(n_samples, n_features) > FEW:
+    if not problem.exact or too_large or min(n_samples, n_features) > SMALL:
         return rough
     exact = _by_coordinate_descent(replace(problem, start=(multipliers, rough.intercept)))
     return replace(exact, n_iter=rough.n_iter, warm=rough.warm)
@@ -167,10 +166,10 @@ def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSo
     if problem.start is not None:
         multipliers, shift = problem.start
         begin = (dual.state(np.clip(multipliers, 0.0, dual.losses.upper)), shift)
-    solution = solve_dual(dual, problem.how, fit_intercept=fit_intercept, start=begin)
+    solution = solve_dual(dual, problem.options, fit_intercept=fit_intercept, start=begin)
     n_samples = len(dual.y)
     n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
-    if problem.exact and min(n_samples, n_features) <= FEW:
+    if problem.exact and min(n_samples, n_features) <= SMALL:
         solution = polish(dual, solution, fit_intercept=fit_intercept)
     return solution
 

@@ -18,13 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.linalg.resources import (
-    one_blas_thread,
-    run_in_threads,
-)
-from discreg.linalg.ridge import (
-    psd_solver,
-)
+from discreg.linalg.resources import one_blas_thread, run_in_threads
+from discreg.linalg.ridge import conjugate_gradients, psd_solver
 from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
 
 from ._losses import SampleLosses
@@ -208,27 +203,10 @@ class HessianProducts:
             moved *= weights
             return v + np.asarray(transposed @ moved)
 
-        return _conjugate_gradients(hessp, -gradient, inverse, min(CG_ACCURACY, gap**0.25))
-
-
-def _conjugate_gradients(hessp: Any, right: Array, inverse: Array, accuracy: float) -> Array:
-    """Solve a positive definite system to a relative accuracy in the norm of the preconditioner."""
-    solution = np.zeros_like(right)
-    residual = right
-    preconditioned = inverse * residual
-    search = preconditioned
-    energy = float(residual @ preconditioned)
-    enough = accuracy**2 * energy
-    for _ in range(MAX_CG_STEPS):
-        if energy <= 0:
-            break
-        image = hessp(search)
-        length = energy / float(search @ image)
-        solution = solution + length * search
-        residual = residual - length * image
-        preconditioned = inverse * residual
-        energy, previous = float(residual @ preconditioned), energy
-        if energy <= enough:
-            break
-        search = preconditioned + (energy / previous) * search
-    return solution
+        return conjugate_gradients(
+            hessp,
+            -gradient,
+            lambda residual: inverse * residual,
+            tol=min(CG_ACCURACY, gap**0.25),
+            max_iter=MAX_CG_STEPS,
+        )

@@ -14,7 +14,7 @@ from ._active_set import polish
 from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Dual, GramDual
 from ._newton import FEW_FEATURES, PrimalSolution, newton
-from ._problem import FEW_SAMPLES, BinaryFit, BinaryProblem
+from ._problem import SMALL, BinaryFit, BinaryProblem
 from ._working_set import solve_on_working_sets
 
 __all__ = ["solve_odm"]
@@ -34,10 +34,10 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
             exact = _by_newton(problem, (solution.coef, solution.shift), tol=0.0)
             solution = replace(exact, n_iter=solution.n_iter)
     else:
-        tol = 0.0 if to_rounding else problem.how.tol
+        tol = 0.0 if to_rounding else problem.options.tol
         solution = _by_newton(problem, problem.start, tol=tol)
     fit = _primal_fit(problem, solution)
-    if problem.exact and not to_rounding and training.n_samples <= FEW_SAMPLES:
+    if problem.exact and not to_rounding and training.n_samples <= SMALL:
         dual = training.row_dual(problem.y, problem.losses)
         rough = DualSolution(dual.state(solution.multipliers), 0.0, fit.gap, fit.n_iter)
         finer = polish(dual, rough, fit_intercept=problem.fit_intercept)
@@ -53,7 +53,7 @@ def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolut
         problem.losses,
         fit_intercept=problem.fit_intercept,
         tol=tol,
-        max_iter=problem.how.max_passes,
+        max_iter=problem.options.max_iter,
         start=start,
     )
 
@@ -81,8 +81,8 @@ def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
     begin = None
     if problem.start is not None:
         begin = (dual.state(problem.start[0]), problem.start[1])
-    solution = solve_dual(dual, problem.how, fit_intercept=problem.fit_intercept, start=begin)
-    if problem.exact and training.n_samples <= FEW_SAMPLES:
+    solution = solve_dual(dual, problem.options, fit_intercept=problem.fit_intercept, start=begin)
+    if problem.exact and training.n_samples <= SMALL:
         solution = polish(dual, solution, fit_intercept=problem.fit_intercept)
     elif problem.exact and linear and training.X.shape[1] <= FEW_FEATURES:
         assert solution.state.coef is not None

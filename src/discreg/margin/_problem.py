@@ -18,18 +18,19 @@ from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
 from discreg.linalg.ridge import centre_kernel
 from discreg.linalg.rows import row_norms, weighted_mean
 
-from ._dual import CachedDual, Descent, Dual, GramDual, RowDual
+from ._cached_dual import CachedDual
+from ._dual import Dual, GramDual, RowDual, SolverOptions
 from ._losses import MarginLoss, SampleLosses, mean_and_variance
 from ._svrg import SvrgResult, svrg
 from ._variance import damped_gram
 
-__all__ = ["FEW_SAMPLES", "BinaryFit", "BinaryProblem", "MarginStatistics", "TrainingSamples"]
+__all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginStatistics", "TrainingSamples"]
 
 Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
 SAMPLED = 500  # rows of a kernel matrix that is not kept, to be checked
 LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
-FEW_SAMPLES = 1_000  # of a problem that is solved to rounding
+SMALL = 1_000  # samples or features of a problem that is solved to rounding
 SEEN_ROUNDING = 1e-5  # of entries of a kernel matrix in single precision
 LARGEST_SINGLE = 1e30  # squared distance that single precision holds with room to spare
 
@@ -110,7 +111,7 @@ class TrainingSamples:
         """
         single = (
             not self.precise
-            and self.n_samples > FEW_SAMPLES
+            and self.n_samples > SMALL
             and self.kernel is not None
             and self.kernel.kernel == "rbf"
             and not sparse.issparse(self.X)
@@ -238,7 +239,7 @@ class BinaryProblem:
     loss: MarginLoss
     fit_intercept: bool
     solver: str
-    how: Descent
+    options: SolverOptions
     exact: bool  # whether a small problem is solved to rounding
     start: Any = None  # `warm` of another fit
 
@@ -259,8 +260,8 @@ class BinaryProblem:
             self.training.weights,
             self.loss,
             fit_intercept=self.fit_intercept,
-            tol=self.how.tol,
-            max_iter=self.how.max_passes,
-            random=np.random.RandomState(self.how.seed),
+            tol=self.options.tol,
+            max_iter=self.options.max_iter,
+            random=np.random.RandomState(self.options.seed),
             start=self.start,
         )

@@ -17,7 +17,7 @@ from discreg.linalg.resources import (
 )
 
 from ._coordinate_descent import DualSolution, solve_dual
-from ._dual import Descent, Dual, DualState, GramDual
+from ._dual import Dual, DualState, GramDual, SolverOptions
 from ._losses import SampleLosses
 from ._problem import BinaryProblem
 
@@ -37,7 +37,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
 
     `dual` is the problem with all samples.
     """
-    training, how, fit_intercept = problem.training, problem.how, problem.fit_intercept
+    training, options, fit_intercept = problem.training, problem.options, problem.fit_intercept
     y, n_samples = dual.y, training.n_samples
 
     def solve_on(
@@ -45,7 +45,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
     ) -> DualSolution:
         local = GramDual(training.gram_of(samples), y[samples], losses)
         begin = None if start is None else (local.state(start.multipliers[samples]), shift)
-        inner = replace(how, tol=tol, max_passes=max(how.max_passes - passes, 1))
+        inner = replace(options, tol=tol, max_iter=max(options.max_iter - passes, 1))
         return solve_dual(local, inner, fit_intercept=fit_intercept, start=begin)
 
     def extended(found: DualSolution, samples: Indices) -> DualState:
@@ -57,8 +57,8 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         return DualState(multipliers, scores)
 
     shift, passes = 0.0, 0
-    samples = _first_working_set(n_samples, how, training.largest_gram)
-    rough = max(how.tol, ROUGH_TOL)
+    samples = _first_working_set(n_samples, options, training.largest_gram)
+    rough = max(options.tol, ROUGH_TOL)
     with one_blas_thread():  # a second would wait for more, and be in the way of what follows
         found = solve_on(samples, problem.loss.of_samples(training.weights[samples]), rough)
     state, shift = extended(found, samples), found.shift
@@ -70,24 +70,24 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         elif not 0.0 < needed.mean() <= MOST:
             break
         samples = np.flatnonzero(needed)
-        if passes >= how.max_passes or len(samples) > training.largest_gram:
+        if passes >= options.max_iter or len(samples) > training.largest_gram:
             break
         found = solve_on(
             samples,
             dual.losses.take(samples),
-            rough if turn == 0 else SHARE * how.tol,
+            rough if turn == 0 else SHARE * options.tol,
             start=None if turn == 0 else state,
         )
         state, shift = extended(found, samples), found.shift
         gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
-        if gap <= how.tol:
+        if gap <= options.tol:
             return DualSolution(state, shift, gap, passes + found.n_passes)
     return None
 
 
-def _first_working_set(n_samples: int, how: Descent, largest: int) -> Indices:
+def _first_working_set(n_samples: int, options: SolverOptions, largest: int) -> Indices:
     """A few samples, at most `largest`: drawn at random, or equally spaced."""
     size = max(2, min(round(FIRST * n_samples), largest))
-    if not how.shuffled:
+    if not options.shuffled:
         return np.linspace(0, n_samples - 1, size).astype(np.intp)
-    return np.sort(np.random.default_rng(how.seed).choice(n_samples, size, replace=False))
+    return np.sort(np.random.default_rng(options.seed).choice(n_samples, size, replace=False))

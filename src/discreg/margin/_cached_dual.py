@@ -1,0 +1,124 @@
+"""The dual problem on kernel rows that are computed when they are needed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._dual import Dual, DualState, GramDual, SolverOptions
+from ._losses import SampleLosses
+
+__all__ = ["CachedDual"]
+
+Array = NDArray[np.float64]
+WORKING_SET = 256
+LOCAL_PASSES = 20
+WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
+
+
+class CachedDual(Dual):
+    """The dual on kernel rows that are computed when needed and kept while they fit.
+
+    Samples that violate their optimality are taken in sets: fetch their rows, descend on them
+    alone, and bring the scores of all samples up to date. As many sets as hold all samples count as
+    one pass.
+
+    Parameters
+    ----------
+    rows_of : callable
+        ``rows_of(samples)`` gives the kernel between these samples and all.
+    n_rows : int
+        How many rows are kept; at least two.
+    """
+
+    def __init__(
+        self,
+        rows_of: Callable[[NDArray[np.intp]], Array],
+        n_rows: int,
+        y: Array,
+        losses: SampleLosses,
+    ) -> None:
+        super().__init__(y, losses)
+        self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
+        self._cache: OrderedDict[int, Array] = OrderedDict()
+        self._next = 0
+
+    def rows(self, samples: NDArray[np.intp]) -> Array:
+        """Kernel rows of some samples, from the cache where it has them."""
+        missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
+        fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
+        rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
+        for i in samples.tolist():
+            if i in fetched:
+                self._cache[i] = fetched[i].copy()  # alone: a view would hold all that was fetched
+            self._cache.move_to_end(i)
+        while len(self._cache) > self._n_rows:
+            self._cache.popitem(last=False)
+        return rows
+
+    def state(self, multipliers: Array) -> DualState:
+        signed = self.signed(multipliers)
+        scores = np.zeros(len(signed))
+        support = np.flatnonzero(signed)
+        step = min(WORKING_SET, self._n_rows)
+        for start in range(0, len(support), step):
+            block = support[start : start + step]
+            scores += signed[block] @ self._rows_of(block)
+        return DualState(multipliers, scores)
+
+    def descend(
+        self, state: DualState, shift: float, options: SolverOptions
+    ) -> tuple[DualState, int, float]:
+        multipliers, scores = state.multipliers.copy(), state.scores.copy()
+        state = DualState(multipliers, scores)
+        size = min(WORKING_SET, self._n_rows, len(multipliers))
+        random = np.random.default_rng(options.seed)
+        sets, most = 0, ceil(options.max_iter * len(multipliers) / size)
+        while sets < most:
+            samples = self._working_set(state, shift, size, random if options.shuffled else None)
+            if not len(samples):
+                break
+            rows = self.rows(samples)
+            local = GramDual(
+                np.ascontiguousarray(rows[:, samples]),
+                self.y[samples],
+                self.losses.take(samples),
+            )
+            start = DualState(multipliers[samples], scores[samples])
+            inner = replace(
+                options, tol=0.1 * options.tol, max_iter=LOCAL_PASSES, seed=options.seed + sets
+            )
+            end, _, _ = local.descend(start, shift, inner)
+            scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
+            multipliers[samples] = end.multipliers
+            sets += 1
+            gap, unit = self.gap_and_unit(state, shift)
+            if gap <= options.tol * unit:
+                break
+        gap, unit = self.gap_and_unit(state, shift)
+        return state, ceil(sets * size / len(multipliers)), gap / unit
+
+    def _working_set(
+        self, state: DualState, shift: float, size: int, random: np.random.Generator | None
+    ) -> NDArray[np.intp]:
+        """Some of the samples that have a good part of the gap: by chance, or one after another.
+
+        Those that have most of it are alike, and to take them first is many times slower.
+        """
+        gaps = self.losses.gaps(state.multipliers, self.y * (state.scores + shift))
+        candidates = np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean())
+        if len(candidates) > size:
+            if random is None:
+                candidates = np.roll(candidates, -int(np.searchsorted(candidates, self._next)))
+            else:
+                candidates = random.permutation(candidates)
+            self._next = int(candidates[size - 1]) + 1
+        return np.sort(candidates[:size])
+
+    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        return self._rows_of(rows)[:, columns]

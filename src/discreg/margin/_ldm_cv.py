@@ -1,0 +1,150 @@
+"""LDM with its penalties and the kernel's width chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from discreg.base.candidates import candidates_of
+from discreg.base.held_out import Setting
+
+from ._ldm import LDMClassifier
+from ._search import DECADES, MarginSearch
+
+__all__ = ["LDMClassifierCV"]
+
+
+class LDMClassifierCV(MarginSearch):
+    """Large margin distribution machine with its parameters chosen by cross-validation.
+
+    For each fold and width there is one kernel matrix, factored once for each `lambda1`, and each
+    fit starts from the one before it. A setting without a minimum (``lambda1=0``, an intercept and
+    a large `lambda2`) gets no score.
+
+    Parameters
+    ----------
+    Cs : array-like of float, default=(1, 10, 100, 1e3, 1e4)
+        Weights of the hinge losses to choose from, positive.
+    lambda1s : array-like of float, default=(0, 10, 1e3)
+        Weights of the variance of the margins to choose from, not negative.
+    lambda2s : array-like of float, default=(0,)
+        Weights of their mean to choose from, not negative.
+    kernel : str or callable, default="rbf"
+        As for :class:`~discreg.LDMClassifier`.
+    gammas : array-like of float or str, default=None
+        Widths to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        "scale" for "rbf" and "scale" for the other kernels that have a width.
+    degrees : array-like of float, default=(3,)
+        Degrees of a polynomial kernel to choose from.
+    coef0, kernel_params, fit_intercept, class_weight, solver, selection, shrinking, cache_size, \
+tol, max_iter, random_state
+        As for :class:`~discreg.LDMClassifier`.
+    cv : int, splitter or iterable of splits, default=None
+        How to hold samples out; None means five stratified folds.
+    scoring : str or callable, default=None
+        "g_mean", or any scorer of scikit-learn that judges labels or decision values; None means
+        accuracy. It is given the sample weights if it takes them.
+    n_jobs : int, default=None
+        Number of paths, one for each fold and kernel, that are fitted at the same time.
+    verbose : int, default=0
+        Whether to print a line after each path.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        The best setting; the first among equals, in the order of `cv_results_`: smaller penalties
+        first.
+    best_score_ : float
+        Its mean held-out score.
+    cv_results_ : dict
+        Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
+    best_estimator_ : LDMClassifier
+        The classifier with the best setting, fitted on all samples. Its fitted attributes are those
+        of this estimator too.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    LDMClassifier : The model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import scale
+    >>> from discreg import LDMClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LDMClassifierCV(Cs=[10, 100], lambda1s=[1, 10], gammas=["scale"]).fit(scale(X), y)
+    >>> sorted(model.best_params_)
+    ['C', 'gamma', 'lambda1', 'lambda2']
+    >>> model.best_score_ > 0.9
+    True
+    """
+
+    _classifier = LDMClassifier
+
+    def __init__(
+        self,
+        *,
+        Cs: Sequence[float] = DECADES,
+        lambda1s: Sequence[float] = (0.0, 10.0, 1e3),
+        lambda2s: Sequence[float] = (0.0,),
+        kernel: str | Callable[..., float] = "rbf",
+        gammas: Sequence[float | str] | None = None,
+        degrees: Sequence[float] = (3,),
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "auto",
+        selection: str = "random",
+        shrinking: bool = True,
+        cache_size: float = 1000,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.lambda1s = lambda1s
+        self.lambda2s = lambda2s
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degrees = degrees
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.selection = selection
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _penalties(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[Setting]:
+        """All combinations of the penalties; those of one `lambda1`, with its factorisation, follow
+        each other.
+        """
+        Cs = candidates_of("Cs", self.Cs, lambda values: values > 0, "positive")
+        lambda1s, lambda2s = (
+            candidates_of(name, values, lambda values: values >= 0, "not negative")
+            for name, values in (("lambda1s", self.lambda1s), ("lambda2s", self.lambda2s))
+        )
+        return [
+            {"C": C, "lambda1": lambda1, "lambda2": lambda2}
+            for lambda1, lambda2, C in product(lambda1s[::-1], lambda2s[::-1], Cs[::-1])
+        ]

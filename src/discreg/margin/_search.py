@@ -1,0 +1,59 @@
+"""Held-out scores of ODM and LDM along a path of penalties, for their ...CV classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.base.held_out import HeldOut, Setting
+from discreg.base.search import ClassifierSearch
+from discreg.linalg.rows import matmul
+
+from ._classifier import MarginClassifier
+
+__all__ = ["DECADES", "MarginSearch"]
+
+DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
+
+
+class MarginSearch(ClassifierSearch):
+    """Base of the ...CV classes of ODM and LDM: one kernel matrix a path, and warm starts."""
+
+    @staticmethod
+    def _held_out(
+        classifier: MarginClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        X_test: Any,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        data = classifier._prepare(X, y, sample_weight)
+        training = data.training
+        cross = None
+        if training.kernel is not None:
+            precomputed = training.kernel.kernel == "precomputed"
+            cross = X_test[:, data.seen] if precomputed else training.kernel(X_test, training.X)
+        starts: list[Any] = [None] * len(data.signs)
+        for penalty in penalties:
+            for name, value in penalty.items():  # checked before; set_params takes as long as a fit
+                setattr(classifier, name, value)
+            try:
+                fits = classifier._fit_all(data, starts, exact=False)
+            except ValueError as error:
+                yield HeldOut.failed(error)
+                continue
+            starts = [fit.warm for fit in fits]
+            if cross is None:
+                scores = matmul(X_test, np.array([fit.coef for fit in fits]).T)
+            else:
+                scores = np.asarray(cross @ np.array([fit.theta for fit in fits]).T)
+            scores = scores + np.array([fit.intercept for fit in fits])
+            if scores.shape[1] == 1:
+                scores = np.column_stack([np.zeros(len(scores)), scores])
+            gap = max(fit.gap for fit in fits)
+            converged = gap <= classifier.tol or classifier.tol == 0
+            yield HeldOut(scores, data.classes, gap, converged)
