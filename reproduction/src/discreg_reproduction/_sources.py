@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import datasets
 
-from discreg.base.errors import InputError
 from discreg.tables.formats import read_contents
 
 __all__ = ["Samples", "Source", "SourceFailed", "read"]
@@ -92,7 +91,7 @@ def read_file(name: str, data_dir: Path | None) -> Samples:
         raise SourceFailed(f"not in {data_dir}")
     try:
         return _read_arrays(path) if path.suffix == ".npz" else _read_columns(path)
-    except (InputError, ValueError, KeyError) as error:
+    except (ValueError, KeyError) as error:
         raise SourceFailed(f"{path} cannot be read: {error}") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import textwrap
 from collections.abc import Sequence
@@ -12,16 +11,10 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 
 import pandas as pd
-from jinja2 import (
-    ChoiceLoader,
-    Environment,
-    PackageLoader,
-    StrictUndefined,
-    Template,
-    select_autoescape,
-)
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from discreg.comparison.files import write_whole
+from discreg.comparison.pages import image_source
 
 from .papers import PAPERS
 from .protocol import Study
@@ -142,19 +135,23 @@ def markdown(sections: Sequence[Section], *, images: str) -> tuple[str, dict[str
 
 def _rendered(name: str, sections: Sequence[Section], **more: str) -> str:
     papers = groupby(sections, key=lambda section: section.citation)
-    return _template(name).render(
-        heading="The papers' tables and figures, run again",
-        choices_heading=CHOICES_HEADING,
-        overall=overall(sections),
-        summary=Grid("", SUMMARY_HEADER, summary_rows(sections)),
-        papers=[(citation, list(group)) for citation, group in papers],
-        sections=sections,
-        **more,
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            heading="The papers' tables and figures, run again",
+            choices_heading=CHOICES_HEADING,
+            overall=overall(sections),
+            summary=Grid("", SUMMARY_HEADER, summary_rows(sections)),
+            papers=[(citation, list(group)) for citation, group in papers],
+            sections=sections,
+            **more,
+        )
     )
 
 
 @cache
-def _template(name: str) -> Template:
+def _environment() -> Environment:
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(__package__), PackageLoader("discreg.comparison")]),
         autoescape=select_autoescape(["html"]),
@@ -164,16 +161,12 @@ def _template(name: str) -> Template:
     )
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
-        "data_uri": _data_uri,
+        "image_source": image_source,
         "is_wide": _is_wide,
         "escaped": _escaped,
         "cell": lambda text: _escaped(text).replace("|", "\\|").replace("\n", "<br>"),
     }
-    return environment.get_template(name)
-
-
-def _data_uri(svg: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+    return environment
 
 
 def _is_wide(svg: str) -> bool:

@@ -24,8 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-from discreg import DRMClassifier, DRMClassifierCV
-from discreg.base.g_mean import g_mean_score
+from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
 from discreg.comparison.experiment import Outcome
 from discreg_reproduction.protocol import Part, at, judged, series
 

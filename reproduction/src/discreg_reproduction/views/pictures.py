@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from discreg.comparison.figures import critical_difference_figure, svg
-from discreg.comparison.metrics import LOWER_IS_BETTER, SHARES
+from discreg.comparison.metrics import metric as metric_called
 from discreg.comparison.statistics import LEVEL, Ranking, friedman_nemenyi
-from discreg.comparison.words import listed, p_value, percent, title
+from discreg.comparison.words import listed, p_value, percent
 from discreg_reproduction.paper_values import reported
 from discreg_reproduction.protocol import Study
 
@@ -47,7 +47,7 @@ def bars(evidence: Evidence) -> Iterator[Block]:
     rows: Rows = {}
     for (dataset, method), score in ours.items():
         rows.setdefault(dataset, {})[method] = (score.mean, score.std)
-    share = study.metric in SHARES
+    share = metric_called(study.metric).is_share
     figure = bars_figure(rows, label=measure(study.metric), from_zero=not share)
     yield _picture(
         study,
@@ -70,7 +70,7 @@ def curve(evidence: Evidence) -> Iterator[Block]:
         yield Text(f"There is no {name} at several values of a parameter.")
     for parameter, points in found.groupby("parameter", sort=False):
         curves = _curves_of(study, points)
-        x_label = title(parameter)
+        x_label = parameter.replace("_", " ")
         yield _picture(
             study,
             "curve",
@@ -78,7 +78,7 @@ def curve(evidence: Evidence) -> Iterator[Block]:
             alt=f"{name} of {_methods(study)} against {x_label} on {len(curves)} data sets",
             caption=f"Mean {name} against {x_label}.",
         )
-        if study.metric in SHARES:
+        if metric_called(study.metric).is_share:
             caption = f"Best mean {name}, and the value of {x_label} that has it."
         else:
             caption = f"Mean {name} at the smallest and the largest {x_label}."
@@ -108,10 +108,10 @@ def _curves_of(study: Study, points: pd.DataFrame) -> Rows:
 def _points(curve: Curve, metric: str) -> str:
     """Of shares the best value and where it is, of other numbers those at the ends."""
     x, y = np.asarray(curve[0]), np.asarray(curve[1])
-    if metric not in SHARES:
+    if not metric_called(metric).is_share:
         ends = dict.fromkeys([0, len(x) - 1])
         return "\n".join(f"{number_text(y[end], metric)} at {x[end]:g}" for end in ends)
-    best = int(np.argmin(y) if metric in LOWER_IS_BETTER else np.argmax(y))
+    best = int(np.argmin(y) if metric_called(metric).lower_is_better else np.argmax(y))
     level = len(y) > 1 and np.ptp(y) == 0
     return f"{number_text(y[best], metric)} {'throughout' if level else f'at {x[best]:g}'}"
 
@@ -238,7 +238,7 @@ def coefficients(evidence: Evidence) -> Iterator[Block]:
     study = evidence.study
     for name, draw, caption in (
         (
-            "singular_values",
+            "singular values",
             singular_values_figure,
             "Singular values of the coefficients, relative to the largest.",
         ),
@@ -248,17 +248,17 @@ def coefficients(evidence: Evidence) -> Iterator[Block]:
             "Sizes of the coefficients, features across and classes downwards; blank is 0.",
         ),
     ):
-        rows = _arrays(evidence, name)
+        rows = _arrays(evidence, name.replace(" ", "_"))
         if not rows:
-            yield Text(f"There are no {title(name)} to draw.")
+            yield Text(f"There are no {name} to draw.")
             continue
         named = {
             dataset if len(study.methods) == 1 else f"{dataset}, {method}": values
             for dataset, row in rows.items()
             for method, values in row.items()
         }
-        alt = f"{title(name)} on {len(rows)} data sets"
-        yield _picture(study, title(name), draw(named), alt=alt, caption=caption)
+        alt = f"{name} on {len(rows)} data sets"
+        yield _picture(study, name, draw(named), alt=alt, caption=caption)
 
 
 def _arrays(evidence: Evidence, name: str) -> Rows:

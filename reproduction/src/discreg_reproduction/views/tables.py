@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from discreg.comparison.metrics import LOWER_IS_BETTER, SHARES
-from discreg.comparison.words import TITLES, number, title
+from discreg.comparison.metrics import metric as metric_called
+from discreg.comparison.words import number
 from discreg_reproduction.paper_values import Reported, reported
 from discreg_reproduction.protocol import Study
 
@@ -44,7 +44,9 @@ def table(evidence: Evidence) -> Iterator[Block]:
             yield score_grid(evidence, trained, {}, more=TRAINED_SCALING)
     else:
         yield score_grid(evidence, ours, theirs)
-    if found := agreement(ours, theirs, lower_is_better=study.metric in LOWER_IS_BETTER):
+    if found := agreement(
+        ours, theirs, lower_is_better=metric_called(study.metric).lower_is_better
+    ):
         yield found
     if averages := paired_grid(study, results, ours, theirs):
         yield averages
@@ -164,7 +166,11 @@ def _metrics_grid(study: Study, results: pd.DataFrame) -> Grid:
     """The numbers of a study of one method: a column for each."""
     (method,) = study.methods
     there = dict.fromkeys(results["metric"])
-    kept = [study.metric, *(name for name in there if name not in TITLES), "accuracy"]
+    kept = [
+        study.metric,
+        *(name for name in there if metric_called(name).needs == "fit"),
+        "accuracy",
+    ]
     metrics = [metric for metric in dict.fromkeys(kept) if metric in there]
     means = results.pivot_table(index="dataset", columns="metric", values="value")
     rows = tuple(
@@ -199,19 +205,19 @@ def _targets_grid(
 
 def measure(metric: str) -> str:
     """What a metric measures, where it is not followed by its unit."""
-    return "seconds to fit" if metric == "fit_seconds" else title(metric)
+    return "seconds to fit" if metric == "fit_seconds" else metric_called(metric).title
 
 
 def number_text(value: float, metric: str) -> str:
     """A number of a metric: shares with three decimals, others with three digits that count."""
     if math.isnan(value):
         return NOTHING
-    return f"{value:.3f}" if metric in SHARES else f"{value:.3g}"
+    return f"{value:.3f}" if metric_called(metric).is_share else f"{value:.3g}"
 
 
 def _digits(study: Study, theirs: Mapping[Key, Reported]) -> int | None:
     """Decimals of the reported numbers; None for metrics that are no shares."""
-    if study.metric not in SHARES:
+    if not metric_called(study.metric).is_share:
         return None
     fine = any(abs(round(value.mean, 3) - value.mean) > ROUNDING for value in theirs.values())
     return 4 if fine else 3
