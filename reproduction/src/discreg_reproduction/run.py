@@ -55,7 +55,7 @@ def reproduce(
     quick: bool = False,
     n_jobs: int = 1,
     time_budget: float | None = None,
-    tell: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Reproduced:
     """Run the studies of a paper, one of them, or all; write what they show into a directory.
 
@@ -67,7 +67,7 @@ def reproduce(
     make_folder(output)
     with Store(output / STORE, experiment.settings()) as store:
         progress = engine.run(
-            experiment, store, n_jobs=n_jobs, time_budget=time_budget, on_progress=tell
+            experiment, store, n_jobs=n_jobs, time_budget=time_budget, on_progress=on_progress
         )
         results = store.results()
         write_whole(output / RESULTS, results.to_parquet(index=False))
