@@ -23,7 +23,7 @@ except ModuleNotFoundError:
 if TYPE_CHECKING:
     from discreg.tables.table import Table
 
-__all__ = ["main", "parse_seconds", "reports_errors", "run_app"]
+__all__ = ["INTERRUPTED", "main", "parse_seconds", "reports_errors", "run_app"]
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
 TRACEBACK = "DISCREG_TRACEBACK"  # environment variable: show where an error came from

@@ -8,9 +8,9 @@ from report_findings import MODELS, findings_of, results_of
 from rich.console import Console
 
 from discreg.comparison import console
-from discreg.comparison.compare import Compared
 from discreg.comparison.engine import Progress
 from discreg.comparison.experiment import Key
+from discreg.comparison.run import ComparisonResult
 from discreg.comparison.statistics import below_the_best
 from discreg.tables.table import Table
 
@@ -21,7 +21,7 @@ def compared(findings):
     verdict = None
     if len(findings.results):
         verdict = below_the_best(findings.results, "accuracy", failures=findings.failures)
-    return Compared(findings, verdict, Progress(10, 0, 10))
+    return ComparisonResult(findings, verdict, Progress(10, 0, 10))
 
 
 def test_names_are_printed_as_they_are(capsys):
@@ -86,17 +86,17 @@ def test_files_are_named_in_one_line_each_and_others_are_not(capsys, tmp_path):
 
 def test_the_bar_tells_how_far_a_run_is_and_how_long_it_takes(monkeypatch):
     screen = Console(file=io.StringIO(), force_terminal=True, width=150)
-    monkeypatch.setattr(console, "_console", lambda **options: screen)
-    with console.Bar() as tell:
-        tell(Progress(8, 0, 0))
-        tell(Progress(8, 0, 2, 2, 12.0, Key("[b]", "LSR", 0, 1)))
+    monkeypatch.setattr(console, "plain_console", lambda **options: screen)
+    with console.ProgressBar() as update:
+        update(Progress(8, 0, 0))
+        update(Progress(8, 0, 2, 2, 12.0, Key("[b]", "LSR", 0, 1)))
     shown = screen.file.getvalue()
     assert "4/8" in shown
     assert "fits [b] LSR" in shown
     assert "about 12.0 s left" in shown
 
 
-def test_a_bar_that_is_told_nothing_shows_nothing(capsys):
-    with console.Bar():
+def test_a_bar_without_progress_shows_nothing(capsys):
+    with console.ProgressBar():
         pass
     assert capsys.readouterr() == ("", "")
