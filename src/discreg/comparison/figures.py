@@ -257,15 +257,13 @@ def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
 
 
 @styled
-def rank_figure(
-    rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]], *, label: str = "accuracy"
-) -> Figure:
-    """Scores against the rank of the coefficients, a line for each model."""
+def rank_figure(rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
+    """Accuracies against the rank of the coefficients, a line for each model."""
     curves = {model: (np.asarray(x), np.asarray(y)) for model, (x, y) in rank_scores.items()}
     figure, axes = _curves(curves, marker="o", markersize=3.5)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_xlabel("rank")
-    axes.set_ylabel(label)
+    axes.set_ylabel("accuracy")
     return figure
 
 
