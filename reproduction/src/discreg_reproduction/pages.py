@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import textwrap
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from jinja2 import (
     select_autoescape,
 )
 
+from discreg.comparison.figures import image_source
 from discreg.comparison.files import write_whole
 
 from .papers import PAPERS
@@ -164,16 +164,12 @@ def _template(name: str) -> Template:
     )
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
-        "data_uri": _data_uri,
+        "data_uri": image_source,
         "is_wide": _is_wide,
         "escaped": _escaped,
         "cell": lambda text: _escaped(text).replace("|", "\\|").replace("\n", "<br>"),
     }
     return environment.get_template(name)
-
-
-def _data_uri(svg: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _is_wide(svg: str) -> bool:
