@@ -174,6 +174,10 @@ def test_everything_a_person_wrote_is_escaped(written):
     assert page.text.count("onerror=alert(1)") > 12
 
 
+def test_the_style_is_not_escaped(written):
+    assert 'font: 1rem/1.55 system-ui, -apple-system, "Segoe UI"' in written()
+
+
 def test_unfinished_run_says_so_before_the_answer(written):
     page = Page(written(incomplete="Stopped by the time budget of 60 s."))
     assert page.text.index("Stopped by the time budget") < page.text.index("Take ")

@@ -237,7 +237,7 @@ def test_npz_of_a_dense_array_has_named_columns(tmp_path):
     assert list(read_contents(npz(tmp_path / "t.npz", X=X, y=Y)).X) == ["x1", "x2", "x3"]
     named = read_contents(npz(tmp_path / "named.npz", X=X, y=Y, feature_names=names, part=Y > 0))
     assert list(named.X) == ["a", "b", "c"]
-    assert named.marks["part"].tolist() == [True, False, True]
+    assert named.others["part"].tolist() == [True, False, True]
 
 
 def test_npz_labels_may_be_bytes(tmp_path):

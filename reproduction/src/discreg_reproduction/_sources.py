@@ -99,9 +99,8 @@ def _read_arrays(path: Path) -> Samples:
     """Dense or sparse rows; ``n_train`` counts the rows of the official training set."""
     contents = read_contents(path)
     X = contents.X if sparse.issparse(contents.X) else contents.X.to_numpy(dtype=np.float64)
-    with np.load(path) as arrays:
-        n_train = int(arrays["n_train"]) if "n_train" in arrays else None
-    return Samples(X, contents.y, n_train=n_train)
+    n_train = contents.others.get("n_train")
+    return Samples(X, contents.y, n_train=None if n_train is None else int(n_train))
 
 
 def _read_columns(path: Path) -> Samples:

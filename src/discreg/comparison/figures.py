@@ -7,11 +7,12 @@ of the reader. Names come from people: they are drawn as they are, never read as
 
 from __future__ import annotations
 
+import base64
 import io
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any, ParamSpec
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -33,6 +34,7 @@ __all__ = [
     "confusion_figure",
     "convergence_figure",
     "critical_difference_figure",
+    "image_source",
     "margins_figure",
     "rank_figure",
     "scores_figure",
@@ -42,7 +44,6 @@ __all__ = [
     "thinned",
 ]
 
-P = ParamSpec("P")
 WIDTH = 3.7  # inches: what a phone shows
 ROW = 0.40  # inches for one model
 INK = "#767676"  # of words and axes: readable on white and on black, where no scheme is known
@@ -51,10 +52,10 @@ PLAIN = "#3d8bc9"
 # Eight colours that keep apart for the colour-blind on white and on near-black.
 COLOURS = (PLAIN, ACCENT, "#2ca089", "#b266c9", "#c2952b", "#d6536d", "#7b86d6", "#7a8a5a")
 DASHES = ("-", "--", ":", "-.")
+INKED = ("axes.edge", "axes.label", "legend.label", "text.", "xtick.", "ytick.")
 STYLE: dict[Any, Any] = {
-    "axes.edgecolor": INK,
+    **{f"{part}color": INK for part in INKED},
     "axes.facecolor": "none",
-    "axes.labelcolor": INK,
     "axes.labelsize": 9,
     "axes.linewidth": 0.7,
     "axes.spines.right": False,
@@ -64,14 +65,10 @@ STYLE: dict[Any, Any] = {
     "font.size": 9,
     "legend.fontsize": 8,
     "legend.frameon": False,
-    "legend.labelcolor": INK,
     "svg.fonttype": "none",  # the reader's own fonts: they have every script, and text stays text
     "svg.hashsalt": "discreg",
-    "text.color": INK,
     "text.parse_math": False,
-    "xtick.color": INK,
     "xtick.labelsize": 8.5,
-    "ytick.color": INK,
     "ytick.labelsize": 8.5,
 }
 INKS = (
@@ -85,36 +82,32 @@ MAX_NAME = 32
 MAX_CURVE_POINTS = 400
 
 
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+@contextmanager
+def styled() -> Iterator[None]:
     """Draw in the style of the page, and leave matplotlib's settings as they were."""
-
-    @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-            _allow_any_script()
-            return draw(*args, **kwargs)
-
-    return drawn
-
-
-def _allow_any_script() -> None:
-    """Layout measures text in a font that may lack its letters; the reader's has them."""
-    warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
-    warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support")
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        # Layout measures text in a font that may lack its letters; the reader's has them.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support")
+        yield
 
 
 def svg(figure: Figure) -> str:
     """The figure as an SVG document without background that follows the reader's colours."""
     buffer = io.StringIO()
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-        _allow_any_script()
+    with styled():
         figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     text = buffer.getvalue().replace(f": {INK}", ": currentColor")
     opening, rest = text[text.index("<svg") :].split(">", 1)
     return f"{opening}>{INKS}{rest}"
 
 
-@styled
+def image_source(svg: str) -> str:
+    """An SVG document as the address of an image in a page."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+@styled()
 def scores_figure(
     scores: Mapping[str, ArrayLike], *, label: str, marked: str | None = None
 ) -> Figure:
@@ -141,7 +134,7 @@ def scores_figure(
     return figure
 
 
-@styled
+@styled()
 def critical_difference_figure(ranking: Ranking) -> Figure:
     """Mean ranks, and bars at the right over models that Nemenyi's test cannot tell apart."""
     ranks = ranking.mean_ranks
@@ -197,7 +190,7 @@ def _rows_of_models(names: Sequence[str], *, label: str, above: float = 0) -> tu
     return figure, axes
 
 
-@styled
+@styled()
 def confusion_figure(counts: NDArray[Any], labels: Sequence[str]) -> Figure:
     """Counts of true classes (rows) taken for others (columns), coloured by the row's share.
 
@@ -232,7 +225,7 @@ def confusion_figure(counts: NDArray[Any], labels: Sequence[str]) -> Figure:
     return figure
 
 
-@styled
+@styled()
 def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
     """Share of held-out samples whose margin is at most x, a curve for each model.
 
@@ -256,20 +249,18 @@ def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
     return figure
 
 
-@styled
-def rank_figure(
-    rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]], *, label: str = "accuracy"
-) -> Figure:
-    """Scores against the rank of the coefficients, a line for each model."""
+@styled()
+def rank_figure(rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
+    """Accuracies against the rank of the coefficients, a line for each model."""
     curves = {model: (np.asarray(x), np.asarray(y)) for model, (x, y) in rank_scores.items()}
     figure, axes = _curves(curves, marker="o", markersize=3.5)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_xlabel("rank")
-    axes.set_ylabel(label)
+    axes.set_ylabel("accuracy")
     return figure
 
 
-@styled
+@styled()
 def convergence_figure(histories: Mapping[str, ArrayLike]) -> Figure:
     """How far above its last value the objective was after each iteration."""
     curves = {}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -22,6 +23,7 @@ from .figures import (
     confusion_figure,
     convergence_figure,
     critical_difference_figure,
+    image_source,
     margins_figure,
     rank_figure,
     scores_figure,
@@ -30,7 +32,6 @@ from .figures import (
 from .files import write_whole
 from .findings import Findings
 from .metrics import METRICS, metric
-from .pages import image_source, page_template
 from .statistics import (
     LEVEL,
     Verdict,
@@ -94,8 +95,15 @@ class Plot(NamedTuple):
 
 def write_report(path: Path, findings: Findings) -> None:
     """Write the page; a reader finds the old one or the new one, never a part."""
-    contents = _contents(findings)
-    write_whole(path, page_template("report.html").render(findings=findings, **contents))
+    environment = Environment(
+        loader=PackageLoader("discreg.comparison"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("report.html")
+    write_whole(path, template.render(findings=findings, **_contents(findings)))
 
 
 def _contents(findings: Findings) -> dict[str, Any]:

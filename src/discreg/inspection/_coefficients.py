@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ._matplotlib import pyplot
+from ._drawing import pyplot
 
 __all__ = ["CoefficientDisplay"]
 

@@ -16,7 +16,7 @@ from discreg.blocks.validation import (
     sample_weights,
 )
 
-from ._matplotlib import pyplot
+from ._drawing import by_name, pyplot
 
 __all__ = ["MarginDistributionDisplay"]
 
@@ -178,7 +178,13 @@ class MarginDistributionDisplay:
         display : MarginDistributionDisplay
         """
         _check_normalize(normalize)
-        named = _by_name(estimators)
+        named = by_name(
+            estimators,
+            "estimators",
+            "classifier",
+            single="from_estimator",
+            name_of=lambda estimator: type(estimator).__name__,
+        )
         if ax is None:
             pyplot()  # if it is missing, say so before the work
         curves = {}
@@ -268,25 +274,6 @@ class MarginDistributionDisplay:
 def _check_normalize(normalize: Any) -> None:
     if not NORMALIZE.accepts(normalize):
         raise ValueError(f"normalize must be {NORMALIZE}, got {normalize!r}.")
-
-
-def _by_name(estimators: Any) -> dict[str, Any]:
-    if not isinstance(estimators, Mapping | list | tuple):
-        raise TypeError(
-            "estimators must be a list of fitted classifiers or a dict from names to them, got "
-            f"{type(estimators).__name__}. For a single classifier use from_estimator."
-        )
-    if not estimators:
-        raise ValueError("estimators is empty: pass at least one fitted classifier.")
-    if isinstance(estimators, Mapping):
-        return dict(estimators)
-    names = [type(estimator).__name__ for estimator in estimators]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"The legend could not tell estimators of the same class apart: {', '.join(names)}. "
-            "Pass a dict from names to estimators."
-        )
-    return dict(zip(names, estimators, strict=True))
 
 
 def _scores(estimator: Any, X: Any, name: str) -> tuple[Any, NDArray[Any]]:

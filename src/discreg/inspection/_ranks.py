@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ._matplotlib import pyplot
+from ._drawing import by_name, pyplot
 
 __all__ = ["RankDisplay"]
 
@@ -106,7 +106,7 @@ class RankDisplay:
         The best of several scores is an optimistic estimate: it was chosen on the samples that it
         is the score of. `from_path` draws the scores of samples that have chosen nothing.
         """
-        named = {type(_last_step(search)).__name__ if name is None else name: search}
+        named = {_class_name(search) if name is None else name: search}
         return cls.from_searches(named, ax=ax, **kwargs)
 
     @classmethod
@@ -127,7 +127,7 @@ class RankDisplay:
         -------
         display : RankDisplay
         """
-        named = _searches_by_name(searches)
+        named = by_name(searches, "searches", "search", single="from_search", name_of=_class_name)
         if ax is None:
             pyplot()  # if it is missing, say so before the work
         curves = {name: _search_curve(search, name) for name, search in named.items()}
@@ -268,23 +268,8 @@ def _last_step(search: Any) -> Any:
     return _last_step(search[-1]) if isinstance(search, Pipeline) else search
 
 
-def _searches_by_name(searches: Any) -> dict[str, Any]:
-    if not isinstance(searches, Mapping | list | tuple):
-        raise TypeError(
-            "searches must be a list of fitted searches or a dict from names to them, got "
-            f"{type(searches).__name__}. For a single search use from_search."
-        )
-    if not searches:
-        raise ValueError("searches is empty: pass at least one fitted search.")
-    if isinstance(searches, Mapping):
-        return dict(searches)
-    names = [type(_last_step(search)).__name__ for search in searches]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"The legend could not tell searches of the same class apart: {', '.join(names)}. "
-            "Pass a dict from names to searches."
-        )
-    return dict(zip(names, searches, strict=True))
+def _class_name(search: Any) -> str:
+    return type(_last_step(search)).__name__
 
 
 def _score_name(searches: Iterable[Any]) -> str:

@@ -21,20 +21,21 @@ from .formats import MISSING, UNTITLED, quoted
 
 __all__ = [
     "MAX_CATEGORIES",
+    "TRUE_AND_FALSE",
     "USED",
     "Column",
     "Kind",
     "as_categories",
     "as_texts",
     "describe",
-    "first_text",
     "parse",
+    "places_of_text",
     "refuse_infinite",
 ]
 
 Kind = Literal["numeric", "boolean", "categorical", "constant", "identifier"]
 USED: tuple[Kind, ...] = ("numeric", "boolean", "categorical")
-TRUTHS = {"true": 1.0, "false": 0.0}
+TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
 MAX_CATEGORIES = 50  # of a column; its rarer ones share an indicator
 # A text column is an identifier if at least this share of its cells are different.
 IDENTIFIER_SHARE = 0.9
@@ -66,8 +67,8 @@ def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
         return kind, column.to_numpy(dtype=np.float64, na_value=np.nan)
     codes, vocabulary = _vocabulary(column)
     present = [text.lower() for text in vocabulary if isinstance(text, str)]
-    if present and TRUTHS.keys() >= set(present):
-        truths = [TRUTHS.get(str(text).lower(), np.nan) for text in vocabulary]
+    if present and TRUE_AND_FALSE.keys() >= set(present):
+        truths = [TRUE_AND_FALSE.get(str(text).lower(), np.nan) for text in vocabulary]
         return "boolean", np.array(truths)[codes]
     numbers = _numbers(vocabulary)
     # Categories were declared to be such, even if they are digits.
@@ -117,10 +118,9 @@ def _numbers(texts: NDArray[Any]) -> NDArray[np.float64]:
     return pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
 
 
-def first_text(values: NDArray[Any]) -> tuple[int, int]:
-    """How many of the cells of a categorical column are no numbers, and where the first one is."""
-    places = np.flatnonzero(~pd.isna(values) & np.isnan(_numbers(values)))
-    return places.size, int(places[0]) if places.size else -1
+def places_of_text(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Which cells of a categorical column are not numbers."""
+    return np.flatnonzero(~pd.isna(values) & np.isnan(_numbers(values)))
 
 
 def refuse_infinite(name: object, values: NDArray[Any], rows: pd.Index) -> None:
@@ -179,14 +179,19 @@ def _counts(name: str, values: NDArray[np.float64], rows: pd.Index) -> bool:
 
 def _almost_numeric(name: str, values: NDArray[Any], rows: pd.Index) -> list[str]:
     """A note on a column which a few texts keep from being numeric."""
-    n_texts, first = first_text(values)
-    if not 0 < n_texts <= 0.1 * (~pd.isna(values)).sum():
+    places = places_of_text(values)
+    if not 0 < len(places) <= 0.1 * (~pd.isna(values)).sum():
         return []
-    cells = "cell" if n_texts == 1 else "cells"
+    first = places[0]
     return [
-        f"column '{name}' is numeric but for {n_texts} {cells}, the first '{values[first]}' in row "
-        f"{rows[first] + 1}, and is taken as categorical; empty such cells if it should be numeric"
+        f"column '{name}' is numeric but for {_count(len(places), 'cell')}, the first "
+        f"'{values[first]}' in row {rows[first] + 1}, and is taken as categorical; empty such "
+        "cells if it should be numeric"
     ]
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _kinds_found(columns: Sequence[Column]) -> list[str]:
@@ -196,11 +201,10 @@ def _kinds_found(columns: Sequence[Column]) -> list[str]:
     categorical = [column for column in columns if column.kind == "categorical"]
     if categorical:
         n_indicators = sum(min(column.n_distinct, MAX_CATEGORIES) for column in categorical)
-        which = "column is" if len(categorical) == 1 else "columns are"
-        become = "becomes" if len(categorical) == 1 else "become"
+        are, become = ("is", "becomes") if len(categorical) == 1 else ("are", "become")
         notes.append(
-            f"{len(categorical)} {which} categorical and {become} up to {n_indicators} indicator "
-            "columns"
+            f"{_count(len(categorical), 'column')} {are} categorical and {become} up to "
+            f"{n_indicators} indicator columns"
         )
     notes += [
         f"column '{column.name}' has {column.n_distinct} categories: the {MAX_CATEGORIES - 1} most "
@@ -215,11 +219,11 @@ def _left_out(columns: Sequence[Column]) -> list[str]:
     empty = [column.name for column in columns if column.n_distinct == 0]
     constant = [column.name for column in columns if column.n_distinct == 1]
     identifiers = [column.name for column in columns if column.kind == "identifier"]
-    notes = []
-    if empty:
-        notes.append(f"{_subject(empty)} empty and left out")
-    if constant:
-        notes.append(f"{_subject(constant)} constant and left out")
+    notes = [
+        f"{_subject(names)} {word} and left out"
+        for names, word in ((empty, "empty"), (constant, "constant"))
+        if names
+    ]
     if identifiers:
         are = "is" if len(identifiers) == 1 else "are"
         notes.append(
@@ -240,10 +244,8 @@ def _gaps(columns: Sequence[Column]) -> list[str]:
     if not with_gaps:
         return []
     n_missing = sum(column.n_missing for column in with_gaps)
-    values = "value" if n_missing == 1 else "values"
-    where = "column" if len(with_gaps) == 1 else "columns"
     return [
-        f"{n_missing} missing {values} in {len(with_gaps)} {where} "
+        f"{_count(n_missing, 'missing value')} in {_count(len(with_gaps), 'column')} "
         f"({quoted(column.name for column in with_gaps)}), filled inside each training fold by the "
         "median or the most frequent value"
     ]

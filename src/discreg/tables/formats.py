@@ -1,4 +1,4 @@
-"""Files of labelled data: one function a format, from bytes to columns or arrays."""
+"""Files of labelled data: one function per format, from bytes to columns or arrays."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import csv
 import difflib
 import gzip
 import io
-import itertools
 import re
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +40,7 @@ UNTITLED = "Unnamed: "  # what pandas calls a column without a name; its positio
 
 
 @dataclass(frozen=True)
-class Source:
+class FileBytes:
     """The bytes of a file, and the columns that stay text whatever they look like."""
 
     content: bytes
@@ -64,7 +62,7 @@ class Contents:
     X: pd.DataFrame | sparse.csr_array
     y: NDArray[Any] | None = None
     labels_apart: bool = False  # whether the format has a place for y; else it is a column of X
-    marks: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # other arrays, one value a row
+    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # all that are not X or y
     first_index: int | None = None  # svmlight: the index its features begin with, 0 or 1
 
 
@@ -85,17 +83,24 @@ def read_contents(path: Path, *, text_columns: Collection[str] = ()) -> Contents
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"the file cannot be read: {error.strerror}") from error
-    contents = READERS[suffix](Source(_unzipped(content) if zipped else content, text_columns))
+    if zipped:
+        with _intact("gzip file"):
+            content = gzip.decompress(content)
+    contents = READERS[suffix](FileBytes(content, text_columns))
     if not contents.X.shape[0]:
         raise InputError("the file has no rows of data")
     return contents
 
 
-def _unzipped(content: bytes) -> bytes:
+@contextmanager
+def _intact(kind: str) -> Iterator[None]:
+    """Say what the file is not, whatever its reader raises: readers have no error of their own."""
     try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"the file is no intact gzip file: {error}") from error
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"the file is no intact {kind}: {error}") from error
 
 
 def _nearest_file(path: Path) -> str:
@@ -150,20 +155,16 @@ WITH_COMMA, WITH_POINT = (
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?")
 
 
-def read_csv(source: Source) -> Contents:
+def read_csv(file: FileBytes) -> Contents:
     """Cells divided by commas, semicolons or tabs, whichever divides the header most."""
-    text = source.text()
-    header, _, _ = text.lstrip("\r\n").partition("\n")
+    header, _, _ = file.text().lstrip("\r\n").partition("\n")
     unquoted = re.sub('"[^"]*"', "", header)
-    return _read_delimited(source, text, max(",;\t", key=unquoted.count))
+    return read_delimited(file, max(",;\t", key=unquoted.count))
 
 
-def read_tsv(source: Source) -> Contents:
-    """Cells divided by tabs."""
-    return _read_delimited(source, source.text(), "\t")
-
-
-def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
+def read_delimited(file: FileBytes, delimiter: str = "\t") -> Contents:
+    """Cells divided by a delimiter."""
+    text = file.text()
     _, header = next(_records(text, delimiter), (1, None))
     if header is None:
         raise InputError("the file is empty")
@@ -171,15 +172,23 @@ def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
     refuse_duplicates(names)
     decimal = _decimal_sign(text, delimiter)
     try:
-        frame = _parse_delimited(
-            text,
-            sep=delimiter,
-            # Numbers with a point come as text where the comma is the decimal sign, and are
-            # recognised as numbers when the columns are parsed.
-            decimal=decimal,
-            names=names,
-            dtype={name: str for name in names if name in source.text_columns},
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of cells beyond the header
+            frame = pd.read_csv(
+                io.StringIO(text),
+                sep=delimiter,
+                # Numbers with a point come as text where the comma is the decimal sign, and are
+                # recognised as numbers when the columns are parsed.
+                decimal=decimal,
+                header=0,
+                names=names,
+                index_col=False,
+                dtype={name: str for name in names if name in file.text_columns},
+                keep_default_na=False,
+                na_values=list(MISSING),
+                skipinitialspace=True,
+                low_memory=False,
+            )
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         if "EOF inside string" in str(error):
             *_, (line, _) = _records(text, delimiter)
@@ -189,7 +198,7 @@ def _read_delimited(source: Source, text: str, delimiter: str) -> Contents:
     if frame.iloc[:, -1].isna().any():  # with which pandas fills short lines
         _refuse_ragged_line(text, delimiter, len(names))
     if decimal == ",":
-        _refuse_thousands(frame.drop(columns=[*source.text_columns], errors="ignore"))
+        _refuse_thousands(frame.drop(columns=[*file.text_columns], errors="ignore"))
     return Contents(frame)
 
 
@@ -216,21 +225,6 @@ def _refuse_thousands(frame: pd.DataFrame) -> None:
             )
 
 
-def _parse_delimited(text: str, **options: Any) -> pd.DataFrame:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # of cells beyond the header
-        return pd.read_csv(
-            io.StringIO(text),
-            header=0,
-            index_col=False,
-            keep_default_na=False,
-            na_values=list(MISSING),
-            skipinitialspace=True,
-            low_memory=False,
-            **options,
-        )
-
-
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The line a record begins in, and its cells: slower than pandas, which does not know lines."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
@@ -255,13 +249,13 @@ def _refuse_ragged_line(text: str, delimiter: str, n_columns: int) -> None:
             )
 
 
-def read_parquet(source: Source) -> Contents:
+def read_parquet(file: FileBytes) -> Contents:
     """The columns of a Parquet file; an index that pandas stored is one of them."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    try:
-        table = pa.parquet.ParquetFile(io.BytesIO(source.content)).read()
+    with _intact("Parquet file"):
+        table = pa.parquet.ParquetFile(io.BytesIO(file.content)).read()
         refuse_duplicates(table.column_names)
         for column in table.schema:
             if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
@@ -270,29 +264,25 @@ def read_parquet(source: Source) -> Contents:
                     "truth value or a text"
                 )
         return Contents(table.to_pandas(ignore_metadata=True))
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"the file is no intact Parquet file: {error}") from error
 
 
-def read_arff(source: Source) -> Contents:
+def read_arff(file: FileBytes) -> Contents:
     """The attributes of an ARFF file; nominal ones are categories even where they are digits."""
-    return Contents(parse_arff(source.text()))
+    return Contents(parse_arff(file.text()))
 
 
 NUMBER = r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf|nan)"
 SVMLIGHT_LINE = re.compile(rf"{NUMBER}(\s+qid:\d+)?(?P<pairs>(\s+\d+:{NUMBER})*)", re.IGNORECASE)
 
 
-def read_svmlight(source: Source) -> Contents:
+def read_svmlight(file: FileBytes) -> Contents:
     """Lines of a label and ``index:value`` pairs; column j of X is index j."""
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(io.BytesIO(source.content), zero_based=True)
+        X, y = load_svmlight_file(io.BytesIO(file.content), zero_based=True)
     except (ValueError, OverflowError) as error:
-        line = _malformed_svmlight_line(source.text())
+        line = _malformed_svmlight_line(file.text())
         where = f"line {line} is no svmlight" if line else "the file is no svmlight file"
         raise InputError(
             f"{where}: a numeric label and 'index:value' pairs with growing indices are "
@@ -310,39 +300,26 @@ def _malformed_svmlight_line(text: str) -> int | None:
         if content and found is None:
             return number
         indices = [int(index) for index in re.findall(r"(\d+):", found["pairs"])] if found else []
-        if any(after <= before for before, after in itertools.pairwise(indices)):
+        if indices != sorted(set(indices)):
             return number
     return None
 
 
-def read_txt(source: Source) -> Contents:
+def read_txt(file: FileBytes) -> Contents:
     """A text file, if it is svmlight."""
-    lines = (line.partition("#")[0].strip() for line in source.text().split("\n"))
+    lines = (line.partition("#")[0].strip() for line in file.text().split("\n"))
     first = SVMLIGHT_LINE.fullmatch(next(filter(None, lines), ""))
     if first is None or not first["pairs"]:
         raise InputError(
             "a .txt file is read as svmlight only, and this is none; rename it to .csv if commas "
             "or semicolons divide its cells, to .tsv if tabs do"
         )
-    return read_svmlight(source)
+    return read_svmlight(file)
 
 
-# What numpy, zipfile and zlib raise for files that are cut off, altered, or something else.
-NPZ_ERRORS = (
-    ValueError,
-    TypeError,
-    AttributeError,
-    OSError,
-    EOFError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
-def read_npz(source: Source) -> Contents:
+def read_npz(file: FileBytes) -> Contents:
     """Arrays ``X`` and ``y``, or the parts of a CSR matrix (data, indices, indptr, shape) and y."""
-    arrays = _arrays(source.content)
+    arrays = _arrays(file.content)
     is_sparse = {"data", "indices", "indptr", "shape"} <= set(arrays)
     if not is_sparse and "X" not in arrays:
         raise InputError(
@@ -350,20 +327,18 @@ def read_npz(source: Source) -> Contents:
             f"beside 'y'; the file holds {quoted(arrays) or 'nothing'}"
         )
     X = _csr(arrays) if is_sparse else _dense(arrays)
-    n_rows = X.shape[0]
-    marks = {name: array for name, array in arrays.items() if array.shape == (n_rows,)}
-    y = arrays.get("y")
-    if y is not None and y.shape != (n_rows,):
-        raise InputError(f"'y' has shape {y.shape}, but X has {n_rows} rows")
-    return Contents(X, marks.pop("y", None), labels_apart=True, marks=marks)
+    y = arrays.pop("y", None)
+    if y is not None and y.shape != X.shape[:1]:
+        raise InputError(f"'y' has shape {y.shape}, but X has {X.shape[0]} rows")
+    return Contents(X, y, labels_apart=True, others=arrays)
 
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except NPZ_ERRORS as error:
-        raise InputError(f"the file is no intact npz file of plain arrays: {error}") from error
+    with (
+        _intact("npz file of plain arrays"),
+        np.load(io.BytesIO(content), allow_pickle=False) as file,
+    ):
+        arrays = {name: file[name] for name in file.files}
     for name, array in arrays.items():
         if array.dtype.kind == "S":
             arrays[name] = array.astype(str)
@@ -397,10 +372,10 @@ def _csr(arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array:
     return X
 
 
-READERS: dict[str, Callable[[Source], Contents]] = {
+READERS: dict[str, Callable[[FileBytes], Contents]] = {
     ".csv": read_csv,
-    ".tsv": read_tsv,
-    ".tab": read_tsv,
+    ".tsv": read_delimited,
+    ".tab": read_delimited,
     ".parquet": read_parquet,
     ".arff": read_arff,
     ".svm": read_svmlight,

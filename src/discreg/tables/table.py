@@ -176,12 +176,13 @@ def _from_labelled_arrays(
             f"the labels of this file are its 'y', so the target cannot be '{target}'; leave "
             "--target out"
         )
-    if fold is not None and fold not in contents.marks:
-        raise InputError(_unknown("fold", fold, list(contents.marks)))
     X, first_index = contents.X, contents.first_index or 0
+    marks = {name: array for name, array in contents.others.items() if array.shape == X.shape[:1]}
+    if fold is not None and fold not in marks:
+        raise InputError(_unknown("fold", fold, list(marks)))
     if sparse.issparse(X):
         X = X[:, first_index:]
-    folds = None if fold is None else contents.marks[fold]
+    folds = None if fold is None else marks[fold]
     return _table(name, X, contents.y, TARGET_IN_FILE, folds, fold, first_index=first_index)
 
 

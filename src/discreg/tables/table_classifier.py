@@ -15,7 +15,16 @@ from sklearn.utils.metaestimators import available_if
 
 from discreg.base.errors import InputError
 
-from .column_types import USED, Kind, as_categories, as_texts, first_text, parse, refuse_infinite
+from .column_types import (
+    TRUE_AND_FALSE,
+    USED,
+    Kind,
+    as_categories,
+    as_texts,
+    parse,
+    places_of_text,
+    refuse_infinite,
+)
 from .formats import nearest, quoted
 
 if TYPE_CHECKING:
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExpectedColumns", "TableClassifier", "check_columns", "expected_columns"]
 
-TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+TRUTHS = {**TRUE_AND_FALSE, "1": 1.0, "0": 0.0}
 
 
 @dataclass(frozen=True)
@@ -68,33 +77,23 @@ def check_columns(frame: pd.DataFrame, expected: ExpectedColumns) -> pd.DataFram
 def _as_kind(name: str, column: pd.Series, kind: Kind) -> NDArray[Any]:
     if kind == "categorical":
         return as_categories(column)
-    return _as_truths(name, column) if kind == "boolean" else _as_numbers(name, column)
-
-
-def _as_truths(name: str, column: pd.Series) -> NDArray[np.float64]:
-    texts = as_texts(column)
-    truths = np.array([TRUTHS.get(str(text).lower(), np.nan) for text in texts])
-    wrong = np.flatnonzero(np.isnan(truths) & ~pd.isna(texts))
+    if kind == "boolean":
+        texts, expected = as_texts(column), "true or false was"
+        values = np.array([TRUTHS.get(str(text).lower(), np.nan) for text in texts])
+        wrong = np.flatnonzero(np.isnan(values) & ~pd.isna(texts))
+    else:
+        # What a file declares as categories are numbers to a model that was fitted to numbers.
+        is_category = isinstance(column.dtype, pd.CategoricalDtype)
+        found, values = parse(column.astype(object) if is_category else column)
+        texts, expected = values, "numbers were"
+        wrong = places_of_text(values) if found == "categorical" else np.array([], dtype=np.intp)
     if wrong.size:
-        raise InputError(_misfit(name, texts, wrong[0], "true or false was"))
-    return truths
-
-
-def _as_numbers(name: str, column: pd.Series) -> NDArray[np.float64]:
-    # What a file declares as categories are numbers to a model that was fitted to numbers.
-    is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    kind, values = parse(column.astype(object) if is_category else column)
-    if kind == "categorical":
-        _, place = first_text(values)
-        raise InputError(_misfit(name, values, place, "numbers were"))
+        raise InputError(
+            f"column '{name}' holds text '{texts[wrong[0]]}' in row {wrong[0] + 1} where "
+            f"{expected} expected"
+        )
     refuse_infinite(name, values, pd.RangeIndex(len(values)))
     return values
-
-
-def _misfit(name: str, texts: NDArray[Any], place: int, expected: str) -> str:
-    return (
-        f"column '{name}' holds text '{texts[place]}' in row {place + 1} where {expected} expected"
-    )
 
 
 def _has_probabilities(model: TableClassifier) -> bool:

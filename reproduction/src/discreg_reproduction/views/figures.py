@@ -49,7 +49,7 @@ HATCHES = ("", "////", "....")
 LETTER = 0.075  # inches of a letter of the legend
 
 
-@styled
+@styled()
 def bars_figure(
     scores: Mapping[str, Mapping[str, tuple[float, float]]], *, label: str, from_zero: bool
 ) -> Figure:
@@ -94,7 +94,7 @@ def bars_figure(
     return figure
 
 
-@styled
+@styled()
 def curves_figure(
     curves: Mapping[str, Mapping[str, Curve]], *, x_label: str, y_label: str
 ) -> Figure:
@@ -125,7 +125,7 @@ def curves_figure(
     return figure
 
 
-@styled
+@styled()
 def histories_figure(histories: Mapping[str, Mapping[str, ArrayLike]], *, label: str) -> Figure:
     """What an objective was after each iteration."""
     curves = {
@@ -142,7 +142,7 @@ def histories_figure(histories: Mapping[str, Mapping[str, ArrayLike]], *, label:
     return figure
 
 
-@styled
+@styled()
 def margins_panels_figure(margins: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """Share of the samples whose margin is at most x."""
     curves = {
@@ -158,7 +158,7 @@ def margins_panels_figure(margins: Mapping[str, Mapping[str, ArrayLike]]) -> Fig
     return figure
 
 
-@styled
+@styled()
 def singular_values_figure(values: Mapping[str, ArrayLike]) -> Figure:
     """Singular values of coefficients, the largest first, relative to it."""
     figure, panels = _panels(list(values), x_label="place", y_label="singular value")
@@ -172,7 +172,7 @@ def singular_values_figure(values: Mapping[str, ArrayLike]) -> Figure:
     return figure
 
 
-@styled
+@styled()
 def coefficients_figure(coefficients: Mapping[str, NDArray[Any]]) -> Figure:
     """Sizes of coefficients, features across and classes downwards; what is 0 is left blank."""
     figure, panels = _panels(list(coefficients), x_label="feature", y_label="class")
