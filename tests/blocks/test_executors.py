@@ -31,7 +31,6 @@ from discreg.blocks.dask_source import DaskBlocks
 from discreg.blocks.source import ArrayBlocks
 
 every_model = pytest.mark.parametrize("name", MODELS)
-weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 EXACT, SINGLE = 1e-9, 1e-4
 
 
@@ -103,9 +102,10 @@ def test_a_class_in_one_chunk_only(name):
 
 
 @pytest.mark.parametrize("name", BY_PARTS)
-@weighted_or_not
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
-@pytest.mark.parametrize("n_parts", [2, 7, N_ROWS])
+@pytest.mark.parametrize(
+    ("n_parts", "layout", "weighted"),
+    [(2, "sparse", True), (7, "dense", True), (7, "sparse", False), (N_ROWS, "dense", False)],
+)
 def test_parts_in_any_order_and_size(name, weighted, layout, n_parts):
     X, y = rows()
     X = as_sparse(X) if layout == "sparse" else X
