@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from discreg.comparison.figures import image_source
 from discreg.comparison.files import write_whole
-from discreg.comparison.pages import image_source
 
 from .papers import PAPERS
 from .protocol import Study
