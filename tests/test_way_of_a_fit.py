@@ -1,0 +1,51 @@
+"""A fit is easy to follow: few files, few base classes, and CONTRIBUTING.md names the files."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+
+import discreg
+from discreg import ReLSRClassifier
+
+PACKAGE = Path(discreg.__file__).parent
+GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+
+
+def files_on_the_way(call):
+    """Files of the package with a function that the call runs."""
+    files = set()
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and PACKAGE in path.parents:
+            files.add(path.relative_to(PACKAGE).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return files
+
+
+def test_a_fit_on_an_array_visits_the_ten_files_of_the_guide():
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    ReLSRClassifier().fit(X, y)  # compiles what is not in numba's cache
+    visited = files_on_the_way(lambda: ReLSRClassifier().fit(X, y))
+    section = GUIDE.read_text(encoding="utf-8").split("## The way of a fit")[1].split("\n## ")[0]
+    rows = [row for row in section.splitlines() if row.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"`(\w+/\w+\.py)`", row)}
+    assert visited | {"retargeted/_loops.py"} == named  # compiled loops may run unseen
+    assert len(named) <= 10
+
+
+@pytest.mark.parametrize("name", [name for name in dir(discreg) if "Classifier" in name])
+def test_at_most_two_base_classes_of_ours_above_an_estimator(name):
+    ours = [c for c in getattr(discreg, name).__mro__[1:] if c.__module__.startswith("discreg")]
+    assert len(ours) <= 2, ours
