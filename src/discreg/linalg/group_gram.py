@@ -30,10 +30,10 @@ class WorkingGram(Protocol):
     ) -> None:
         """Passes of coordinate descent; `coef` and `correlations`, C − GA, are kept up."""
 
-    def times(self, coef: Array) -> Array:
+    def matmul(self, coef: Array) -> Array:
         """GA."""
 
-    def times_some(self, used: Indices, coef: Array) -> Array:
+    def matmul_rows(self, used: Indices, coef: Array) -> Array:
         """GA for some features and coefficients of these."""
 
     def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
@@ -53,10 +53,10 @@ class FormedGram:
 
         _group_lasso_loops.descend(self._gram, correlations, coef, threshold, n_passes)
 
-    def times(self, coef: Array) -> Array:
+    def matmul(self, coef: Array) -> Array:
         return self._gram @ coef
 
-    def times_some(self, used: Indices, coef: Array) -> Array:
+    def matmul_rows(self, used: Indices, coef: Array) -> Array:
         return self._gram[np.ix_(used, used)] @ coef
 
     def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
@@ -81,12 +81,12 @@ class FeatureGram:
         _group_lasso_loops.descend_on_features(
             self._features, self._squares, moments, fitted, coef, threshold, n_passes
         )
-        correlations[...] = moments - self.times(coef)
+        correlations[...] = moments - self.matmul(coef)
 
-    def times(self, coef: Array) -> Array:
+    def matmul(self, coef: Array) -> Array:
         return self._features @ (self._features.T @ coef)
 
-    def times_some(self, used: Indices, coef: Array) -> Array:
+    def matmul_rows(self, used: Indices, coef: Array) -> Array:
         features = self._features[used]
         return features @ (features.T @ coef)
 

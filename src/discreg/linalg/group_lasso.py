@@ -82,7 +82,7 @@ class Features(NormalEquations):
         """ΦᵀSΦ of some features, in its smaller form."""
         return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
 
-    def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
+    def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
         """ΦᵀSΦA for an A that has rows for some features only."""
         return self.gram[:, features] @ coef
 
@@ -133,9 +133,9 @@ class FeatureRegression(Regression, Features):
             rows -= mean[:, None] * np.sqrt(self.weights)
         return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
 
-    def times_gram(self, features: NDArray[np.intp], coef: Array) -> Array:
+    def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
         if self.is_tall:
-            return super().times_gram(features, coef)
+            return super().gram_matmul(features, coef)
         scores = matmul(self._columns(features), coef)
         if self.mean is not None:
             scores -= self.mean[features] @ coef
@@ -205,7 +205,7 @@ def group_lasso(
     worse = 0
     for n_sets in range(max_iter + 1):
         used = np.flatnonzero(coef.any(axis=1))
-        correlations = moments - regression.times_gram(used, coef[used])
+        correlations = moments - regression.gram_matmul(used, coef[used])
         objective, gap = duality_gap(coef, moments, correlations, square, beta)
         enough_already = gap <= tol * (objective + constant)
         if n_sets > 0 or enough_already:  # the start is no iteration
@@ -308,7 +308,7 @@ def _newton(
 
     def hessp(step: Array) -> Array:
         along = np.einsum("ij,ij->i", units, step)[:, None]
-        return 2 * gram.times_some(used, step) + curvature * (step - along * units)
+        return 2 * gram.matmul_rows(used, step) + curvature * (step - along * units)
 
     gradient = beta * units - 2 * correlations[used]
     step = conjugate_gradients(
@@ -322,7 +322,7 @@ def _newton(
             trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
         else:
             trial[used] += precondition(-gradient)  # minimises a quadratic bound of the objective
-        left = moments - gram.times(trial)
+        left = moments - gram.matmul(trial)
         if duality_gap(trial, moments, left, square, beta)[0] < before:
             coef[...], correlations[...] = trial, left
             return

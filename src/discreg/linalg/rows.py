@@ -209,7 +209,7 @@ def rmatmul(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rows_per_product(n_features: int, n_columns: int) -> int:
-    """Number of rows whose product with a thin matrix is within SMALL_PRODUCT multiplications."""
+    """Number of rows whose product with few columns is within SMALL_PRODUCT multiplications."""
     return SMALL_PRODUCT // max(n_features * n_columns, 1)
 
 
@@ -219,7 +219,7 @@ def has_few_columns(X: Any, n_columns: int) -> bool:
 
 
 def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
-    """Blocks of rows for products with a thin matrix.
+    """Blocks of rows for products with few columns.
 
     A product of few columns is bound by memory. Within SMALL_PRODUCT multiplications BLAS works on
     the rows where they are instead of packing a copy of them first.

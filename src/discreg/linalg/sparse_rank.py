@@ -75,7 +75,7 @@ class SparseRankProblem:
         """Objective at A and V, and the relative certificate."""
         used = np.flatnonzero(coef.any(axis=1))
         moments = self.moments @ directions
-        correlations = moments - self.regression.times_gram(used, coef[used])
+        correlations = moments - self.regression.gram_matmul(used, coef[used])
         square = self.square(directions)
         objective, gap = duality_gap(coef, moments, correlations, square, self.beta)
         objective += self.rest(directions)
