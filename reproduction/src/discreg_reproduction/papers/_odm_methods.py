@@ -58,7 +58,7 @@ class TunedLDM(Tuned):
     """
 
     def fitted(self, train: Part, seed: int) -> LDMClassifier:
-        """The best setting; of equally good ones that of the smallest width, lambda1, C, lambda2."""
+        """The best setting; of equal ones that of the smallest width, lambda1, C and lambda2."""
         search = clone(self.estimator).set_params(random_state=seed, **self.grid_of(train))
         weights = {name: np.array(getattr(search, name)) for name in WEIGHTS.values()}
         scores = []
