@@ -14,7 +14,7 @@ from scipy import sparse
 
 from discreg.base.errors import InputError
 from discreg_reproduction import _sources, registry
-from discreg_reproduction._sources import Source, keel_folds
+from discreg_reproduction._sources import DataSource, keel_folds
 from discreg_reproduction.registry import (
     DatasetUnavailable,
     Entry,
@@ -63,7 +63,7 @@ def declare(monkeypatch):
     """Make the registry hold one data set only, called "one"."""
 
     def declare(*sources, shape):
-        words = tuple(Source.parse(source) for source in sources)
+        words = tuple(DataSource.parse(source) for source in sources)
         entry = Entry("one", ("drm",), "One", *shape, None, "", words)
         monkeypatch.setattr(registry, "entries", lambda: {"one": entry})
 
@@ -139,10 +139,10 @@ def test_every_data_set_has_a_file_of_its_name_and_sources_in_order():
 
 
 def test_a_source_is_written_as_it_is_read():
-    assert str(Source.parse("keel:vowel[-10:]")) == "keel:vowel[-10:]"
-    assert Source.parse("openml:61") == Source("openml", "61", None)
+    assert str(DataSource.parse("keel:vowel[-10:]")) == "keel:vowel[-10:]"
+    assert DataSource.parse("openml:61") == DataSource("openml", "61", None)
     with pytest.raises(ValueError, match="'openml' is not a source"):
-        Source.parse("openml")
+        DataSource.parse("openml")
 
 
 def test_every_keel_data_set_has_its_folds():

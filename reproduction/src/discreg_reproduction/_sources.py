@@ -22,7 +22,7 @@ from sklearn import datasets
 
 from discreg.tables.formats import read_contents
 
-__all__ = ["Samples", "Source", "SourceFailed", "read"]
+__all__ = ["DataSource", "Samples", "SourceFailed", "read"]
 
 OPENML = "https://www.openml.org"
 OPENML_PATIENCE = 3.0  # seconds to wait for the first sign of OpenML
@@ -42,7 +42,7 @@ class Samples(NamedTuple):
     n_train: int | None = None  # the first n_train rows are the official training set
 
 
-class Source(NamedTuple):
+class DataSource(NamedTuple):
     """One place to look: ``file:keel/ecoli1.csv.gz``, ``keel:vowel[-10:]``, ``openml:61``."""
 
     kind: str
@@ -50,7 +50,7 @@ class Source(NamedTuple):
     start: int | None = None  # without the features (of `classes:` the classes) before this
 
     @classmethod
-    def parse(cls, text: str) -> Source:
+    def parse(cls, text: str) -> DataSource:
         """The source that a word of the registry stands for."""
         match = re.fullmatch(r"(\w+):([^\[\]]+)(?:\[(-?\d+):\])?", text)
         if match is None:
@@ -72,7 +72,7 @@ class Source(NamedTuple):
         return "OpenML (download)"
 
 
-def read(source: Source, data_dir: Path | None) -> Samples:
+def read(source: DataSource, data_dir: Path | None) -> Samples:
     """Samples of one source; raise `SourceFailed` where it does not give them."""
     if source.kind == "file":
         samples = read_file(source.name, data_dir)
@@ -99,6 +99,8 @@ def _read_arrays(path: Path) -> Samples:
     """Dense or sparse rows; ``n_train`` counts the rows of the official training set."""
     contents = read_contents(path)
     X = contents.X if sparse.issparse(contents.X) else contents.X.to_numpy(dtype=np.float64)
+    if contents.y is None:
+        raise ValueError("it has no array 'y' of labels")
     n_train = contents.others.get("n_train")
     return Samples(X, contents.y, n_train=None if n_train is None else int(n_train))
 

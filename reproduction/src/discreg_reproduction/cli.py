@@ -55,7 +55,7 @@ def run(
 ) -> int:
     seconds = parse_seconds(time_budget)
     with ProgressBar() as on_progress:
-        reproduced = reproduce(
+        result = reproduce(
             study,
             output,
             data_dir=data_dir,
@@ -64,10 +64,10 @@ def run(
             time_budget=seconds,
             on_progress=on_progress,
         )
-    for text in reproduced.texts:
+    for text in result.texts:
         print(text)
     show_files(output, (".html", ".parquet", ".md"))
-    return INTERRUPTED if reproduced.progress.stopped_by == "interrupt" else 0
+    return INTERRUPTED if result.progress.stopped_by == "interrupt" else 0
 
 
 @app.command(help="List the data sets that the papers name, and where they come from here.")

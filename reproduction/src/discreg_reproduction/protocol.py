@@ -71,12 +71,19 @@ class Tuned:
     grid: ParamGrid | Callable[[Any], ParamGrid] = field(default_factory=dict)
     n_folds: int = 5
 
-    def fitted(self, train: Part, seed: int) -> Any:
-        """The classifier with the parameters that the training part chooses."""
-        grid = self.grid(train.X) if callable(self.grid) else self.grid
+    def grid_of(self, train: Part) -> ParamGrid:
+        """The values to choose from for a training part."""
+        return self.grid(train.X) if callable(self.grid) else self.grid
+
+    def folds(self, train: Part, seed: int) -> StratifiedKFold:
+        """The folds of a training part."""
         smallest = np.unique(train.y, return_counts=True)[1].min()
         n_folds = max(2, min(self.n_folds, int(smallest)))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+
+    def fitted(self, train: Part, seed: int) -> Any:
+        """The classifier with the parameters that the training part chooses."""
+        grid, folds = self.grid_of(train), self.folds(train, seed)
         model = clone(self.estimator)
         if "random_state" in model.get_params():
             model.set_params(random_state=seed)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 
-from ._sources import Samples, Source, SourceFailed, read
+from ._sources import DataSource, Samples, SourceFailed, read
 
 __all__ = [
     "Dataset",
@@ -51,7 +51,7 @@ class Entry:
         The paper's shape; None where the paper does not give it.
     note : str
         How the copy at hand differs from the paper's.
-    sources : tuple of Source
+    sources : tuple of DataSource
         Where to look, in this order.
     aliases : tuple of (paper, spelling)
         How the papers' tables spell it; empty for a copy that no paper has in this form.
@@ -66,7 +66,7 @@ class Entry:
     n_features: int | None
     n_classes: int | None
     note: str
-    sources: tuple[Source, ...]
+    sources: tuple[DataSource, ...]
     aliases: tuple[tuple[str, str], ...] = ()
     copy_shape: tuple[int, int] | None = None
 
@@ -117,7 +117,7 @@ def _entry(row: Mapping[str, str]) -> Entry:
         n_features=_count(row["features"]),
         n_classes=_count(row["classes"]),
         note=row["note"],
-        sources=tuple(Source.parse(word) for word in row["sources"].split()),
+        sources=tuple(DataSource.parse(word) for word in row["sources"].split()),
         aliases=tuple((paper, spelling) for paper, _, spelling in spellings),
         copy_shape=(int(samples), int(features)) if row["copy"] else None,
     )
@@ -162,23 +162,14 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
 def _find(name: str) -> Entry:
     if name in entries():
         return entries()[name]
-    by_last_part: dict[str, list[str]] = {}
-    for known in entries():
-        by_last_part.setdefault(_last_part(known), []).append(known)
-    near = [
-        repr(known)
-        for part in get_close_matches(_last_part(name), by_last_part)
-        for known in by_last_part[part]
-    ]
-    guess = f" Did you mean {' or '.join(near)}?" if near else ""
+    last_parts = {known.rpartition("/")[2].lower() for known in entries()}
+    near = get_close_matches(name.rpartition("/")[2].lower(), last_parts, n=1)
+    meant = [repr(known) for known in entries() if known.rpartition("/")[2].lower() in near]
+    guess = f" Did you mean {' or '.join(meant)}?" if meant else ""
     raise InputError(
         f"There is no data set {name!r} in the registry.{guess} "
         "`discreg-reproduce datasets` lists them all."
     )
-
-
-def _last_part(name: str) -> str:
-    return name.rpartition("/")[2].lower()
 
 
 def _folder(data_dir: str | Path | None) -> Path | None:
@@ -192,7 +183,7 @@ def _folder(data_dir: str | Path | None) -> Path | None:
     return folder
 
 
-def _samples(source: Source, folder: Path | None) -> Samples:
+def _samples(source: DataSource, folder: Path | None) -> Samples:
     if source.kind != "classes":
         return read(source, folder)
     try:

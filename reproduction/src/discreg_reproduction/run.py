@@ -28,7 +28,7 @@ from .pages import Section, console_text, markdown, write_page
 from .protocol import Study
 from .views import Evidence, show
 
-__all__ = ["Reproduced", "reproduce"]
+__all__ = ["ReproductionResult", "reproduce"]
 
 STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
 TEXT, IMAGES = "reproduction.md", "images"
@@ -39,7 +39,7 @@ SHOWN_ARRAYS = ("history", "margins", "singular_values", "coefficients")
 
 
 @dataclass(frozen=True)
-class Reproduced:
+class ReproductionResult:
     """What a run of studies ended with."""
 
     sections: tuple[Section, ...]
@@ -56,7 +56,7 @@ def reproduce(
     n_jobs: int = 1,
     time_budget: float | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Reproduced:
+) -> ReproductionResult:
     """Run the studies of a paper, one of them, or all; write what they show into a directory.
 
     All studies share one store, and a quick look takes a part of the fits of the full run: what is
@@ -74,7 +74,7 @@ def reproduce(
         sections = tuple(_section(experiment, study, store, results) for study in chosen)
     write_page(output / REPORT, sections)
     _write_markdown(output, sections)
-    return Reproduced(sections, tuple(map(console_text, sections)), progress)
+    return ReproductionResult(sections, tuple(map(console_text, sections)), progress)
 
 
 def _write_markdown(output: Path, sections: Sequence[Section]) -> None:

@@ -11,13 +11,13 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from discreg import LDMClassifier
+from discreg import LDMClassifier, LDMClassifierCV
 from discreg.base.errors import InputError
 from discreg_reproduction.papers import odm
 from discreg_reproduction.papers._odm_methods import (
-    LDMSearchCV,
     Timed,
     TrainingMargins,
+    TunedLDM,
     dense,
     unit_interval,
     widths,
@@ -59,40 +59,34 @@ def test_features_are_scaled_to_the_unit_interval(container):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_search_of_ldm_chooses_as_grid_search_does(kernel):
-    folds = StratifiedKFold(4, shuffle=True, random_state=0)  # all folds train on 60 samples
+def test_tuned_ldm_chooses_as_grid_search_does(kernel):
     lambdas, costs, gammas = [0.01, 30.0], [0.1, 10.0], [0.5, 5.0]
-    search = LDMSearchCV(
-        Cs=costs,
-        lambda1s=lambdas,
-        lambda2s=lambdas,
-        kernel=kernel,
-        gammas=gammas if kernel == "rbf" else [1.0],
-        cv=folds,
-        random_state=0,
-    ).fit(*TRAIN)
-    weights = [60 * weight for weight in lambdas]
+    grid = {"Cs": costs, "lambda1s": lambdas, "lambda2s": lambdas}
+    if kernel == "rbf":
+        grid["gammas"] = gammas
+    search = LDMClassifierCV(kernel=kernel, fit_intercept=False)
+    found = TunedLDM(search, grid, n_folds=4).fitted(TRAIN, seed=0)
+    weights = [60 * weight for weight in lambdas]  # all four folds train on 60 samples
     grid = {"C": [60 * cost for cost in costs], "lambda1": weights, "lambda2": weights}
     if kernel == "rbf":
         grid["gamma"] = gammas
     model = LDMClassifier(kernel=kernel, fit_intercept=False, random_state=0)
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
     reference = GridSearchCV(model, grid, cv=folds).fit(*TRAIN)
-    assert search.best_score_ == pytest.approx(reference.best_score_)
-    names = ("C", "lambda1", "lambda2")
-    chosen = {name: getattr(search.best_estimator_, name) / len(TRAIN.y) * 60 for name in names}
+    chosen = {name: getattr(found, name) / 80 * 60 for name in ("C", "lambda1", "lambda2")}
     if kernel == "rbf":
-        chosen["gamma"] = search.best_estimator_.gamma
+        chosen["gamma"] = found.gamma
     tied = reference.cv_results_["mean_test_score"] >= reference.best_score_ - 1e-12
     best = [reference.cv_results_["params"][index] for index in np.flatnonzero(tied)]
     assert any(chosen == pytest.approx(setting) for setting in best)
 
 
 def test_cost_of_ldm_is_that_of_one_sample():
-    search = LDMSearchCV(
-        Cs=[0.5], lambda1s=[0.0], lambda2s=[0.0], kernel="linear", cv=StratifiedKFold(2)
-    ).fit(*TRAIN)
+    grid = {"Cs": [0.5], "lambda1s": [0.0], "lambda2s": [0.0]}
+    search = LDMClassifierCV(kernel="linear", fit_intercept=False)
+    found = TunedLDM(search, grid, n_folds=2).fitted(TRAIN, seed=0)
     svm = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
-    np.testing.assert_allclose(search.best_estimator_.coef_, svm.fit(*TRAIN).coef_, atol=1e-5)
+    np.testing.assert_allclose(found.coef_, svm.fit(*TRAIN).coef_, atol=1e-5)
 
 
 def test_margins_are_distances_of_the_training_samples():

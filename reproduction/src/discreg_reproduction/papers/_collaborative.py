@@ -11,8 +11,6 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["CollaborativeClassifier"]
-
 
 class CollaborativeClassifier(ClassifierMixin, BaseEstimator):
     r"""Collaborative representation with regularised least squares (CRC-RLS).

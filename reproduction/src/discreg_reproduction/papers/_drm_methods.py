@@ -28,23 +28,6 @@ from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
 from discreg.comparison.experiment import Outcome
 from discreg_reproduction.protocol import Part, at, judged, series
 
-__all__ = [
-    "Chooser",
-    "Chosen",
-    "DRMSearch",
-    "EachScaling",
-    "HeldOutFolds",
-    "HeldOutSupport",
-    "IterationCounts",
-    "IterativeDRM",
-    "NearestNeighbours",
-    "NeighbourSearch",
-    "ObjectiveHistory",
-    "Search",
-    "SecondsOfAnExample",
-    "some_rows",
-]
-
 Rows = NDArray[np.intp]
 SCALERS = {"plain": FunctionTransformer(), "scaled": MaxAbsScaler()}
 SCORES = {"accuracy": accuracy_score, "g_mean": g_mean_score}
@@ -64,7 +47,7 @@ class Chooser(Protocol):
         """The classifier with the best setting, fitted on the whole training part."""
 
 
-class HeldOut(Protocol):
+class HeldOutLabels(Protocol):
     """Labels of the training samples by models that have not seen them."""
 
     def labels(self, model: BaseEstimator, train: Part, seed: int) -> NDArray[Any]:
@@ -81,7 +64,7 @@ class Search:
     model: BaseEstimator
     parameter: str
     values: Sequence[Any]
-    held_out: HeldOut
+    held_out: HeldOutLabels
     scoring: str
 
     def chosen(self, train: Part, seed: int) -> Chosen:
@@ -124,7 +107,7 @@ class HeldOutSupport:
     """
 
     at_most: int
-    otherwise: HeldOut
+    otherwise: HeldOutLabels
 
     def labels(self, model: SVC, train: Part, seed: int) -> NDArray[Any]:
         if len(train.y) > self.at_most:

@@ -21,17 +21,6 @@ from discreg.comparison.experiment import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged, series
 from discreg_reproduction.registry import Dataset
 
-__all__ = [
-    "ChosenRank",
-    "ChosenSparseRank",
-    "LRLRRanks",
-    "LRRRRanks",
-    "SLRRRanks",
-    "SparseStructure",
-    "prepared",
-    "ranks_of",
-]
-
 PER_DIGIT = 15
 INNER_FOLDS = 5
 MOST_SPARSE_RANKS = 5

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import pdist
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import maxabs_scale, minmax_scale
 
 from discreg import LDMClassifier
@@ -21,9 +20,8 @@ from discreg.comparison.experiment import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged
 from discreg_reproduction.registry import Dataset
 
-__all__ = ["LDMSearchCV", "Timed", "TrainingMargins", "dense", "unit_interval", "widths"]
-
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the mean distance
+WEIGHTS = {"lambda1": "lambda1s", "C": "Cs", "lambda2": "lambda2s"}  # those of one sample
 MOST_DENSE_VALUES = 50_000_000  # 0.4 GB
 
 
@@ -51,103 +49,36 @@ def dense(X: Any) -> NDArray[Any]:
     return X.toarray()
 
 
-class LDMSearchCV(ClassifierMixin, BaseEstimator):
-    """LDM without intercept, its parameters chosen by cross-validation.
+@dataclass(frozen=True)
+class TunedLDM(Tuned):
+    """LDM whose C and lambdas are weights of one sample, chosen by cross-validation.
 
-    Each fold has one kernel matrix for each width, and each fit begins at the solution of the one
-    before it, as in :class:`~discreg.ODMClassifierCV`.
-
-    Parameters
-    ----------
-    Cs : sequence of float
-        Costs of one sample, as in an SVM: `LDMClassifier`, which divides by the number of samples,
-        is given that many times as much.
-    lambda1s, lambda2s : sequence of float
-        Weights of the variance and of the mean of the margins.
-    kernel : {"linear", "rbf"}, default="rbf"
-        Kernel.
-    gammas : sequence of float, default=(1.0,)
-        Widths of the RBF kernel.
-    cv : splitter, default=None
-        How to hold samples out.
-    random_state : int, default=None
-        Seed of the order of coordinate descent.
+    `LDMClassifier` divides by the number of samples, so they are multiplied by it: in each fold by
+    the number of its training samples.
     """
 
-    def __init__(
-        self,
-        *,
-        Cs: Sequence[float],
-        lambda1s: Sequence[float],
-        lambda2s: Sequence[float],
-        kernel: str = "rbf",
-        gammas: Sequence[float] = (1.0,),
-        cv: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.lambda1s = lambda1s
-        self.lambda2s = lambda2s
-        self.kernel = kernel
-        self.gammas = gammas
-        self.cv = cv
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: NDArray[Any]) -> LDMSearchCV:
-        """Choose the setting on held-out samples, the first among equals, and fit it on all."""
-        # The factorisation of a kernel matrix depends on lambda1 alone, which comes first for that.
-        penalties = list(product(self.lambda1s, self.Cs, self.lambda2s))
-        folds = list(self.cv.split(X, y))
-        scores = [
-            np.mean([list(self._held_out(X, y, fold, gamma, penalties)) for fold in folds], axis=0)
-            for gamma in self.gammas
-        ]
-        width, setting = divmod(int(np.argmax(scores)), len(penalties))
-        self.best_estimator_ = self._model(self.gammas[width])
-        _set_penalty(self.best_estimator_, penalties[setting], len(y))
-        self.best_estimator_.fit(X, y)
-        self.best_score_ = float(scores[width][setting])
-        self.classes_ = self.best_estimator_.classes_
-        return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels by the best setting."""
-        return self.best_estimator_.predict(X)
-
-    def _model(self, gamma: float) -> LDMClassifier:
-        return LDMClassifier(
-            kernel=self.kernel,
-            gamma=gamma,
-            fit_intercept=False,
-            random_state=self.random_state,
-        )
-
-    def _held_out(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        fold: tuple[NDArray[np.intp], NDArray[np.intp]],
-        gamma: float,
-        penalties: Sequence[tuple[float, float, float]],
-    ) -> Iterator[float]:
-        """Accuracy on a fold for one setting after another."""
-        train, test = fold
-        model = self._model(gamma)
-        prepared = model._prepare(X[train], y[train], None)
-        training = prepared.training
-        cross = None if training.kernel is None else training.kernel(X[test], training.X)
-        starts = [None]
-        for penalty in penalties:
-            _set_penalty(model, penalty, len(train))
-            (fit,) = model._fit_all(prepared, starts, exact=False)
-            starts = [fit.warm]
-            scores = X[test] @ fit.coef if cross is None else cross @ fit.theta
-            yield float(np.mean(prepared.classes[(scores > 0).astype(int)] == y[test]))
+    def fitted(self, train: Part, seed: int) -> LDMClassifier:
+        """The best setting; of equal ones that of the smallest width, lambda1, C and lambda2."""
+        search = clone(self.estimator).set_params(random_state=seed, **self.grid_of(train))
+        weights = {name: np.array(getattr(search, name)) for name in WEIGHTS.values()}
+        scores = []
+        for fold in self.folds(train, seed).split(*train):
+            n_samples = len(fold[0])
+            scaled = {name: n_samples * values for name, values in weights.items()}
+            results = clone(search).set_params(cv=[fold], **scaled).fit(*train).cv_results_
+            scores.append(results["mean_test_score"])
+        settings = zip(results["params"], np.mean(scores, axis=0), strict=True)
+        in_order = sorted(settings, key=lambda setting: _order(setting[0]))
+        best, _ = max(in_order, key=lambda setting: setting[1])
+        share = len(train.y) / n_samples
+        whole = {name: share * value if name in WEIGHTS else value for name, value in best.items()}
+        model = LDMClassifier(kernel=search.kernel, fit_intercept=False, random_state=seed, **whole)
+        return model.fit(*train)
 
 
-def _set_penalty(model: LDMClassifier, penalty: tuple[float, float, float], n_samples: int) -> None:
-    """Give the model λ1, C and λ2, which are those of one sample, for all samples together."""
-    model.lambda1, model.C, model.lambda2 = (n_samples * each for each in penalty)
+def _order(setting: Mapping[str, float]) -> tuple[float, ...]:
+    """What equally good settings are sorted by; the smallest width is the largest gamma."""
+    return (-setting.get("gamma", 0.0), *(setting[name] for name in WEIGHTS))
 
 
 @dataclass(frozen=True)

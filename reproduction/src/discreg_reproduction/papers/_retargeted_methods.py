@@ -7,27 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import minmax_scale
 from sklearn.svm import LinearSVC
 
+from discreg import DLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg_reproduction.protocol import Method, Tuned
 from discreg_reproduction.registry import Dataset
-
-__all__ = [
-    "FOLDS_OF_C",
-    "LIBLINEAR",
-    "LIBSVM_COPIES",
-    "N_ITERATIONS",
-    "PARTITIONS",
-    "PIXELS",
-    "SCHEDULE",
-    "SELECTION",
-    "Published",
-    "linear_baselines",
-]
 
 # Algorithm 1 of ReLSR: thirty times regression and retargeting, whatever the objective does.
 N_ITERATIONS = 30
@@ -81,6 +70,15 @@ def linear_baselines(n_folds: int = 5) -> dict[str, Method]:
         "L2-SVM": Tuned(LinearSVC(loss="squared_hinge", dual=True, tol=0.1), C, n_folds),
         "MC-SVM": Tuned(LinearSVC(multi_class="crammer_singer", tol=0.1), C, n_folds),
         "LR": Tuned(logistic, {"estimator__C": COSTS}, n_folds),
+    }
+
+
+def regressions(**params: Any) -> dict[str, BaseEstimator]:
+    """The regressions that both papers compare, on the papers' schedule."""
+    return {
+        "LSR": LSRClassifier(**params),
+        "DLSR": DLSRClassifier(**params, **SCHEDULE),
+        "ReLSR": ReLSRClassifier(**params, **SCHEDULE),
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
-from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
+from discreg import GReLSRClassifier
 from discreg.comparison.experiment import Outcome
 from discreg_reproduction.protocol import LevelLine, Method, Part, Quick, Study, Sweep, Tuned, at
 from discreg_reproduction.registry import Dataset, datasets_of
@@ -26,9 +26,10 @@ from ._retargeted_methods import (
     SELECTION,
     Published,
     linear_baselines,
+    regressions,
 )
 
-__all__ = ["BETAS", "GROUP_PENALTIES", "STUDIES", "AcrossDimensions", "FaceSplits"]
+__all__ = ["STUDIES"]
 
 BETAS = tuple(round(0.1 * step, 1) for step in range(11))
 GROUP_PENALTIES = tuple(10.0**power for power in range(-4, 5))
@@ -98,9 +99,7 @@ def _faces() -> dict[str, Method]:
     """The methods of the face experiment, at a fixed penalty where the paper fixes it."""
     methods = {
         **linear_baselines(n_folds=3),
-        "LSR": Tuned(LSRClassifier(beta=FACE_BETA)),
-        "DLSR": Tuned(DLSRClassifier(beta=FACE_BETA, **SCHEDULE)),
-        "ReLSR": Tuned(ReLSRClassifier(beta=FACE_BETA, **SCHEDULE)),
+        **{name: Tuned(model) for name, model in regressions(beta=FACE_BETA).items()},
         "CRC": Tuned(CollaborativeClassifier()),
         "GReLSR1": Tuned(GReLSRClassifier(group_penalty=1, beta=FACE_BETA, **SCHEDULE)),
     }
@@ -113,9 +112,7 @@ FIGURE_1 = Study(
     datasets=DATASETS,
     methods={
         **linear_baselines(),
-        "LSR": _tuned(LSRClassifier()),
-        "DLSR": _tuned(DLSRClassifier(**SCHEDULE)),
-        "ReLSR": _tuned(ReLSRClassifier(**SCHEDULE)),
+        **{name: _tuned(model) for name, model in regressions().items()},
         "GReLSR1": _tuned(GReLSRClassifier(group_penalty=1, **SCHEDULE)),
         "GReLSR2": Tuned(
             GReLSRClassifier(**SCHEDULE), {"beta": BETAS, "group_penalty": GROUP_PENALTIES}, N_FOLDS
@@ -176,7 +173,7 @@ FIGURE_3 = Study(
         "GReLSR": Sweep(
             GReLSRClassifier(**SCHEDULE), "group_penalty", GROUP_PENALTIES, {"beta": BETAS}, N_FOLDS
         ),
-        "ReLSR": LevelLine(_tuned(ReLSRClassifier(**SCHEDULE)), "group_penalty", GROUP_PENALTIES),
+        "ReLSR": LevelLine(_tuned(regressions()["ReLSR"]), "group_penalty", GROUP_PENALTIES),
     },
     splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
     prepare=Published(n_components=200),

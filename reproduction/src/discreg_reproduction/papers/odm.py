@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
-from discreg import LDMClassifier, ODMClassifier, ODMClassifierCV
+from discreg import LDMClassifier, LDMClassifierCV, ODMClassifier, ODMClassifierCV
 from discreg_reproduction.protocol import ParamGrid, Quick, Study, Tuned
 from discreg_reproduction.registry import datasets_of
 from discreg_reproduction.splits import RandomSplit
 
-from ._odm_methods import LDMSearchCV, Timed, TrainingMargins, dense, unit_interval, widths
+from ._odm_methods import Timed, TrainingMargins, TunedLDM, dense, unit_interval, widths
 
 __all__ = ["STUDIES"]
 
@@ -63,6 +63,10 @@ def _widths(X: Any) -> ParamGrid:
     return {"gammas": widths(X)}
 
 
+def _ldm_widths(X: Any) -> ParamGrid:
+    return {**_weights(LAMBDAS[EVERY_SECOND]), "gammas": widths(X)}
+
+
 def _svm_widths(X: Any) -> ParamGrid:
     return {"C": COSTS, "gamma": widths(X)}
 
@@ -84,7 +88,11 @@ def _linear_odm(every: slice = slice(None)) -> Tuned:
 
 
 def _linear_ldm(lambdas: tuple[float, ...] = LAMBDAS[EVERY_SECOND]) -> Tuned:
-    return Tuned(LDMSearchCV(Cs=COSTS, lambda1s=lambdas, lambda2s=lambdas, kernel="linear"))
+    return TunedLDM(LDMClassifierCV(kernel="linear", fit_intercept=False), _weights(lambdas))
+
+
+def _weights(lambdas: tuple[float, ...]) -> ParamGrid:
+    return {"Cs": COSTS, "lambda1s": lambdas, "lambda2s": lambdas}
 
 
 LINEAR_SVM = Tuned(LinearSVC(loss="hinge", fit_intercept=False, max_iter=10_000), {"C": COSTS})
@@ -127,10 +135,7 @@ TABLE_3 = Study(
             ),
             _lda_widths,
         ),
-        "ODM^L": Tuned(
-            LDMSearchCV(Cs=COSTS, lambda1s=LAMBDAS[EVERY_SECOND], lambda2s=LAMBDAS[EVERY_SECOND]),
-            _widths,
-        ),
+        "ODM^L": TunedLDM(LDMClassifierCV(fit_intercept=False), _ldm_widths),
         "ODM": Tuned(
             ODMClassifierCV(
                 C1s=POWERS[EVERY_SECOND],

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from discreg import DLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg.comparison.experiment import Outcome
 from discreg.retargeted import retarget
-from discreg_reproduction.protocol import Method, Part, Quick, Study, Tuned
+from discreg_reproduction.protocol import Part, Quick, Study, Tuned
 from discreg_reproduction.registry import Dataset, datasets_of
 from discreg_reproduction.splits import AllRows, RandomSplit
 
@@ -23,13 +22,13 @@ from ._retargeted_methods import (
     N_ITERATIONS,
     PARTITIONS,
     PIXELS,
-    SCHEDULE,
     SELECTION,
     Published,
     linear_baselines,
+    regressions,
 )
 
-__all__ = ["BETAS", "STUDIES", "Descent", "TargetLoss"]
+__all__ = ["STUDIES"]
 
 BETAS = tuple(round(0.05 * step, 2) for step in range(21))
 N_FOLDS = 10
@@ -58,7 +57,7 @@ DATA = (
 
 
 @dataclass(frozen=True)
-class TargetLoss:
+class TargetDistance:
     """Targets that a rule allows given regression results, and their squared distance from them.
 
     Parameters
@@ -101,10 +100,6 @@ class Descent:
         return Outcome(values, {"history": history})
 
 
-def _tuned(estimator: BaseEstimator) -> Method:
-    return Tuned(estimator, {"beta": BETAS}, N_FOLDS)
-
-
 TABLE_1 = Study(
     name="relsr/table1",
     title="Loss functions and regression targets on six points",
@@ -113,9 +108,9 @@ TABLE_1 = Study(
         for name, (label, scores) in POINTS.items()
     },
     methods={
-        "LSR": TargetLoss("zero-one"),
-        "DLSR": TargetLoss("dlsr"),
-        "ReLSR": TargetLoss("relsr"),
+        "LSR": TargetDistance("zero-one"),
+        "DLSR": TargetDistance("dlsr"),
+        "ReLSR": TargetDistance("relsr"),
     },
     splits=AllRows(),
     metric="loss",
@@ -132,9 +127,7 @@ FIGURE_2 = Study(
     datasets=DATASETS,
     methods={
         **linear_baselines(),
-        "LSR": _tuned(LSRClassifier()),
-        "DLSR": _tuned(DLSRClassifier(**SCHEDULE)),
-        "ReLSR": _tuned(ReLSRClassifier(**SCHEDULE)),
+        **{name: Tuned(model, {"beta": BETAS}, N_FOLDS) for name, model in regressions().items()},
     },
     splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
     prepare=Published(n_components=300),
@@ -157,11 +150,7 @@ FIGURE_4 = Study(
     datasets=DATASETS,
     methods={
         name: Descent(estimator, N_ITERATIONS)
-        for name, estimator in {
-            "LSR": LSRClassifier(beta=CONVERGENCE_BETA),
-            "DLSR": DLSRClassifier(beta=CONVERGENCE_BETA, **SCHEDULE),
-            "ReLSR": ReLSRClassifier(beta=CONVERGENCE_BETA, **SCHEDULE),
-        }.items()
+        for name, estimator in regressions(beta=CONVERGENCE_BETA).items()
     },
     splits=RandomSplit(n_repeats=1, train_size=0.4, stratified=True),
     prepare=Published(n_components=300),
