@@ -62,15 +62,13 @@ def reports_errors(command: Callable[..., int]) -> Callable[..., None]:
         try:
             code = command(*arguments, **options)
         except KeyboardInterrupt:
-            message = "Interrupted. Done so far is kept; the same command goes on from there."
+            print("Interrupted. The same command continues from here.", file=sys.stderr)
             code = INTERRUPTED
         except Exception as error:
             if os.environ.get(TRACEBACK):
                 raise
             message, code = _explained(error)
-        else:
-            raise typer.Exit(code)
-        print(message, file=sys.stderr)
+            print(message, file=sys.stderr)
         raise typer.Exit(code)
 
     return run

@@ -42,7 +42,7 @@ def test_a_model_that_failed_is_not_tried_again_but_a_lost_fit_is(tmp_path):
     lost = KEY._replace(fold=4)
     with Store(tmp_path / "results.sqlite", SETTINGS) as store:
         store.fail(store.begin(KEY), "ValueError: singular")
-        store.lose(store.begin(lost), "took too long")
+        store.fail(store.begin(lost), "took too long", retry=True)
         assert store.ended() == {KEY}
         assert store.failures() == {KEY: "ValueError: singular", lost: "took too long"}
         store.finish(store.begin(lost), lost, Outcome({"accuracy": 1.0}))

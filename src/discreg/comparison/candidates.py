@@ -79,8 +79,7 @@ def _grid(model: BaseEstimator, **grid: Sequence[Any]) -> Callable[[Shape, Any],
 
 def _lrlr(shape: Shape, folds: Any) -> BaseEstimator:
     ranks = sorted({1, (shape.n_classes + 1) // 2, shape.n_classes - 1})
-    model = discreg.LRLRClassifier()
-    return _grid(model, rank=ranks)(shape, folds) if len(ranks) > 1 else model
+    return discreg.LRLRClassifierCV(ranks=ranks, cv=folds)
 
 
 def _drm(shape: Shape, folds: Any) -> BaseEstimator:

@@ -17,6 +17,7 @@ from discreg.tables.table import Table
 
 from .engine import Progress
 from .findings import Findings
+from .metrics import metric
 from .run import ComparisonResult
 from .statistics import judged_results, summary
 from .words import duration, number, percent
@@ -32,12 +33,7 @@ __all__ = [
 
 MANY_CLASSES = 12
 UNBROKEN = 10_000  # columns of a file or a pipe, where lines are not broken
-SHOWN = {
-    "balanced_accuracy": "balanced",
-    "g_mean": "G-mean",
-    "macro_f1": "macro F1",
-    "log_loss": "log-loss",
-}
+SHOWN = ("balanced_accuracy", "g_mean", "macro_f1", "log_loss")  # beside the accuracy
 
 
 class ProgressBar:
@@ -119,8 +115,8 @@ def _ranking(findings: Findings) -> Grid:
     judged = judged_results(findings.results, findings.metric, failures=findings.failures)
     grid = Grid(box=None, pad_edge=False)
     grid.add_column("model")
-    for title in ("accuracy", *SHOWN.values(), "fit"):
-        grid.add_column(title, justify="right")
+    for name in ("accuracy", *SHOWN, "fit_seconds"):
+        grid.add_column(metric(name).title, justify="right")
     means = judged.pivot_table(index="model", columns="metric", values="value", sort=False)
     table = summary(judged, findings.metric, n_folds=findings.n_folds)
     for model, row in table.iterrows():

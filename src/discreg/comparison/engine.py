@@ -198,7 +198,7 @@ class _Run:
 
     def _give_up(self, lost: Key, attempt: int, reason: str) -> None:
         """Give up a fit, and the waiting fits of its model on its data set."""
-        self._store.lose(attempt, reason)
+        self._store.fail(attempt, reason, retry=True)
         n_waiting = len(self._waiting)
         self._waiting = [key for key in self._waiting if key[:2] != lost[:2]]
         n_dropped = 1 + n_waiting - len(self._waiting)

@@ -113,18 +113,13 @@ class Store:
                 (time.time(), "\n".join(outcome.warnings), attempt),
             )
 
-    def fail(self, attempt: int, error: str) -> None:
-        """Store the error of a fit; it is not tried again."""
+    def fail(self, attempt: int, error: str, *, retry: bool = False) -> None:
+        """Store the error of a fit, and whether the next run tries it again."""
+        ended = None if retry else time.time()
         with self._connection as transaction:
             transaction.execute(
-                "UPDATE attempts SET ended = ?, error = ? WHERE id = ?",
-                (time.time(), error, attempt),
+                "UPDATE attempts SET ended = ?, error = ? WHERE id = ?", (ended, error, attempt)
             )
-
-    def lose(self, attempt: int, error: str) -> None:
-        """Store why a fit did not end; the next run tries it again."""
-        with self._connection as transaction:
-            transaction.execute("UPDATE attempts SET error = ? WHERE id = ?", (error, attempt))
 
     def ended(self) -> set[Key]:
         """The keys that need no further attempt: those with an outcome and those that failed."""
