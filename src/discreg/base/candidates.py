@@ -25,7 +25,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
     settings: dict[str, list[Any]] = {}
     known = KERNELS.get(search.kernel) if isinstance(search.kernel, str) else None
     params = () if known is None else known.params
-    if "gamma" in params and (search.gammas is not None or search._searches_gamma):
+    if "gamma" in params:
         gammas = search.gammas
         if gammas is None:
             scale = resolve_gamma("scale", X, weights)

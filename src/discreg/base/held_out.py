@@ -37,10 +37,6 @@ class HeldOut:
         Whether it is small enough.
     rows : ndarray or None
         Which of the held-out samples the scores belong to; None means all of them.
-    inverse_temperature : float or None
-        For probabilities; None where a model has none.
-    log_loss : float
-        Log-loss of the samples by these probabilities, to choose among equal scores.
     failure : str or None
         Why the setting cannot be fitted.
     """
@@ -50,8 +46,6 @@ class HeldOut:
     gap: float = 0.0
     converged: bool = True
     rows: NDArray[np.intp] | None = None
-    inverse_temperature: float | None = None
-    log_loss: float = np.nan
     failure: str | None = None
 
     @classmethod
@@ -99,13 +93,17 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
 
 
 def weighted_score(
-    scorer: Callable[..., float], held_out: HeldOut, y: NDArray[Any], sample_weight: Any
+    scorer: Callable[..., float],
+    held_out: HeldOut,
+    y: NDArray[Any],
+    sample_weight: Any,
+    inverse_temperature: float | None,
 ) -> float:
     """Score of held-out samples, with their weights where the scorer takes them."""
     if held_out.rows is not None:
         y = y[held_out.rows]
         sample_weight = None if sample_weight is None else sample_weight[held_out.rows]
-    judge = HeldOutScores(held_out.classes, held_out.inverse_temperature)
+    judge = HeldOutScores(held_out.classes, inverse_temperature)
     if sample_weight is not None:
         if not np.any(sample_weight):
             raise ValueError(

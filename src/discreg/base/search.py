@@ -83,7 +83,6 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     _classifier: type[Any]
     _has_leave_one_out = False
-    _searches_gamma = True  # whether gammas=None tries some, else it is the classifier's default
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
@@ -112,12 +111,19 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """Scores of all samples for one setting after another, each by a fit without the sample."""
         raise ValueError("Leave-one-out is not known for this model.")
 
-    @staticmethod
-    def _calibrate(
-        classifier: Any, held_out: HeldOut, y: NDArray[Any], sample_weight: Weights
-    ) -> HeldOut:
-        """Add probabilities to the scores of held-out samples, for models that have some."""
-        return held_out
+    def _calibration(
+        self,
+        classifier: Any,
+        held_out: Sequence[HeldOut],
+        labels: Sequence[NDArray[Any]],
+        weights: Sequence[Weights],
+    ) -> tuple[float | None, float]:
+        """Inverse temperature and log-loss of the held-out samples of all folds together.
+
+        For models that have probabilities: scorers may then ask for them, and of equally good
+        settings the one with the smaller log-loss is taken.
+        """
+        return None, np.nan
 
     def fit(
         self,
@@ -218,38 +224,64 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         scorer: Callable[..., float],
     ) -> list[list[Judged]]:
         """For each setting, in the order of the grid, how it is judged on each fold."""
-        tasks = [(number, kernel) for kernel in kernels for number in range(len(folds))]
+        tests = [slice(None) if fold is None else fold[1] for fold in folds]
+        labels = [y[test] for test in tests]
+        test_weights = [None if weights is None else weights[test] for test in tests]
         paths = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_judge_path)(
+            delayed(_held_out_path)(
                 type(self),
                 clone(classifier).set_params(**kernel),
                 X,
                 y,
                 weights,
                 penalties,
-                folds[number],
+                fold,
                 number,
-                scorer,
             )
-            for number, kernel in tasks
+            for kernel in kernels
+            for number, fold in enumerate(folds)
         )
-        done = []
-        for (number, kernel), path in zip(tasks, paths, strict=True):
-            done.append(path)
-            if self.verbose:
-                where = "leave-one-out" if folds[number] is None else f"fold {number}"
-                print(f"[{len(done)}/{len(tasks)}] {where} {kernel or ''}: {len(path)} settings")
-        by_kernel = [done[start : start + len(folds)] for start in range(0, len(done), len(folds))]
-        return [list(on_folds) for paths in by_kernel for on_folds in zip(*paths, strict=True)]
+        judged = []
+        for kernel in kernels:
+            of_kernel = []
+            for number, fold in enumerate(folds):
+                of_kernel.append(next(paths))
+                if self.verbose:
+                    where = "leave-one-out" if fold is None else f"fold {number}"
+                    print(f"{where} {kernel or ''}: {len(penalties)} settings fitted")
+            for fits in zip(*of_kernel, strict=True):
+                judged.append(self._judge_setting(classifier, fits, labels, test_weights, scorer))
+        return judged
+
+    def _judge_setting(
+        self,
+        classifier: Any,
+        fits: Sequence[tuple[HeldOut, float]],
+        labels: Sequence[NDArray[Any]],
+        weights: Sequence[Weights],
+        scorer: Callable[..., float],
+    ) -> list[Judged]:
+        """How one setting is judged on each fold, by its held-out scores and fitting times."""
+        held_out = [each for each, _ in fits]
+        failure = next((each.failure for each in held_out if each.failure is not None), None)
+        if failure is not None:
+            return [Judged(np.nan, seconds, 0.0, True, np.nan, failure) for _, seconds in fits]
+        temperature, log_loss = self._calibration(classifier, held_out, labels, weights)
+        judged = []
+        for number, (each, seconds) in enumerate(fits):
+            try:
+                score = weighted_score(scorer, each, labels[number], weights[number], temperature)
+            except ValueError as error:
+                where = f"The test part of fold {number} cannot be scored. " * (len(fits) > 1)
+                raise ValueError(f"{where}{error}") from error
+            judged.append(Judged(score, seconds, each.gap, each.converged, log_loss, None))
+        return judged
 
     def _results(
         self, grid: list[Setting], judged: list[list[Judged]], *, per_fold: bool
     ) -> tuple[dict[str, Any], int]:
         """`cv_results_` and the place of the best setting."""
-        reasons = [
-            next((each.failure for each in on_folds if each.failure is not None), None)
-            for on_folds in judged
-        ]
+        reasons = [on_folds[0].failure for on_folds in judged]
         failed = np.array([reason is not None for reason in reasons])
         first = next((reason for reason in reasons if reason is not None), None)
         if failed.all():
@@ -265,7 +297,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
         results = cv_results(grid, scores, times if per_fold else None, failed)
         means = results["mean_test_score"]
-        losses = np.array([np.mean([each.log_loss for each in on_folds]) for on_folds in judged])
+        losses = np.array([on_folds[0].log_loss for on_folds in judged])
         if np.isnan(losses[~failed]).any():
             return results, int(np.nanargmax(means))
         results["mean_log_loss"] = np.where(failed, np.inf, losses)
@@ -290,7 +322,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             final = f" So did the final fit: {last[0].message}" if last else ""
             warnings.warn(
                 f"{len(early)} of {len(fits)} fits on held-out samples stopped before tol was "
-                f"reached{worst}. Increase max_iter or tol, leave out the smallest penalties, or "
+                f"reached{worst}. Increase max_iter or tol, leave out the weakest penalties, or "
                 f"scale the features.{final}",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -367,7 +399,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-def _judge_path(
+def _held_out_path(
     search: type[ClassifierSearch],
     classifier: Any,
     X: Any,
@@ -376,65 +408,34 @@ def _judge_path(
     penalties: Sequence[Setting],
     fold: Fold | None,
     number: int,
-    scorer: Callable[..., float],
-) -> list[Judged]:
-    """How each setting is judged on one fold, or by leave-one-out, along one path of fits."""
+) -> list[tuple[HeldOut, float]]:
+    """Held-out scores and fitting times of all settings on one fold, or by leave-one-out."""
     if fold is None:
-        path, y_test, test_weights = (
-            search._leave_one_out(classifier, X, y, weights, penalties),
-            y,
-            weights,
-        )
+        path = search._leave_one_out(classifier, X, y, weights, penalties)
     else:
         train, test = fold
         columns = train if classifier.kernel == "precomputed" else slice(None)
-        train_weights, test_weights = (
-            None if weights is None else weights[part] for part in (train, test)
-        )
         path = search._held_out(
             classifier,
             X[train][:, columns],
             y[train],
-            train_weights,
+            None if weights is None else weights[train],
             X[test][:, columns],
             penalties,
         )
-        y_test = y[test]
-    judged: list[Judged] = []
+    fits: list[tuple[HeldOut, float]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, after the search
         while True:
             started = time.perf_counter()
             try:
                 held_out = next(path)
-                if held_out.failure is None:
-                    held_out = search._calibrate(classifier, held_out, y_test, test_weights)
             except StopIteration:
-                return judged
+                return fits
             except ValueError as error:
                 if fold is None:
                     raise
                 raise ValueError(
                     f"The training part of fold {number} cannot be fitted. {error}"
                 ) from error
-            seconds = time.perf_counter() - started
-            score = np.nan
-            if held_out.failure is None:
-                try:
-                    score = weighted_score(scorer, held_out, y_test, test_weights)
-                except ValueError as error:
-                    if fold is None:
-                        raise
-                    raise ValueError(
-                        f"The test part of fold {number} cannot be scored. {error}"
-                    ) from error
-            judged.append(
-                Judged(
-                    score,
-                    seconds,
-                    held_out.gap,
-                    held_out.converged,
-                    held_out.log_loss,
-                    held_out.failure,
-                )
-            )
+            fits.append((held_out, time.perf_counter() - started))

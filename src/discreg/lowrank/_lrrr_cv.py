@@ -37,7 +37,8 @@ class LRRRClassifierCV(LowRankSearch):
     fit_intercept, class_weight, kernel
         As for :class:`~discreg.LRRRClassifier`.
     gammas : array-like of float or str, default=None
-        Widths of the kernel to choose from: numbers, "scale" or "auto". None means "scale".
+        Widths of the kernel to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3
+        and 10 times "scale" for "rbf" and "scale" for the other kernels that have a width.
     degrees : array-like of float, default=(3,)
         Degrees of a polynomial kernel to choose from.
     coef0 : float, default=1

@@ -29,7 +29,6 @@ __all__ = ["LowRankSearch", "held_out_by_rank"]
 class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierSearch):
     """Base of the searches over the rank."""
 
-    _searches_gamma = False
     ranks: Any
     fit_intercept: bool
 

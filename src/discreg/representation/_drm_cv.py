@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -84,9 +83,9 @@ class DRMClassifierCV(ClassifierSearch):
         Its held-out score.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`, and
-        the log-loss of the held-out samples as `mean_log_loss`, with the temperature that suits
-        them; with leave-one-out there is one score for all samples together. A setting that cannot
-        be fitted, because its beta is too small beside the kernel's values, has the score nan.
+        the log-loss of all held-out samples as `mean_log_loss`; with leave-one-out there is one
+        score for all samples together. A setting that cannot be fitted, because its beta is too
+        small beside the kernel's values, has the score nan.
     best_estimator_ : DRMClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes are those
         of this estimator too.
@@ -213,32 +212,33 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_one_out, penalties, classes, groups.order)
 
-    @staticmethod
-    def _calibrate(
-        classifier: DRMClassifier, held_out: HeldOut, y: NDArray[Any], sample_weight: Array | None
-    ) -> HeldOut:
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        scores, rows = held_out.scores, held_out.rows
-        if rows is None:
-            rows = np.flatnonzero(weights > 0)
-            scores = scores[rows]
-        y, weights = y[rows], weights[rows]
-        if not len(rows):  # nothing can be scored either, which then is said
-            return held_out
-        missing = np.setdiff1d(y, held_out.classes).tolist()
-        if missing:
-            raise ValueError(
-                f"It has no sample of class {missing[0]!r}. Use fewer or stratified folds, or "
-                "cv=None."
-            )
-        _, indices = find_labels(y, held_out.classes)
-        sizes = class_sums(indices, weights, len(held_out.classes))
-        with np.errstate(divide="ignore"):  # of classes that are not among these samples
-            factors = class_weights(classifier.class_weight, held_out.classes, sizes)
-        weights = weights * factors[indices]
-        tau = fit_inverse_temperature(scores, indices, weights)
-        loss = log_loss(scores, indices, weights, tau)
-        return replace(held_out, inverse_temperature=tau, log_loss=loss)
+    def _calibration(
+        self,
+        classifier: DRMClassifier,
+        held_out: Sequence[HeldOut],
+        labels: Sequence[NDArray[Any]],
+        weights: Sequence[Array | None],
+    ) -> tuple[float | None, float]:
+        classes = max((each.classes for each in held_out), key=len)
+        scores, indices, counts = [], [], []
+        for number, (each, y, given) in enumerate(zip(held_out, labels, weights, strict=True)):
+            missing = np.setdiff1d(np.union1d(y, classes), each.classes).tolist()
+            if missing:
+                raise ValueError(
+                    f"The training part of fold {number} has no sample of class {missing[0]!r}. "
+                    "Use fewer or stratified folds, or cv=None."
+                )
+            weight = np.ones(len(y)) if given is None else given
+            rows = np.flatnonzero(weight > 0) if each.rows is None else each.rows
+            scores.append(each.scores[rows] if each.rows is None else each.scores)
+            indices.append(find_labels(y[rows], classes)[1])
+            counts.append(weight[rows])
+        places, copies = np.concatenate(indices), np.concatenate(counts)
+        sizes = class_sums(places, copies, len(classes))
+        with np.errstate(divide="ignore"):  # of classes that no fold holds out
+            copies = copies * class_weights(classifier.class_weight, classes, sizes)[places]
+        tau = fit_inverse_temperature(np.vstack(scores), places, copies)
+        return tau, log_loss(np.vstack(scores), places, copies, tau)
 
 
 def _samples(classifier: DRMClassifier, X: Any, groups: Groups, weights: Array) -> TrainingSamples:
