@@ -169,7 +169,8 @@ def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSo
     solution = solve_dual(dual, problem.options, fit_intercept=fit_intercept, start=begin)
     n_samples = len(dual.y)
     n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
-    if problem.exact and min(n_samples, n_features) <= SMALL:
+    stopped_early = solution.gap > problem.options.tol  # slow where the costs are large
+    if (problem.exact or stopped_early) and min(n_samples, n_features) <= SMALL:
         solution = polish(dual, solution, fit_intercept=fit_intercept)
     return solution
 

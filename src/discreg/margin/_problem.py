@@ -27,7 +27,6 @@ from ._variance import damped_gram
 __all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginStatistics", "TrainingSamples"]
 
 Array = NDArray[np.float64]
-MEGABYTE = 1 << 20
 SAMPLED = 500  # rows of a kernel matrix that is not kept, to be checked
 LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
 SMALL = 1_000  # samples or features of a problem that is solved to rounding
