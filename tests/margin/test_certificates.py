@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier
 from discreg.margin import _coordinate_descent, _working_set
-from discreg.margin._problem import TrainingSamples
+from discreg.margin._problem import MarginSamples
 
 # The certificate ----------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ def test_working_sets_lead_to_the_optimum_of_all_samples(fit_intercept, selectio
     X, y = wide_strip(1_500)
     weights = np.random.default_rng(7).integers(0, 3, len(y))
     params = {"D": 0.5, "fit_intercept": fit_intercept, "random_state": 0}
-    monkeypatch.setattr(TrainingSamples, "gram", None)  # not needed
+    monkeypatch.setattr(MarginSamples, "gram", None)  # not needed
     model = ODMClassifier(**params, tol=1e-4, selection=selection).fit(X, y, weights)
     monkeypatch.undo()
     best = ODMClassifier(**params, tol=1e-9).fit(X, y, weights)

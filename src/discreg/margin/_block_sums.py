@@ -1,6 +1,6 @@
 """One pass over the blocks for linear ODM: what all its two-class problems ask for, in sums.
 
-Margins, gradients and loss are computed in double precision whatever the rows are; the products
+Margins, gradients and losses are computed in double precision whatever the rows are; the products
 of rows for the Hessian in the precision of the rows unless a problem wants more.
 """
 

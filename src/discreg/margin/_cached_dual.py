@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from ._dual import Dual, DualState, GramDual, SolverOptions
+from ._dual import Descended, Dual, DualState, GramDual, SolverOptions
 from ._losses import SampleLosses
 
 __all__ = ["CachedDual"]
@@ -71,9 +71,7 @@ class CachedDual(Dual):
             scores += signed[block] @ self._rows_of(block)
         return DualState(multipliers, scores)
 
-    def descend(
-        self, state: DualState, shift: float, options: SolverOptions
-    ) -> tuple[DualState, int, float]:
+    def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         multipliers, scores = state.multipliers.copy(), state.scores.copy()
         state = DualState(multipliers, scores)
         size = min(WORKING_SET, self._n_rows, len(multipliers))

@@ -35,7 +35,7 @@ from discreg.linalg.rows import row_norms
 
 from ._dual import SolverOptions
 from ._losses import MarginLoss
-from ._problem import BinaryFit, BinaryProblem, MarginStatistics, TrainingSamples
+from ._problem import BinaryFit, BinaryProblem, MarginSamples, MarginStatistics
 
 __all__ = ["MarginClassifier", "MarginData"]
 
@@ -51,7 +51,7 @@ class MarginData:
     indices: NDArray[np.intp]
     classes: NDArray[Any]
     seen: NDArray[np.intp]  # samples of positive weight
-    training: TrainingSamples
+    training: MarginSamples
     signs: list[Array]  # labels ±1 of each two-class problem
     positives: list[Any]  # their positive classes
 
@@ -97,7 +97,7 @@ class MarginClassifier(BaseClassifier):
         """Fit one two-class problem."""
 
     @abstractmethod
-    def _default_solver(self, training: TrainingSamples) -> str:
+    def _default_solver(self, training: MarginSamples) -> str:
         """The solver that "auto" means."""
 
     def _why_in_memory(self) -> str | None:
@@ -162,7 +162,7 @@ class MarginClassifier(BaseClassifier):
 
     def _training(
         self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int
-    ) -> TrainingSamples:
+    ) -> MarginSamples:
         """The samples of positive weight, ready for a solver."""
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
         if kernel is None:
@@ -176,7 +176,7 @@ class MarginClassifier(BaseClassifier):
             if kernel is not None and kernel.kernel == "precomputed" and X.shape[0] == X.shape[1]:
                 X = X[:, seen]
             X = X[seen]
-        return TrainingSamples(
+        return MarginSamples(
             X,
             weights[seen],
             kernel,
@@ -187,7 +187,7 @@ class MarginClassifier(BaseClassifier):
             n_sharing=min(effective_n_jobs(self.n_jobs), n_problems),
         )
 
-    def _choose_solver(self, training: TrainingSamples) -> str:
+    def _choose_solver(self, training: MarginSamples) -> str:
         if training.kernel is not None and self.solver not in ("auto", "dcd"):
             raise ValueError(
                 f"solver={self.solver!r} needs features: it is for kernel='linear'. With "

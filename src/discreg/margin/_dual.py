@@ -19,7 +19,7 @@ from discreg.linalg.rows import matmul, rmatmul, row_norms
 
 from ._losses import SampleLosses
 
-__all__ = ["Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
+__all__ = ["Descended", "Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
 
 Array = NDArray[np.float64]
 PULL = 0.1  # of an intercept that is found along with the multipliers, relative to the kernel
@@ -64,6 +64,9 @@ class SolverOptions:
         return self.tol, self.max_iter, self.shuffled, self.shrinking, self.seed
 
 
+Descended = tuple[DualState, int, float]  # new state, passes, relative gap
+
+
 class Dual(ABC):
     """The dual of a two-class problem with labels ±1."""
 
@@ -75,10 +78,8 @@ class Dual(ABC):
         """The state of given multipliers."""
 
     @abstractmethod
-    def descend(
-        self, state: DualState, shift: float, options: SolverOptions
-    ) -> tuple[DualState, int, float]:
-        """Coordinate descent for a fixed intercept: new state, passes, relative gap."""
+    def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
+        """Coordinate descent for a fixed intercept."""
 
     @abstractmethod
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
@@ -161,9 +162,7 @@ class GramDual(Dual):
 
         return DualState(multipliers, gram_scores(self.gram, self.signed(multipliers)))
 
-    def descend(
-        self, state: DualState, shift: float, options: SolverOptions
-    ) -> tuple[DualState, int, float]:
+    def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         state, _, passes, gap = self._descend(state, shift, 0.0, options)
         return state, passes, gap
 
@@ -249,9 +248,7 @@ class RowDual(Dual):
         scores = matmul(self.X, coef[:, None])[:, 0]
         return scores if self._mean is None else scores - self._mean @ coef
 
-    def descend(
-        self, state: DualState, shift: float, options: SolverOptions
-    ) -> tuple[DualState, int, float]:
+    def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         from ._coordinate_descent_loops import row_descent
 
         assert state.coef is not None

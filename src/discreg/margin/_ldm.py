@@ -15,7 +15,7 @@ from discreg.blocks.validation import (
 from ._classifier import MarginClassifier
 from ._ldm_solvers import solve_ldm
 from ._losses import MarginLoss
-from ._problem import BinaryFit, BinaryProblem, TrainingSamples
+from ._problem import BinaryFit, BinaryProblem, MarginSamples
 
 __all__ = ["LDMClassifier"]
 
@@ -123,6 +123,7 @@ class LDMClassifier(MarginClassifier):
     See Also
     --------
     ODMClassifier : Margins near one, by squared losses on both sides.
+    LDMClassifierCV : The model with its parameters chosen by cross-validation.
 
     References
     ----------
@@ -192,7 +193,7 @@ class LDMClassifier(MarginClassifier):
     def _loss(self) -> MarginLoss:
         return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)
 
-    def _default_solver(self, training: TrainingSamples) -> str:
+    def _default_solver(self, training: MarginSamples) -> str:
         return "dcd"
 
     def _solve(self, problem: BinaryProblem) -> BinaryFit:

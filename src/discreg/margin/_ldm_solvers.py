@@ -19,7 +19,7 @@ from ._active_set import polish
 from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Dual, GramDual, RowDual
 from ._losses import mean_and_variance
-from ._problem import SMALL, BinaryFit, BinaryProblem, TrainingSamples
+from ._problem import SMALL, BinaryFit, BinaryProblem, MarginSamples
 from ._variance import variance_gram, variance_rows, variance_term
 
 __all__ = ["solve_ldm"]
@@ -169,7 +169,8 @@ def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSo
     solution = solve_dual(dual, problem.options, fit_intercept=fit_intercept, start=begin)
     n_samples = len(dual.y)
     n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
-    if problem.exact and min(n_samples, n_features) <= SMALL:
+    stopped_early = solution.gap > problem.options.tol  # slow where the costs are large
+    if (problem.exact or stopped_early) and min(n_samples, n_features) <= SMALL:
         solution = polish(dual, solution, fit_intercept=fit_intercept)
     return solution
 
@@ -244,7 +245,7 @@ def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float
     return total / float(weights.sum())
 
 
-def _evenly(training: TrainingSamples, y: Array, multipliers: Array) -> Array:
+def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
     """Multipliers that copies of a sample share as their weights, which is optimal too."""
     groups = _groups_of_copies(training.X, y)
     shared = np.flatnonzero(np.bincount(groups)[groups] > 1)

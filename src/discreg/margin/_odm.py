@@ -24,7 +24,7 @@ from ._block_newton import newton_on_blocks
 from ._classifier import MarginClassifier
 from ._losses import MarginLoss
 from ._odm_solvers import solve_odm
-from ._problem import BinaryFit, BinaryProblem, TrainingSamples
+from ._problem import BinaryFit, BinaryProblem, MarginSamples
 
 __all__ = ["ODMClassifier"]
 
@@ -216,7 +216,7 @@ class ODMClassifier(MarginClassifier):
     def _loss(self) -> MarginLoss:
         return MarginLoss.odm(self.C1, self.C2, self.D)
 
-    def _default_solver(self, training: TrainingSamples) -> str:
+    def _default_solver(self, training: MarginSamples) -> str:
         """Newton's method for no more features than samples."""
         if training.kernel is not None:
             return "dcd"

@@ -24,10 +24,9 @@ from ._losses import MarginLoss, SampleLosses, mean_and_variance
 from ._svrg import SvrgResult, svrg
 from ._variance import damped_gram
 
-__all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginStatistics", "TrainingSamples"]
+__all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
 
 Array = NDArray[np.float64]
-MEGABYTE = 1 << 20
 SAMPLED = 500  # rows of a kernel matrix that is not kept, to be checked
 LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
 SMALL = 1_000  # samples or features of a problem that is solved to rounding
@@ -67,7 +66,7 @@ class BinaryFit:
 
 
 @dataclass
-class TrainingSamples:
+class MarginSamples:
     """Samples of positive weight, their kernel, and how much memory it may take.
 
     With an intercept the coefficients θ of the samples sum to zero, so that a kernel matrix may be
@@ -233,7 +232,7 @@ class TrainingSamples:
 class BinaryProblem:
     """One two-class problem, and how it is to be solved."""
 
-    training: TrainingSamples
+    training: MarginSamples
     y: Array  # labels ±1
     positive: Any  # label of the positive class
     loss: MarginLoss
