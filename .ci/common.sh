@@ -35,12 +35,14 @@ print({library.get("architecture") for library in threadpool_info()}.difference(
 PYTHON
 }
 
-# The numerical tests with kernel $1 and $2 threads of BLAS; further arguments go to pytest.
-numerical_tests() {
+# pytest with the BLAS kernel $1 and $2 threads of BLAS; the other arguments are pytest's.
+pytest_with_blas() {
     local kernel=$1 threads=$2
-    export OPENBLAS_CORETYPE=$kernel OPENBLAS_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
     shift 2
-    if [[ $(blas_kernel) != "$kernel" ]]; then echo "OpenBLAS has no kernel $kernel here" >&2; return 1; fi
-    .venv/bin/pytest "$@" tests/{linalg,base,blocks,retargeted,lowrank,representation,margin}
-    unset OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
+    if [[ $(OPENBLAS_CORETYPE=$kernel blas_kernel) != "$kernel" ]]; then
+        echo "OpenBLAS has no kernel $kernel on this processor" >&2
+        return 1
+    fi
+    env OPENBLAS_CORETYPE="$kernel" OPENBLAS_NUM_THREADS="$threads" OMP_NUM_THREADS="$threads" \
+        .venv/bin/pytest "$@"
 }

@@ -12,7 +12,7 @@ from cli_runs import easy_frame, refused, run, start
 import discreg
 from discreg.cli import main
 from discreg.comparison.bundled import BUNDLED
-from discreg.tables.table_classifier import TableClassifier
+from discreg.tables.classifier import TableClassifier
 
 HEAVY = {"jinja2", "joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
 

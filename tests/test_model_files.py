@@ -29,8 +29,8 @@ from discreg import LSRClassifier, LSRClassifierCV, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
 from discreg.comparison.nested_cv import NestedCrossValidation
+from discreg.tables.classifier import ExpectedColumns, TableClassifier, expected_columns
 from discreg.tables.table import read_table
-from discreg.tables.table_classifier import ExpectedColumns, TableClassifier, expected_columns
 
 NAMES = [candidate.name for candidate in CANDIDATES]
 ESTIMATORS = [name for name in discreg.__all__ if name.endswith(("Classifier", "ClassifierCV"))]

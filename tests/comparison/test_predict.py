@@ -11,8 +11,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from discreg.comparison.nested_cv import NestedCrossValidation
 from discreg.model_files import load_model, save_model
+from discreg.tables.classifier import TableClassifier
 from discreg.tables.table import read_table
-from discreg.tables.table_classifier import TableClassifier
 
 
 def fitted_to(path, model, **columns):

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 from discreg.base.errors import InputError
+from discreg.tables.classifier import expected_columns
 from discreg.tables.table import Table, read_features, read_table
-from discreg.tables.table_classifier import expected_columns
 
 PEOPLE = """age,smoker,town,centre,group
 41,true,Rome,here,ill

@@ -12,9 +12,9 @@ import pandas as pd
 
 from discreg.base.errors import InputError
 from discreg.model_files import load_model
+from discreg.tables.classifier import TableClassifier
 from discreg.tables.formats import quoted
 from discreg.tables.table import read_features
-from discreg.tables.table_classifier import TableClassifier
 
 __all__ = ["Predicted", "predict"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from discreg import __version__
 from discreg.model_files import save_model
+from discreg.tables.classifier import TableClassifier
 from discreg.tables.table import Table
-from discreg.tables.table_classifier import TableClassifier
 
 from . import engine
 from .engine import Progress

@@ -10,9 +10,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, StandardScaler
 
+from .classifier import expected_columns
 from .column_types import MAX_CATEGORIES, USED
 from .table import Table
-from .table_classifier import expected_columns
 
 __all__ = ["preprocessor"]
 

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from discreg.base.errors import InputError
 
+from .classifier import ExpectedColumns, check_columns
 from .column_types import Column, as_texts, describe, parse
 from .formats import (
     MISSING,
@@ -29,7 +30,6 @@ from .formats import (
     read_contents,
     refuse_duplicates,
 )
-from .table_classifier import ExpectedColumns, check_columns
 
 __all__ = ["Column", "Table", "read_features", "read_table"]
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from discreg.base.errors import InputError
+from discreg.tables.classifier import ExpectedColumns, check_columns, expected_columns
 from discreg.tables.table import Table
-from discreg.tables.table_classifier import ExpectedColumns, check_columns, expected_columns
 
 FRAME = pd.DataFrame(
     {
