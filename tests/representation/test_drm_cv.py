@@ -282,7 +282,20 @@ def test_probabilities_are_scored_on_folds_too(class_weight):
     model = DRMClassifierCV(scoring="neg_log_loss", cv=cv, **params).fit(X, y)
     assert -np.log(3) < model.best_score_ < 0
     if class_weight is None:
-        assert model.best_score_ == pytest.approx(-model.cv_results_["mean_log_loss"][0])
+        sizes = [len(test) for _, test in cv.split(X, y)]
+        scores = [model.cv_results_[f"split{number}_test_score"][0] for number in range(3)]
+        pooled = np.average(scores, weights=sizes)
+        assert pooled == pytest.approx(-model.cv_results_["mean_log_loss"][0])
+
+
+def test_folds_of_one_sample_share_their_temperature():
+    X, y = wine()
+    params = {"alphas": (0.1,), "betas": (0.1, 1.0), "gammas": (0.1,), "scoring": "accuracy"}
+    one_by_one = DRMClassifierCV(cv=LeaveOneOut(), **params).fit(X, y)
+    exact = DRMClassifierCV(**params).fit(X, y)
+    np.testing.assert_allclose(
+        one_by_one.cv_results_["mean_log_loss"], exact.cv_results_["mean_log_loss"], rtol=1e-6
+    )
 
 
 def test_a_split_that_leaves_samples_out_and_takes_some_twice_is_a_refit():

@@ -105,11 +105,6 @@ def weighted_score(
         sample_weight = None if sample_weight is None else sample_weight[held_out.rows]
     judge = HeldOutScores(held_out.classes, inverse_temperature)
     if sample_weight is not None:
-        if not np.any(sample_weight):
-            raise ValueError(
-                "The test part of a fold has no sample of positive weight. Leave samples of weight "
-                "zero out, or use fewer folds."
-            )
         try:
             return _score(scorer, judge, held_out.scores, y, sample_weight=sample_weight)
         except TypeError as error:

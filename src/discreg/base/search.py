@@ -227,6 +227,12 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         tests = [slice(None) if fold is None else fold[1] for fold in folds]
         labels = [y[test] for test in tests]
         test_weights = [None if weights is None else weights[test] for test in tests]
+        for number, each in enumerate(test_weights):
+            if each is not None and not np.any(each):
+                raise ValueError(
+                    f"The test part of fold {number} has no sample of positive weight. Leave "
+                    "samples of weight zero out, or use fewer folds."
+                )
         paths = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(_held_out_path)(
                 type(self),
@@ -248,7 +254,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 of_kernel.append(next(paths))
                 if self.verbose:
                     where = "leave-one-out" if fold is None else f"fold {number}"
-                    print(f"{where} {kernel or ''}: {len(penalties)} settings fitted")
+                    done = f"{len(judged) // len(penalties) * len(folds) + len(of_kernel)}"
+                    total = len(kernels) * len(folds)
+                    print(f"[{done}/{total}] {where} {kernel or ''}: {len(penalties)} settings")
             for fits in zip(*of_kernel, strict=True):
                 judged.append(self._judge_setting(classifier, fits, labels, test_weights, scorer))
         return judged
