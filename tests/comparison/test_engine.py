@@ -58,14 +58,14 @@ def test_two_workers_share_the_fits(tmp_path, log):
     assert len({line.split()[-1] for line in log.read_text().splitlines()}) == 2
 
 
-def test_a_model_that_raises_or_ends_its_worker_leaves_the_others_alone(tmp_path, log):
+def test_a_model_that_raises_or_whose_worker_is_killed_leaves_the_others_alone(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
         progress = engine.run(Troubled(log), store, n_jobs=2)
         reasons = store.failures()
         assert {key.model for key in store.ended()} == {"model 0", "model 2"}
     assert fits(log) == {f"model 2 {fold}": 1 for fold in range(4)}
     assert "ValueError: singular\nin small_experiments.py" in reasons[Key("data", "model 0", 0, 0)]
-    lost = "the worker process ended with exit code 9; it may have run out of memory"
+    lost = "the worker process was killed by signal 9; it may have run out of memory"
     assert reasons[Key("data", "model 1", 0, 0)] == lost
     # Later folds of what was lost are left out; those of a model that raises are not.
     assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 4, 0)
@@ -101,7 +101,7 @@ from discreg.comparison.store import Store
 
 if __name__ == "__main__":
     with Store(Path({str(store)!r}), {{}}) as store:
-        progress = engine.run(Recorded(Path({str(log)!r}), seconds=0.3), store, n_jobs=2)
+        progress = engine.run(Recorded(Path({str(log)!r}), seconds=0.5), store, n_jobs=2)
         print(progress.stopped_by, progress.n_left)
 """
     script = log.with_name("script.py")
@@ -129,17 +129,22 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, log):
-    process = run_in_a_process(tmp_path / "store", log)
-    wait_for_fits(log, 5)
-    process.kill()
-    process.communicate()
+def assert_nothing_is_left(log: Path) -> None:
+    """That the workers have ended and the folder with their data is gone."""
     workers = {int(line.split()[-1]) for line in log.read_text().splitlines()}
     deadline = time.monotonic() + 30
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_alive, workers))
-    assert not list(tmp_path.glob("discreg-*"))  # where workers found what to fit
+    assert not list(log.parent.glob("discreg-*"))
+
+
+def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, log):
+    process = run_in_a_process(tmp_path / "store", log)
+    wait_for_fits(log, 5)
+    process.kill()
+    process.communicate()
+    assert_nothing_is_left(log)
     with Store(tmp_path / "store", {}) as store:
         done = {f"{key.model} {key.fold}" for key in store.ended()}
         engine.run(Recorded(log), store, n_jobs=2)
@@ -155,6 +160,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     wait_for_fits(log, 5)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate()
+    assert_nothing_is_left(log)
     stopped_by, n_left = output.split()
     with Store(tmp_path / "store", {}) as store:
         assert len(store.ended()) == 12 - int(n_left)
