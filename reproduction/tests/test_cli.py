@@ -1,0 +1,47 @@
+"""The command: what it prints, what it writes, and its exit codes."""
+
+import pandas as pd
+import pytest
+
+from discreg_reproduction.cli import main
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    return end.value.code
+
+
+def test_data_sets_are_listed_with_where_they_come_from(capsys, tmp_path):
+    assert run("datasets", "--data-dir", tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (iris,) = (line for line in lines if line.startswith("iris "))
+    assert "150 x 4" in iris
+    assert "scikit-learn" in iris
+    assert lines[-1].endswith("of 108 data sets are available.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "drm/tabel7"), "Did you mean drm/table7?"),
+        (("run", "relsr/table1", "--time-budget", "soon"), "write 90s, 10m or 1h"),
+        (("datasets", "--data-dir", "nowhere"), "which is not a folder"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_study_runs_and_the_same_command_repeats_no_fit(capsys, tmp_path):
+    command = ("run", "relsr/table1", "--output", tmp_path, "--n-jobs", 1)
+    assert run(*command) == 0
+    printed = capsys.readouterr().out
+    assert "All 18 fits of this run are done." in printed
+    assert str(tmp_path / "report.html") in printed
+    assert "## relsr/table1" in (tmp_path / "reproduction.md").read_text()
+    results = pd.read_parquet(tmp_path / "results.parquet")
+    assert run(*command) == 0
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "results.parquet"), results)
