@@ -37,7 +37,7 @@ def test_what_holds_a_kernel_matrix_takes_a_linear_kernel_or_is_left_out_for_man
     for name in ("DRM", "ODM"):
         assert BY_NAME[name].make(few, FOLDS).kernel == "rbf"
         assert BY_NAME[name].make(many, FOLDS).kernel == "linear"
-    assert BY_NAME["LDM"].make(many, FOLDS).estimator.kernel == "linear"
+    assert BY_NAME["LDM"].make(many, FOLDS).kernel == "linear"
     assert {name for name in BY_NAME if BY_NAME[name].left_out(few)} == set()
     assert {name for name in BY_NAME if BY_NAME[name].left_out(many)} == {"SVC"}
 

@@ -247,7 +247,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             for kernel in kernels
             for number, fold in enumerate(folds)
         )
-        judged = []
+        judged: list[list[Judged]] = []
         for kernel in kernels:
             of_kernel = []
             for number, fold in enumerate(folds):

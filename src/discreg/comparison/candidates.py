@@ -101,8 +101,14 @@ def _odm(shape: Shape, folds: Any) -> BaseEstimator:
 
 
 def _ldm(shape: Shape, folds: Any) -> BaseEstimator:
-    model = discreg.LDMClassifier(kernel=shape.kernel, random_state=0)
-    return _grid(model, C=(10.0, 100.0, 1e3, 1e4), lambda1=(0.0, 10.0, 1e3))(shape, folds)
+    return discreg.LDMClassifierCV(
+        Cs=(10.0, 100.0, 1e3, 1e4),
+        lambda1s=(0.0, 10.0, 1e3),
+        kernel=shape.kernel,
+        gammas=["scale"],
+        cv=folds,
+        random_state=0,
+    )
 
 
 # discreg's own first, then those that people use today.
