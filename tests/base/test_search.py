@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy import sparse
+from sklearn import config_context
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
@@ -14,6 +17,7 @@ from discreg import (
     DLSRClassifierCV,
     DRMClassifierCV,
     GReLSRClassifierCV,
+    LDMClassifierCV,
     LRLRClassifierCV,
     LRRRClassifierCV,
     LSRClassifierCV,
@@ -62,8 +66,12 @@ def test_equals_grid_search(search, scoring):
         ours = [fitted.cv_results_[f"split{i}_test_score"][row] for i in range(4)]
         np.testing.assert_allclose(ours, theirs[tuple(sorted(params.items()))], atol=1e-12)
     assert fitted.best_score_ == pytest.approx(expected.best_score_)
-    ranks = fitted.cv_results_["rank_test_score"]
-    assert ranks[np.argmax(fitted.cv_results_["mean_test_score"])] == 1
+    assert (
+        fitted.cv_results_["rank_test_score"][
+            fitted.cv_results_["params"].index(fitted.best_params_)
+        ]
+        == 1
+    )
     assert set(fitted.cv_results_) >= {
         "params",
         "param_beta",
@@ -154,8 +162,9 @@ def test_mistakes_are_named(params, message):
 def test_scorer_without_weights_is_told_so(search):
     X, y = wine()
     scorer = make_scorer(lambda truth, guess: float(np.mean(truth == guess)))
-    with pytest.warns(UserWarning, match="takes no sample_weight"):
+    with pytest.warns(UserWarning, match="takes no sample_weight") as caught:
         fitted = candidates(search, scoring=scorer).fit(X, y, sample_weight=np.ones(len(y)))
+    assert [each.filename for each in caught] == [__file__]
     plain = candidates(search).fit(X, y)
     assert fitted.best_score_ == pytest.approx(plain.best_score_)
 
@@ -167,6 +176,7 @@ def small(search):
         GReLSRClassifierCV: {"betas": [1.0], "group_penalties": [1.0]},
         DRMClassifierCV: {"betas": [1.0], "alphas": [1.0]},
         ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1]},
+        LDMClassifierCV: {"Cs": [10.0], "lambda1s": [1.0]},
     }
     return search(**few.get(search, {"betas": [1.0]}))
 
@@ -178,6 +188,7 @@ BY_FOLDS = [
     LRRRClassifierCV,
     SLRRClassifierCV,
     ODMClassifierCV,
+    LDMClassifierCV,
     DRMClassifierCV,
 ]
 
@@ -210,3 +221,38 @@ def test_leave_one_out_says_that_it_knows_no_groups(search):
     with pytest.warns(UserWarning, match="groups parameter is ignored by leave-one-out"):
         fitted = small(search).fit(X, y, groups=np.arange(len(y)) % 7)
     assert fitted.best_score_ == small(search).fit(X, y).best_score_
+
+
+@pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not SLRRClassifierCV])
+def test_a_kernel_that_cannot_be_computed_is_left_out_of_the_choice(search):
+    X, y = wine()
+    tried = small(search).set_params(kernel="poly", gammas=[1.0], degrees=[2, 800])
+    with pytest.warns(FitFailedWarning, match="settings cannot be fitted.*gives infinite"):
+        fitted = tried.fit(X, y)
+    assert fitted.best_params_["degree"] == 2
+    failed = np.isnan(fitted.cv_results_["mean_test_score"])
+    assert [params["degree"] == 800 for params in fitted.cv_results_["params"]] == failed.tolist()
+
+
+@pytest.mark.parametrize("search", LEAVE_ONE_OUT)
+def test_a_memory_map_is_searched_as_an_array(search, tmp_path):
+    X, y = wine()
+    rows = np.tile(X, (1, 400))  # more than one block of one megabyte
+    np.save(tmp_path / "X.npy", rows)
+    expected = small(search).set_params(kernel="linear").fit(rows, y)
+    with config_context(working_memory=1):
+        mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+        found = small(search).set_params(kernel="linear").fit(mapped, y)
+    assert found.best_score_ == expected.best_score_
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_one_convergence_warning_at_the_callers_line(backend):
+    X, y = wine()
+    search = candidates(ReLSRClassifierCV, max_iter=1)
+    with (
+        parallel_config(backend=backend, n_jobs=2),
+        pytest.warns(ConvergenceWarning, match="12 of 12 fits on held-out samples") as caught,
+    ):
+        search.fit(X, y)
+    assert [each.filename for each in caught] == [__file__]

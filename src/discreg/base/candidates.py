@@ -33,7 +33,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
         else:
             gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
             gammas = [
-                resolve_gamma(gamma, X, weights) if gamma in ("scale", "auto") else gamma
+                resolve_gamma(gamma, X, weights) if str(gamma) in ("scale", "auto") else gamma
                 for gamma in gammas
             ]
         settings["gamma"] = candidates_of("gammas", gammas, lambda values: values > 0, "positive")

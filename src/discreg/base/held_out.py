@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,23 +97,19 @@ def weighted_score(
     y: NDArray[Any],
     sample_weight: Any,
     inverse_temperature: float | None,
-) -> float:
-    """Score of held-out samples, with their weights where the scorer takes them."""
+) -> tuple[float, bool]:
+    """Score of held-out samples, and whether their weights were used: not all scorers take them."""
     if held_out.rows is not None:
         y = y[held_out.rows]
         sample_weight = None if sample_weight is None else sample_weight[held_out.rows]
     judge = HeldOutScores(held_out.classes, inverse_temperature)
     if sample_weight is not None:
         try:
-            return _score(scorer, judge, held_out.scores, y, sample_weight=sample_weight)
+            return _score(scorer, judge, held_out.scores, y, sample_weight=sample_weight), True
         except TypeError as error:
             if "sample_weight" not in str(error):
                 raise
-            warnings.warn(
-                f"{scorer} takes no sample_weight: the held-out samples count alike in its score.",
-                stacklevel=2,
-            )
-    return _score(scorer, judge, held_out.scores, y)
+    return _score(scorer, judge, held_out.scores, y), sample_weight is None
 
 
 def _score(scorer: Callable[..., float], judge: Any, X: Any, y: Any, **weights: Any) -> float:

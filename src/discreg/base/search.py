@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring, make_scorer
@@ -55,7 +56,7 @@ SEARCH_CONSTRAINTS = {
         described="the name of a scorer or a callable",
     ),
     "n_jobs": Choice((None,), others=(Number(integer=True),)),
-    "verbose": Number(0, closed="left", integer=True),
+    "verbose": Choice((True, False), others=(Number(0, closed="left", integer=True),)),
 }
 
 
@@ -67,7 +68,8 @@ class Judged(NamedTuple):
     gap: float
     converged: bool
     log_loss: float
-    failure: str | None
+    used_weights: bool = True
+    failure: str | None = None
 
 
 class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
@@ -189,9 +191,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     def _unfitted(self) -> Any:
         """The classifier with the parameters that are not chosen."""
         classifier = self._classifier()
-        shared = classifier.get_params().keys() & self.get_params(deep=False).keys()
-        own = shared - {"n_jobs", "verbose"}
-        return classifier.set_params(**{name: getattr(self, name) for name in own})
+        shared = classifier.get_params().keys() - {"n_jobs", "verbose"}
+        own = self.get_params(deep=False)
+        return classifier.set_params(**{k: v for k, v in own.items() if k in shared})
 
     def _scorer(self, classifier: Any) -> Callable[..., float]:
         if isinstance(self.scoring, str) and self.scoring == "g_mean":
@@ -273,16 +275,20 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         held_out = [each for each, _ in fits]
         failure = next((each.failure for each in held_out if each.failure is not None), None)
         if failure is not None:
-            return [Judged(np.nan, seconds, 0.0, True, np.nan, failure) for _, seconds in fits]
+            return [
+                Judged(np.nan, seconds, 0.0, True, np.nan, failure=failure) for _, seconds in fits
+            ]
         temperature, log_loss = self._calibration(classifier, held_out, labels, weights)
         judged = []
         for number, (each, seconds) in enumerate(fits):
             try:
-                score = weighted_score(scorer, each, labels[number], weights[number], temperature)
+                score, used = weighted_score(
+                    scorer, each, labels[number], weights[number], temperature
+                )
             except ValueError as error:
                 where = f"The test part of fold {number} cannot be scored. " * (len(fits) > 1)
                 raise ValueError(f"{where}{error}") from error
-            judged.append(Judged(score, seconds, each.gap, each.converged, log_loss, None))
+            judged.append(Judged(score, seconds, each.gap, each.converged, log_loss, used))
         return judged
 
     def _results(
@@ -299,6 +305,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 f"{failed.sum()} of {len(grid)} settings cannot be fitted; their scores are nan. "
                 f"The first says: {first}",
                 FitFailedWarning,
+                stacklevel=3,
+            )
+        if not all(each.used_weights for on_folds in judged for each in on_folds):
+            warnings.warn(
+                f"The scorer {self.scoring!r} takes no sample_weight: the held-out samples count "
+                "alike in its score.",
+                UserWarning,
                 stacklevel=3,
             )
         scores = np.array([[each.score for each in on_folds] for on_folds in judged])
@@ -417,33 +430,40 @@ def _held_out_path(
     fold: Fold | None,
     number: int,
 ) -> list[tuple[HeldOut, float]]:
-    """Held-out scores and fitting times of all settings on one fold, or by leave-one-out."""
+    """Held-out scores and fitting times of all settings on one fold, or by leave-one-out.
+
+    What cannot be fitted on this fold with any setting is an error; where the kernel or a penalty
+    is the reason, the settings that are left have failed.
+    """
+    if not sparse.issparse(X):
+        X = np.asarray(X)  # joblib may have made a memory map of it, which is fitted in blocks
     if fold is None:
         path = search._leave_one_out(classifier, X, y, weights, penalties)
     else:
         train, test = fold
         columns = train if classifier.kernel == "precomputed" else slice(None)
+        train_weights = None if weights is None else weights[train]
+        try:
+            row_weights(train_weights, classifier.class_weight, *encode_labels(y[train]))
+        except ValueError as error:
+            raise ValueError(
+                f"The training part of fold {number} cannot be fitted. {error}"
+            ) from error
         path = search._held_out(
             classifier,
             X[train][:, columns],
             y[train],
-            None if weights is None else weights[train],
+            train_weights,
             X[test][:, columns],
             penalties,
         )
     fits: list[tuple[HeldOut, float]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # one warning for all, after the search
-        while True:
-            started = time.perf_counter()
-            try:
-                held_out = next(path)
-            except StopIteration:
-                return fits
-            except ValueError as error:
-                if fold is None:
-                    raise
-                raise ValueError(
-                    f"The training part of fold {number} cannot be fitted. {error}"
-                ) from error
-            fits.append((held_out, time.perf_counter() - started))
+    for _ in penalties:
+        started = time.perf_counter()
+        try:
+            held_out = next(path)
+        except ValueError as error:
+            left = len(penalties) - len(fits)
+            return fits + [(HeldOut.failed(error), time.perf_counter() - started)] * left
+        fits.append((held_out, time.perf_counter() - started))
+    return fits

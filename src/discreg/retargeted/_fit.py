@@ -41,6 +41,7 @@ __all__ = [
     "solve",
     "store",
     "training_features",
+    "warn_if_stopped_early",
     "why_rows_in_memory",
 ]
 
@@ -164,7 +165,6 @@ def solve(
                 exact = to_rounding and solver == "newton" and _is_solved_to_rounding(prepared)
                 tol = min(EXACT, tol) if exact else tol
                 solution = minimise(problem, solver, tol=tol, **options)
-    _warn_if_stopped_early(estimator, solution)
     return solution
 
 
@@ -215,7 +215,8 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
     return not has_distinct_rows(X, regression.size + 1)
 
 
-def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
+def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
+    """Warn at the line that calls `fit`, from where this is called."""
     if not solution.gap > estimator.tol > 0:
         return
     advice = "Increase max_iter, tol or beta, or standardise the features."
@@ -226,7 +227,7 @@ def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
         f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
         f"{estimator.tol:g}. {advice}",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=3,
     )
 
 

@@ -22,6 +22,7 @@ from ._fit import (
     solve,
     store,
     training_features,
+    warn_if_stopped_early,
     why_rows_in_memory,
 )
 from ._losses import MarginTargets, TargetLoss
@@ -206,7 +207,9 @@ class GReLSRClassifier(RegressionClassifier):
         """
         check_iterative_params(self)
         prepared = self._prepare(X, y, sample_weight)
-        self._fit_prepared(prepared, previous_solution(self, prepared), to_rounding=True)
+        start = previous_solution(self, prepared)
+        solution = self._fit_prepared(prepared, start, to_rounding=True)
+        warn_if_stopped_early(self, solution)
         return self
 
     def _fit_prepared(
