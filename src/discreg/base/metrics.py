@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import recall_score
 
-__all__ = ["g_mean_score"]
+__all__ = ["g_mean_score", "geometric_mean"]
+
+
+def geometric_mean(recalls: NDArray[Any]) -> float:
+    """The geometric mean of recalls."""
+    return float(np.prod(recalls ** (1 / len(recalls))))
 
 
 def g_mean_score(
@@ -36,4 +43,4 @@ def g_mean_score(
     recalls = recall_score(
         y_true, y_pred, labels=classes, average=None, sample_weight=sample_weight, zero_division=0.0
     )
-    return float(np.prod(np.asarray(recalls) ** (1 / len(classes))))
+    return geometric_mean(np.asarray(recalls))

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix, log_loss
 
+from discreg.base.metrics import geometric_mean
+
 __all__ = ["METRICS", "Metric", "counts", "label_scores", "metric", "probability_scores"]
 
 
@@ -59,8 +61,7 @@ def _balanced_accuracy(confusion: NDArray[Any]) -> float:
 
 
 def _g_mean(confusion: NDArray[Any]) -> float:
-    recalls = _recalls(confusion)
-    return float(np.prod(recalls ** (1 / len(recalls))))
+    return geometric_mean(_recalls(confusion))
 
 
 def _macro_f1(confusion: NDArray[Any]) -> float:
@@ -73,9 +74,7 @@ METRICS = {
     metric.name: metric
     for metric in (  # in the order of the tables
         Metric("accuracy", "accuracy", "labels", score=_accuracy),
-        Metric(
-            "balanced_accuracy", "balanced accuracy", "labels", score=lambda c: _recalls(c).mean()
-        ),
+        Metric("balanced_accuracy", "balanced accuracy", "labels", score=_balanced_accuracy),
         Metric("g_mean", "G-mean", "labels", score=_g_mean),
         Metric("macro_f1", "macro F1", "labels", score=_macro_f1),
         Metric("log_loss", "log-loss", "probabilities", lower_is_better=True),
