@@ -25,6 +25,7 @@ from .resources import (
 from .rows import row_norms
 
 __all__ = [
+    "gamma_from_variance",
     "kernel_diagonal",
     "kernel_matrix",
     "kernel_product",
@@ -235,14 +236,21 @@ def resolve_gamma(
     0.5
     """
     n_samples, n_features = X.shape
+    weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
+    return gamma_from_variance(gamma, n_features, lambda: _variance_of_entries(X, weights))
+
+
+def gamma_from_variance(
+    gamma: float | str | None, n_features: int, variance: Callable[[], float]
+) -> float:
+    """The number that `gamma` means; the variance of all entries is computed for "scale" only."""
     if gamma is None or gamma == "auto":
         return 1 / n_features
     if gamma != "scale":
         return float(gamma)
-    weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
-    variance = n_features * _variance_of_entries(X, weights)
+    scaled = n_features * variance()
     # A variance whose inverse overflows is that of entries which are all equal.
-    return 1 / variance if variance > np.finfo(np.float64).tiny else 1.0
+    return 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
 
 
 def require_kernel_memory(

@@ -26,6 +26,7 @@ from discreg.linalg.kernel_approximation import (
     draw_rows,
     random_seed,
 )
+from discreg.linalg.kernels import gamma_from_variance
 
 from ._problem import LINEAR, Groups, TrainingSamples
 from ._scatter import ScatterForm
@@ -82,13 +83,11 @@ def _source_kernel(estimator: Any, source: BlockSource) -> FittedKernel:
     """The kernel that an estimator's parameters mean; a pass over the rows if they tell gamma."""
     gamma: float | None = None
     if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
-        gamma = 1 / source.layout.n_features
-        if estimator.gamma == "scale":
-            variance = _variance_of_entries(source_moments(source))
-            scaled = source.layout.n_features * variance
-            gamma = 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
-        elif estimator.gamma not in (None, "auto"):
-            gamma = float(estimator.gamma)
+        gamma = gamma_from_variance(
+            estimator.gamma,
+            source.layout.n_features,
+            lambda: _variance_of_entries(source_moments(source)),
+        )
     return FittedKernel(
         estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
     )
