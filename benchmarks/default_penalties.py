@@ -68,7 +68,7 @@ SETS = (
     "keel/page-blocks-1-3_vs_4",
 )
 BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.05, 0.03, 0.01, 0.003, 0.001)
-GROUPWISES = (0.0, 0.01, 0.1, 1.0, 10.0)
+GROUP_PENALTIES = (0.0, 0.01, 0.1, 1.0, 10.0)
 REPEATS = 2
 DEFAULT_BETA = ReLSRClassifier().beta
 MODELS = {
@@ -125,7 +125,7 @@ def measure(scores: Scores, name: str, X, y) -> None:
                 rbf = estimator.__class__(kernel="rbf", **({} if model == "LSR" else {"tol": 1e-3}))
                 for fitted in fit_path(rbf, X_train, y_train, None, grid):
                     add(model, "rbf", fitted.beta, fitted)
-        for group_penalty in GROUPWISES:
+        for group_penalty in GROUP_PENALTIES:
             grid = [{"group_penalty": group_penalty, "beta": DEFAULT_BETA}]
             for fitted in fit_path(MODELS["GReLSR"], X_train, y_train, None, grid):
                 add("group_penalty", scaling, group_penalty, fitted)
@@ -167,16 +167,13 @@ def main() -> None:
             for model in MODELS
         ]
         rows.append((f"{beta:g}", *(f"{cell.mean():.2f}" for cell in cells)))
-    groups = [
-        (
-            f"{value:g}",
-            *(
-                f"{regret(scores, 'group_penalty', scaling, value, GROUPWISES, names).mean():.2f}"
-                for scaling in ("raw", "standardised")
-            ),
-        )
-        for value in GROUPWISES
-    ]
+    groups = []
+    for value in GROUP_PENALTIES:
+        losses = [
+            regret(scores, "group_penalty", scaling, value, GROUP_PENALTIES, names)
+            for scaling in ("raw", "standardised")
+        ]
+        groups.append((f"{value:g}", *(f"{loss.mean():.2f}" for loss in losses)))
     ours = [(model, DEFAULT_BETA) for model in MODELS]
     peers = [(type(peer).__name__, None) for peer in PEERS] + [("majority", None)]
     accuracies = [

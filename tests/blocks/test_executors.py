@@ -150,9 +150,9 @@ def test_far_from_the_origin_no_digits_are_lost(name):
 def test_closed_forms_take_one_pass(name, monkeypatch):
     X, y = rows()
     passes = []
-    fold = DaskBlocks.reduce_raw
+    reduce_raw = DaskBlocks.reduce_raw
     monkeypatch.setattr(
-        DaskBlocks, "reduce_raw", lambda *args: passes.append(args[1]) or fold(*args)
+        DaskBlocks, "reduce_raw", lambda *args: passes.append(args[1]) or reduce_raw(*args)
     )
     clone(MODELS[name]).fit(chunked(X, CHUNKS["even"]), y)
     assert len(passes) == 1
@@ -163,10 +163,10 @@ def test_what_travels_does_not_grow_with_the_rows(monkeypatch):
     import cloudpickle
 
     sizes = {}
-    fold = ArrayBlocks.reduce_raw
+    reduce_raw = ArrayBlocks.reduce_raw
 
     def measured(self, statistic, *args):
-        total = fold(self, statistic, *args)
+        total = reduce_raw(self, statistic, *args)
         sizes.setdefault(len(self._y), []).append(len(cloudpickle.dumps((args, total))))
         return total
 
@@ -174,9 +174,9 @@ def test_what_travels_does_not_grow_with_the_rows(monkeypatch):
     X, y = rows()
     for model in (LSRClassifier(), ReLSRClassifier(), LRRRClassifier()):
         for copies in (1, 4):
-            table = ArrayBlocks(np.tile(X, (copies, 1)), np.tile(y, copies), None, None)
-            monkeypatch.setattr("discreg.base.classifier.open_blocks", lambda *_, t=table: t)
-            monkeypatch.setattr("discreg.blocks.source.is_streamed", lambda X: True)
+            source = ArrayBlocks(np.tile(X, (copies, 1)), np.tile(y, copies), None, None)
+            monkeypatch.setattr("discreg.base.classifier.open_blocks", lambda *_, s=source: s)
+            monkeypatch.setattr("discreg.blocks.validation.is_streamed", lambda X: True)
             clone(model).fit(X, y)
     small, large = sizes[N_ROWS], sizes[4 * N_ROWS]
     assert max(large) <= max(small) + 64

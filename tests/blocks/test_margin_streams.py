@@ -20,8 +20,8 @@ SMALL_MEMORY = 4096 / (1 << 20)  # megabytes: blocks of 4 kB
 OF_SAMPLES = ("support_", "n_support_", "dual_coef_", "support_vectors_")
 
 
-class CountedTable(ArrayBlocks):
-    """A table that knows how often it was read."""
+class CountedSource(ArrayBlocks):
+    """A source that knows how often it was read."""
 
     passes = 0
 
@@ -46,9 +46,9 @@ def fit_blocks(
     model: ODMClassifier, X: Any, y: Any, weights: Any = None, block_bytes: int = 4096
 ) -> tuple[ODMClassifier, int]:
     """Fit to blocks of any kind, and how often the rows were read."""
-    table = CountedTable(X, y, weights, model.class_weight, block_bytes=block_bytes)
-    model._fit_source(table)
-    return model, table.passes
+    source = CountedSource(X, y, weights, model.class_weight, block_bytes=block_bytes)
+    model._fit_source(source)
+    return model, source.passes
 
 
 def mapped(X: Any, folder: Any) -> Any:

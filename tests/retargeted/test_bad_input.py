@@ -43,7 +43,7 @@ def test_parameters_are_checked(params, message):
         ReLSRClassifier(**params).fit(X, y)
 
 
-def test_groupwise_is_checked():
+def test_group_penalty_is_checked():
     with pytest.raises(ValueError, match="'group_penalty'"):
         GReLSRClassifier(group_penalty=-0.1).fit(*wine())
     with pytest.raises(ValueError, match=r"'group_penalty'.*\[0, 1e\+06\]"):

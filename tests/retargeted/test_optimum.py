@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
 
-GROUPWISE = 0.7
+GROUP_PENALTY = 0.7
 
 
 def classifier(model, **params):
@@ -19,7 +19,7 @@ def classifier(model, **params):
         "grelsr": GReLSRClassifier,
     }
     if model == "grelsr":
-        params = {"group_penalty": GROUPWISE} | params
+        params = {"group_penalty": GROUP_PENALTY} | params
     return classes[model](**params)
 
 
@@ -49,7 +49,7 @@ def test_optimum_equals_convex_programming(model, name, weighted):
     weights = np.random.default_rng(0).uniform(0.2, 3, size=len(y)) if weighted else None
     beta = 3.0
     fitted = classifier(model, beta=beta, scale_beta=False).fit(X, y, sample_weight=weights)
-    optimum = convex_optimum(model, X, y, beta, weights=weights, group_penalty=GROUPWISE)
+    optimum = convex_optimum(model, X, y, beta, weights=weights, group_penalty=GROUP_PENALTY)
     assert fitted.objective_history_[-1] == pytest.approx(optimum.objective, rel=1e-7)
     np.testing.assert_allclose(fitted.coef_, optimum.coef.T, atol=1e-5)
     same_up_to_shift(model, fitted.intercept_, optimum.intercept, 1e-5)
@@ -60,7 +60,7 @@ def test_optimum_without_intercept(model):
     X, y = problem("random")
     X = X + 0.3
     fitted = classifier(model, beta=1.0, scale_beta=False, fit_intercept=False).fit(X, y)
-    optimum = convex_optimum(model, X, y, 1.0, group_penalty=GROUPWISE, fit_intercept=False)
+    optimum = convex_optimum(model, X, y, 1.0, group_penalty=GROUP_PENALTY, fit_intercept=False)
     assert fitted.objective_history_[-1] == pytest.approx(optimum.objective, rel=1e-7)
     np.testing.assert_allclose(fitted.coef_, optimum.coef.T, atol=1e-5)
     np.testing.assert_array_equal(fitted.intercept_, 0)
@@ -71,7 +71,7 @@ def test_optimum_of_two_classes(model):
     X, y = problem("random")
     y = y % 2
     fitted = classifier(model, beta=1.0, scale_beta=False).fit(X, y)
-    optimum = convex_optimum(model, X, y, 1.0, group_penalty=GROUPWISE)
+    optimum = convex_optimum(model, X, y, 1.0, group_penalty=GROUP_PENALTY)
     assert fitted.objective_history_[-1] == pytest.approx(optimum.objective, rel=1e-7)
     np.testing.assert_allclose(fitted.coef_[0], optimum.coef[:, 1] - optimum.coef[:, 0], atol=1e-5)
     assert fitted.coef_.shape == (1, 5)
@@ -86,7 +86,7 @@ def test_optimum_with_more_features_than_samples(model):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(24, 40)), np.arange(24) % 3
     fitted = classifier(model, beta=2.0, scale_beta=False).fit(X, y)
-    optimum = convex_optimum(model, X, y, 2.0, group_penalty=GROUPWISE)
+    optimum = convex_optimum(model, X, y, 2.0, group_penalty=GROUP_PENALTY)
     assert fitted.objective_history_[-1] == pytest.approx(optimum.objective, rel=1e-7)
     np.testing.assert_allclose(fitted.coef_, optimum.coef.T, atol=1e-5)
 
@@ -157,11 +157,11 @@ def test_targets_are_the_best_for_the_scores(model):
         "lsr": lambda: np.eye(3)[y],
         "dlsr": lambda: retarget(scores, y, rule="dlsr"),
         "relsr": lambda: retarget(scores, y),
-        "grelsr": lambda: retarget(scores, y, group_penalty=GROUPWISE, centres=fitted.centres_),
+        "grelsr": lambda: retarget(scores, y, group_penalty=GROUP_PENALTY, centres=fitted.centres_),
     }[model]()
     np.testing.assert_allclose(fitted.targets_, expected, atol=1e-8)
     if model == "grelsr":
-        eliminated = retarget(scores, y, group_penalty=GROUPWISE)
+        eliminated = retarget(scores, y, group_penalty=GROUP_PENALTY)
         np.testing.assert_allclose(fitted.targets_, eliminated, atol=1e-8)
 
 
@@ -183,7 +183,7 @@ def test_alternation_follows_the_papers_steps():
             if model == "dlsr":
                 T = retarget(R, y, rule="dlsr")
             else:
-                group_penalty = GROUPWISE if model == "grelsr" else 0.0
+                group_penalty = GROUP_PENALTY if model == "grelsr" else 0.0
                 T = retarget(R, y, group_penalty=group_penalty, centres=centres)
             centres = np.bincount(y, T[np.arange(n_samples), y] - 1) / np.bincount(y)
         fitted = classifier(

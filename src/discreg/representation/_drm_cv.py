@@ -185,11 +185,11 @@ class DRMClassifierCV(ClassifierSearch):
         weights = row_weights(sample_weight, classifier.class_weight, classes, indices)
         groups = Groups.of(indices, weights, len(classes))
 
-        def fold() -> FoldResiduals:
+        def held_out_residuals() -> FoldResiduals:
             training = _samples(classifier, X, groups, weights)
             return FoldResiduals(training, classifier.solver, training.points(X_test))
 
-        yield from _each_penalty(fold, penalties, classes)
+        yield from _each_penalty(held_out_residuals, penalties, classes)
 
     @staticmethod
     def _leave_one_out(
