@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["add_about_mean", "add_class_means", "centre_rows", "group_rows"]
+from discreg.linalg.fastmath import REORDER
 
-REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
+__all__ = ["add_about_mean", "add_class_means", "centre_rows", "group_rows"]
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)

@@ -14,8 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreg.linalg.fastmath import REORDER
+
 from ._loss_loops import best_multiplier, gap_of_margin
-from ._row_loops import REORDER, add_multiple_of_row, add_row, dense_product, product
+from ._row_loops import add_multiple_of_row, add_row, dense_product, product
 
 __all__ = ["add_rows", "gram_descent", "gram_scores", "row_descent"]
 

@@ -10,16 +10,15 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
+from discreg.linalg.fastmath import REORDER
+
 __all__ = [
-    "REORDER",
     "add_multiple_of_row",
     "add_row",
     "compiled_rows",
     "dense_product",
     "product",
 ]
-
-REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 
 
 def compiled_rows(X):

@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreg.linalg.fastmath import REORDER
+
 __all__ = ["each_level", "levels_at_common_value", "levels_at_norm"]
 
-REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 ROUNDING = 4e-16
 
 

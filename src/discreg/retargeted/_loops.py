@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreg.linalg.fastmath import REORDER
+
 __all__ = [
     "best_centres",
     "centre_moves",
@@ -17,7 +19,6 @@ __all__ = [
 ]
 
 NEWTON_STEPS = 8
-REORDER = {"reassoc", "contract", "nsz"}  # sums in any order, so that they use vector registers
 
 
 @njit(cache=True, nogil=True)
