@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ._drawing import pyplot
+from ._drawing import estimators_inside, pyplot
 
 __all__ = ["CoefficientDisplay"]
 
@@ -26,14 +26,14 @@ class CoefficientDisplay:
 
     On the left are the singular values of the coefficient matrix in decreasing order: those above
     zero are as many as its rank. On the right are the absolute values of the coefficients, one row
-    a feature and one column a class: a feature that the model leaves out is a row of zeros.
+    per feature and one column per class: a feature that the model leaves out is a row of zeros.
 
     Use `from_estimator` to make and draw one.
 
     Parameters
     ----------
     coef : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients, one row a class; a single row for two classes.
+        Coefficients, one row per class; a single row for two classes.
     class_labels : sequence of length n_classes or 1
         Names of the rows of `coef`.
     feature_names : array-like of shape (n_features,), default=None
@@ -132,7 +132,7 @@ class CoefficientDisplay:
         display : CoefficientDisplay
         """
         check_is_fitted(estimator)
-        classifier, known_names = _innermost(estimator)
+        classifier, known_names = _classifier_and_names(estimator)
         display = cls(
             coef=_coefficients(classifier),
             class_labels=_row_labels(classifier),
@@ -177,7 +177,7 @@ class CoefficientDisplay:
         return self
 
     def _names(self) -> NDArray[Any]:
-        """One name a feature."""
+        """One name per feature."""
         n_features = self.coef.shape[1]
         if self.feature_names is None:
             return np.arange(n_features)
@@ -219,14 +219,14 @@ def _pair(axes: Any) -> NDArray[Any]:
     return pair
 
 
-def _innermost(estimator: Any) -> tuple[Any, NDArray[Any] | None]:
+def _classifier_and_names(estimator: Any) -> tuple[Any, NDArray[Any] | None]:
     """The classifier at the end of pipelines and searches, and the names of its features."""
-    if isinstance(estimator, Pipeline):
-        classifier, names = _innermost(estimator[-1])
-        return classifier, _names_after_steps(estimator) if names is None else names
-    if hasattr(estimator, "best_estimator_"):
-        return _innermost(estimator.best_estimator_)
-    return estimator, getattr(estimator, "feature_names_in_", None)
+    *outer, classifier = estimators_inside(estimator)
+    names = getattr(classifier, "feature_names_in_", None)
+    for each in reversed(outer):
+        if names is None and isinstance(each, Pipeline):
+            names = _names_after_steps(each)
+    return classifier, names
 
 
 def _names_after_steps(pipeline: Any) -> NDArray[Any] | None:
@@ -240,7 +240,7 @@ def _names_after_steps(pipeline: Any) -> NDArray[Any] | None:
 
 
 def _coefficients(classifier: Any) -> NDArray[Any]:
-    """Coefficients of a fitted linear classifier, one row a class."""
+    """Coefficients of a fitted linear classifier, one row per class."""
     kind = type(classifier).__name__
     for attribute in ("coef_", "classes_"):
         if not hasattr(classifier, attribute):

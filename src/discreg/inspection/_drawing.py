@@ -1,11 +1,25 @@
-"""What all displays need: matplotlib, imported only to draw, and names for the legend."""
+"""What all displays need: matplotlib, imported only to draw, names, and the model in a pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["by_name", "pyplot"]
+from sklearn.pipeline import Pipeline
+
+__all__ = ["by_name", "estimators_inside", "pyplot"]
+
+
+def estimators_inside(estimator: Any) -> list[Any]:
+    """An estimator and what pipelines and searches hold, down to the classifier at the end."""
+    nested = [estimator]
+    while True:
+        if isinstance(nested[-1], Pipeline):
+            nested.append(nested[-1][-1])
+        elif hasattr(nested[-1], "best_estimator_"):
+            nested.append(nested[-1].best_estimator_)
+        else:
+            return nested
 
 
 def pyplot() -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +15,7 @@ from discreg.blocks.validation import (
     sample_weights,
 )
 
-from ._drawing import by_name, pyplot
+from ._drawing import by_name, estimators_inside, pyplot
 
 __all__ = ["MarginDistributionDisplay"]
 
@@ -213,8 +212,8 @@ class MarginDistributionDisplay:
         y_true : array-like of shape (n_samples,)
             Labels of the samples.
         decision_values : array-like of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one number a sample, positive for the second class, or for any number
-            of classes one column a class.
+            For two classes one number per sample, positive for the second class, or for any number
+            of classes one column per class.
         classes : array-like of shape (n_classes,), default=None
             Labels in the order of the columns, for two classes the negative one first. None: the
             sorted labels in `y_true`.
@@ -286,23 +285,15 @@ def _scores(estimator: Any, X: Any, name: str) -> tuple[Any, NDArray[Any]]:
                 "classifier's decision function. Pass another classifier, or scores of the "
                 "classes to from_predictions."
             )
-    # One column a pair of classes; of three classes there are as many pairs as classes.
-    pairwise = getattr(_innermost(estimator), "decision_function_shape", "ovr") == "ovo"
+    # One column per pair of classes; of three classes there are as many pairs as classes.
+    classifier = estimators_inside(estimator)[-1]
+    pairwise = getattr(classifier, "decision_function_shape", "ovr") == "ovo"
     if pairwise and len(estimator.classes_) > 2:
         raise ValueError(
             f'{name!r} has decision_function_shape="ovo", which scores pairs of classes. Set it to '
             '"ovr"; there is no need to fit again.'
         )
     return estimator.decision_function(X), estimator.classes_
-
-
-def _innermost(estimator: Any) -> Any:
-    """The classifier at the end of pipelines and searches."""
-    if isinstance(estimator, Pipeline):
-        return _innermost(estimator[-1])
-    if hasattr(estimator, "best_estimator_"):
-        return _innermost(estimator.best_estimator_)
-    return estimator
 
 
 def _margins(
@@ -323,7 +314,7 @@ def _margins(
     if len(known) < 2 or n_columns not in ({1, 2} if len(known) == 2 else {len(known)}):
         raise ValueError(
             f"decision_values has {n_columns} column(s), and there are {len(known)} class(es): "
-            f"{_list(known)}. It needs one column a class, or a single one for two classes. If a "
+            f"{_list(known)}. It needs one column per class, or a single one for two classes. If a "
             "class has no sample here, pass all of them in classes, in the order of the columns."
         )
     own = _indices(labels, known, source)
