@@ -169,7 +169,7 @@ def newton_on_blocks(
         Relative gap to reach. With 0, steps go on until rounding does not let the objective fall.
     max_iter : int
         Limit of the steps.
-    start : tuple of coefficients and intercepts, one row a problem, or None
+    start : tuple of coefficients and intercepts, one row per problem, or None
         Where to begin. The first pass gives all that is needed at zero.
     """
     n_classes, n_features = source.n_classes, source.layout.n_features
@@ -234,24 +234,25 @@ def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:
 def _model_at_zero(
     moments: Moments, origin: Array, positive: int, loss: Numbers, *, fit_intercept: bool
 ) -> LocalModel:
-    """The model at w = 0 and b = 0, where all margins are zero and below the band."""
+    """The model at w = 0 and b = 0, where all margins are zero."""
+    from ._loss_loops import evaluate_margin
+
     belongs = np.arange(len(moments.weights)) == positive
     weights = np.array([moments.weights[belongs].sum(), moments.weights[~belongs].sum()])
     sums = moments.weights[:, None] * (moments.means - origin)
     products = np.stack([sums[belongs].sum(axis=0), -sums[~belongs].sum(axis=0)])
     apart = moments.mean - origin
-    low, _, ridge_low, _, _ = loss
-    multiplier = low / ridge_low  # of a row of weight one
-    curvature = moments.total / ridge_low
+    value, multiplier, row_curvature = evaluate_margin(0.0, *loss)  # of a row of weight one
+    curvature = moments.total * row_curvature
     return LocalModel(
         point=PrimalPoint(positive, np.zeros(len(origin)), 0.0),
         fit_intercept=fit_intercept,
         sizes=multiplier * weights,
-        values=0.5 * low * multiplier * weights,
+        values=value * weights,
         products=multiplier * products,
         curvature=curvature,
         moment=curvature * apart,
-        gram=moments.scatter / ridge_low + curvature * np.outer(apart, apart),
+        gram=row_curvature * moments.scatter + curvature * np.outer(apart, apart),
         spread=np.array([moments.total, 0.0, 0.0, 0.0]),
     )
 
