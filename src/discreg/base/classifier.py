@@ -184,7 +184,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _forget_parts(self) -> None:
         """Forget the rows that were fitted by parts: a new fit begins."""
-        self.__dict__.pop("_seen", None)
+        self.__dict__.pop("_partial_fit_state", None)
 
     def _forget_fit(self) -> None:
         """Drop what an earlier fit has found; what is known of the features stays."""
@@ -268,13 +268,13 @@ class RegressionClassifier(BaseClassifier):
             copies=copies,
         )
 
-    def _prepare_blocks(self, table: BlockSource) -> Prepared:
+    def _prepare_blocks(self, source: BlockSource) -> Prepared:
         """The same for rows in blocks, of which one pass finds the moments."""
-        moments = source_moments(table)
+        moments = source_moments(source)
         prepared = self._prepare_moments(
-            moments, table.layout.classes, table.sizes, table.layout.dtype
+            moments, source.layout.classes, source.sizes, source.layout.dtype
         )
-        prepared.source = table
+        prepared.source = source
         return prepared
 
     def _prepare_moments(
@@ -337,7 +337,7 @@ class RegressionClassifier(BaseClassifier):
     def _set_coefficients(
         self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]
     ) -> None:
-        """Set what predictions need from one column a class, raw as `Regression.predictor`'s."""
+        """Set what predictions need from one column per class, raw as `Regression.predictor`'s."""
         dtype = prepared.dtype
         for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
             self.__dict__.pop(name, None)
@@ -364,7 +364,7 @@ class RegressionClassifier(BaseClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column a class; for two classes the score of the second minus that of the first.
+            One column per class; for two classes the score of the second minus that of the first.
         """
         X = self._new_samples(X)
         rows = self.coef_ if self._kernel is None else self.dual_coef_

@@ -53,7 +53,7 @@ def update_partial_fit(
 ) -> None:
     """Add some rows to what an estimator knows, and fit it once every class has rows."""
     check_params(estimator, estimator._constraints)
-    before: PartialFitState | None = vars(estimator).get("_seen")
+    before: PartialFitState | None = vars(estimator).get("_partial_fit_state")
     if before is None and hasattr(estimator, "classes_"):
         classes = estimator.classes_ if classes is None else classes
         warnings.warn(
@@ -89,7 +89,7 @@ def update_partial_fit(
 def merge_partial_fits(estimator: Any, other: Any) -> None:
     """Add the rows that another estimator knows to those that this one knows."""
     for model, which in ((estimator, "This model"), (other, "The other model")):
-        if not hasattr(model, "_seen"):
+        if not hasattr(model, "_partial_fit_state"):
             raise ValueError(f"{which} has not been fitted by partial_fit, so there is no sum.")
     if type(other) is not type(estimator):
         raise TypeError(
@@ -99,8 +99,8 @@ def merge_partial_fits(estimator: Any, other: Any) -> None:
     if mine != its:
         raise ValueError("The two models were fitted to features of different names.")
     for model in (estimator, other):
-        _require_same_params(model._seen.params, _params_of_statistics(model))
-    _fit_and_keep(estimator, _together(estimator._seen, other._seen))
+        _require_same_params(model._partial_fit_state.params, _params_of_statistics(model))
+    _fit_and_keep(estimator, _together(estimator._partial_fit_state, other._partial_fit_state))
 
 
 def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
@@ -110,11 +110,12 @@ def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
         estimator._fit_state(state)
     else:
         estimator._forget_fit()
-    estimator._seen = state
+    estimator._partial_fit_state = state
 
 
 def _params_of_statistics(estimator: Any) -> dict[str, Any]:
-    return {name: getattr(estimator, name) for name in estimator._statistics_depend_on}
+    params = estimator.get_params(deep=False)
+    return {name: params[name] for name in estimator._statistics_depend_on}
 
 
 def _layout(rows: Any, classes: ArrayLike | None, before: PartialFitState | None) -> BlockLayout:

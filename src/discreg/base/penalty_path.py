@@ -126,8 +126,8 @@ def penalty_path(
         raise ValueError(f"cv must be a whole number of folds, at least 2, got {cv!r}.")
     penalties = _checked(estimator, betas)
     model = clone(estimator)
-    table = _table(model, X, y, sample_weight)
-    folds = table.reduce(_fold_moments, int(cv), table.n_classes)
+    source = _open_source(model, X, y, sample_weight)
+    folds = source.reduce(_fold_moments, int(cv), source.n_classes)
     empty = [number for number, fold in enumerate(folds) if fold.total == 0]
     if empty:
         raise ValueError(
@@ -142,7 +142,9 @@ def penalty_path(
     errors = np.array(
         [
             [
-                _error(clone(estimator).set_params(beta=beta), _without(folds, number), fold, table)
+                _error(
+                    clone(estimator).set_params(beta=beta), _without(folds, number), fold, source
+                )
                 for number, fold in enumerate(folds)
             ]
             for beta in penalties
@@ -150,7 +152,7 @@ def penalty_path(
     )
     means = errors.mean(axis=1)
     best = float(penalties[means == means.min()].max())
-    _fit(model.set_params(beta=best), reduce(add, folds), table.sizes, table)
+    _fit(model.set_params(beta=best), reduce(add, folds), source.sizes, source)
     return PenaltyPath(penalties, errors, best, model)
 
 
@@ -164,8 +166,8 @@ def _checked(estimator: Any, betas: Sequence[float]) -> Array:
     return penalties
 
 
-def _table(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
-    """Rows anywhere as a table, whose features the model is told."""
+def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
+    """Rows anywhere as a block source; sets the model's features."""
     if is_streamed(X):
         return open_blocks(model, X, y, sample_weight, model.class_weight)
     rows, labels = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -184,15 +186,15 @@ def _without(folds: AddableTuple, number: int) -> Moments:
     return reduce(add, others)
 
 
-def _fit(model: Any, moments: Moments, sizes: Array, table: BlockSource) -> None:
-    prepared = model._prepare_moments(moments, table.layout.classes, sizes, np.dtype(np.float64))
+def _fit(model: Any, moments: Moments, sizes: Array, source: BlockSource) -> None:
+    prepared = model._prepare_moments(moments, source.layout.classes, sizes, np.dtype(np.float64))
     model._fit_moments(prepared)
 
 
-def _error(model: Any, training: Moments, fold: Moments, table: BlockSource) -> float:
+def _error(model: Any, training: Moments, fold: Moments, source: BlockSource) -> float:
     """Mean squared distance of the scores of a fold from their targets."""
-    sizes = training.weights / table.layout.factors
-    _fit(model, training, sizes, table)
+    sizes = training.weights / source.layout.factors
+    _fit(model, training, sizes, source)
     coef, intercept = model.coef_, model.intercept_
     targets = model._class_targets(sizes)
     if len(coef) == 1:  # of two classes the difference, as scores are then

@@ -173,16 +173,16 @@ class LabelledMoments:
         return Moments(weights, means, self.moments.scatter, self.moments.extremes)
 
 
-def source_moments(table: BlockSource) -> Moments:
-    """The moments of all rows of a table.
+def source_moments(source: BlockSource) -> Moments:
+    """The moments of all rows of a source.
 
     One pass that finds the classes, too, where they are not known and have no weights.
     """
-    if table.is_settled or table.class_weight is not None:
-        moments: Moments = table.reduce(block_moments, table.n_classes)
+    if source.is_settled or source.class_weight is not None:
+        moments: Moments = source.reduce(block_moments, source.n_classes)
         return moments
-    found: LabelledMoments = table.reduce_raw(_labelled_moments, table.n_features, table.dtype)
-    table.settle(found.counts)
+    found: LabelledMoments = source.reduce_raw(_labelled_moments, source.n_features, source.dtype)
+    source.settle(found.counts)
     return found.moments
 
 
@@ -310,7 +310,7 @@ def _is_beyond_single(
 
 
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
-    """Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix a class."""
+    """Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix per class."""
     X, y, weights = block[:3]
     n_features = X.shape[1]
     if sparse.issparse(X):

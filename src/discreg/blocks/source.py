@@ -118,7 +118,7 @@ def require_labels(labels: NDArray[Any], name: str = "y") -> None:
             raise ValueError(f"{name} contains missing labels. Remove these rows or label them.")
         if str in kinds and len(kinds) > 1:
             raise ValueError(DIFFERENT_TYPES)
-    with warnings.catch_warnings():  # few rows of many classes are none of its business
+    with warnings.catch_warnings():  # many classes in few rows are not checked here
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         check_classification_targets(labels)
 
@@ -333,7 +333,7 @@ def open_blocks(
     sample_weight: Any,
     class_weight: Mapping[Any, float] | str | None,
 ) -> BlockSource:
-    """The table of training data that `is_streamed`; sets the estimator's features."""
+    """The source of training data that `is_streamed`; sets the estimator's features."""
     if is_dask(X):
         from .dask_source import DaskBlocks
 

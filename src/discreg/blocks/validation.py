@@ -189,7 +189,7 @@ def find_labels(
 def sample_weights(
     sample_weight: ArrayLike | None, n_samples: int, *, in_part: bool = False
 ) -> NDArray[np.float64]:
-    """A fresh array with one weight a sample: the number of copies that it stands for.
+    """A fresh array with one weight per sample: the number of copies that it stands for.
 
     The sum of the weights of a part of the samples is left to who knows them all.
     """
@@ -235,7 +235,7 @@ def row_weights(
     classes: NDArray[Any],
     indices: NDArray[np.intp],
 ) -> NDArray[np.float64]:
-    """One weight a row: sample weight times the weight of its class.
+    """One weight per row: sample weight times the weight of its class.
 
     ``class_weight="balanced"`` counts samples with their weights, so that a sample of weight k
     still equals k copies.

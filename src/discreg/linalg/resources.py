@@ -23,7 +23,7 @@ Task = TypeVar("Task")
 MEMINFO = Path("/proc/meminfo")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 CGROUP_ROOT = Path("/sys/fs/cgroup")
-# Memory is not asked about for less: the question takes longer than a fit to a small table.
+# Memory is not asked about for less: the question takes longer than a fit to a small data set.
 NEGLIGIBLE_BYTES = 16 << 20
 
 
