@@ -1,4 +1,4 @@
-"""Figures of studies: a panel a data set, a colour a method, and the numbers that were given."""
+"""Figures of studies: one panel per data set, one colour per method, and the numbers given."""
 
 from itertools import combinations
 from xml.etree import ElementTree

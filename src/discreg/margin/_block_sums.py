@@ -211,7 +211,7 @@ def _add_rows(
 
 
 def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
-    """Scores of all rows, one row a model."""
+    """Scores of all rows, one row per model."""
     coefs, shifts = zip(*models, strict=True)
     return np.ascontiguousarray((X @ np.array(coefs).T + np.array(shifts)).T)
 

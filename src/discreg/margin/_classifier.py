@@ -293,7 +293,7 @@ class MarginClassifier(BaseClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column a class; for two classes one number, positive for the second.
+            One column per class; for two classes one number, positive for the second.
         """
         check_is_fitted(self)
         rows: Any = validate_data(

@@ -102,7 +102,7 @@ class LDMClassifier(MarginClassifier):
         These samples; not for "precomputed".
     margins_ : MarginStatistics
         Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
-        classes, else arrays with an entry a class.
+        classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
         Bound of the leave-one-out error of the two-class problems, Theorem 2; with
         ``fit_intercept=False`` only, and not for "svrg" on large problems.

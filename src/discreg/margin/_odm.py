@@ -114,7 +114,7 @@ class ODMClassifier(MarginClassifier):
         These samples; not for "precomputed".
     margins_ : MarginStatistics
         Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
-        classes, else arrays with an entry a class.
+        classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
         Bound of the leave-one-out error of the two-class problems, Theorem 3; with
         ``fit_intercept=False`` and all rows in memory only.

@@ -102,7 +102,7 @@ class ClosedForm:
         return cls(groups, factor, scale, blocks, shrinkage, alpha)
 
     def represent(self, K_x: Array) -> Array:
-        """Representations v = M⁻¹K_x, one row a test point."""
+        """Representations v = M⁻¹K_x, one row per test point."""
         solution, _ = linalg.lapack.dpotrs(
             self.factor, (K_x * self.scale).T, lower=1, overwrite_b=1
         )

@@ -351,7 +351,8 @@ def _dense(arrays: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
     X = arrays["X"]
     if X.ndim != 2:
         raise InputError(
-            f"'X' has shape {X.shape}; one row a sample is expected, such as X.reshape(len(X), -1)"
+            f"'X' has shape {X.shape}; one row per sample is expected, such as "
+            "X.reshape(len(X), -1)"
         )
     names = arrays["feature_names"].tolist() if "feature_names" in arrays else None
     if names is not None and len(names) != X.shape[1]:

@@ -1,4 +1,4 @@
-"""The papers' tables and figures, one module a paper."""
+"""The papers' tables and figures, one module per paper."""
 
 from __future__ import annotations
 

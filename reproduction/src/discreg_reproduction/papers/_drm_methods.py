@@ -51,7 +51,7 @@ class HeldOutLabels(Protocol):
     """Labels of the training samples by models that have not seen them."""
 
     def labels(self, model: BaseEstimator, train: Part, seed: int) -> NDArray[Any]:
-        """One label a sample."""
+        """One label per sample."""
 
 
 @dataclass(frozen=True)

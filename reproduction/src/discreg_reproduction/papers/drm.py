@@ -208,7 +208,7 @@ STUDIES: tuple[Study, ...] = (
             NO_OFFICIAL_SPLIT.format("100 samples are held out"),
             "The paper does not give alpha and beta of this figure; here they are Figure 3's. The "
             "sample sizes are read off its axes, and the seconds are those of the processor.",
-            "The paper has a panel an algorithm; here a panel a data set.",
+            "The paper has one panel per algorithm; here there is one per data set.",
         ),
         quick=Quick(datasets=("UCI Poker",)),
     ),

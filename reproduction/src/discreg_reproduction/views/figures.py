@@ -228,7 +228,7 @@ def _panels(
 def _draw_lines(
     panels: Sequence[Any], curves: Mapping[str, Mapping[str, Curve]], **line: Any
 ) -> None:
-    """One line a method, in its colour; the first is the widest, for others may lie over it."""
+    """One line per method, in its colour; the first is the widest, for others may lie over it."""
     methods = _methods(curves)
     widths = np.linspace(2.6, 1.1, len(methods)) if len(methods) > 1 else [1.3]
     for axes, row in zip(panels, curves.values(), strict=True):
