@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
@@ -13,13 +14,25 @@ import pytest
 from cli_runs import kept_models, odd_frame
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, check_scoring, f1_score, fbeta_score, make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    RepeatedStratifiedKFold,
+    StratifiedShuffleSplit,
+    TunedThresholdClassifierCV,
+)
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skops import io
@@ -50,6 +63,21 @@ def assert_same_predictions(read, fitted, rows):
             np.testing.assert_array_equal(again, before)
 
 
+def rewritten(path, change):
+    """The same file with another schema."""
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    members["schema.json"] = change(members["schema.json"].decode()).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+
+
+def move_classes(path, place):
+    """The same file as from a release that had all classes of discreg in one module."""
+    rewritten(path, lambda schema: re.sub(r'"discreg\.[\w.]+"', f'"{place}"', schema))
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.skops"
@@ -68,6 +96,11 @@ def test_every_estimator_comes_back_as_it_was(path, name, kernel):
     assert_same_predictions(load_model(path), fitted, rows)
 
 
+def grid_search(scoring, **settings):
+    return GridSearchCV(LSRClassifier(), {"beta": [0.1, 1.0]}, scoring=scoring, cv=2, **settings)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "model",
     [
@@ -75,12 +108,34 @@ def test_every_estimator_comes_back_as_it_was(path, name, kernel):
         LSRClassifierCV(cv=StratifiedShuffleSplit(3, random_state=0)),
         LSRClassifierCV(cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0)),
         make_pipeline(FunctionTransformer(np.log1p), KNeighborsClassifier(metric="manhattan")),
+        CalibratedClassifierCV(LSRClassifier(), cv=2),
+        CalibratedClassifierCV(LSRClassifier(), method="isotonic", cv=2, ensemble=False),
+        grid_search(None),
+        grid_search("accuracy"),
+        grid_search(["f1_macro", "balanced_accuracy"], refit="f1_macro"),
+        LSRClassifierCV(scoring="g_mean"),
+        LSRClassifierCV(scoring=make_scorer(f1_score, average="macro")),
+        GaussianProcessClassifier(),
+        GaussianProcessClassifier(1.0 * RBF(2.0) + WhiteKernel()),
+        MLPClassifier(max_iter=2),
+        MLPClassifier(solver="sgd", max_iter=2),
+        StackingClassifier([("lsr", LSRClassifier())], cv=2),
     ],
-    ids=["pipeline", "splitter", "repeated", "nearest"],
+    ids=lambda model: type(model).__name__,
 )
 def test_models_with_parts_of_scikit_learn_come_back(path, model):
     save_model(model.fit(X, Y), path)
-    assert_same_predictions(load_model(path), model, X)
+    read = load_model(path)
+    assert_same_predictions(read, model, X)
+    assert read.score(X, Y) == model.score(X, Y)
+
+
+def test_a_tuned_threshold_comes_back_and_can_be_fitted_again(path):
+    fitted = TunedThresholdClassifierCV(LSRClassifier(), cv=2).fit(X, Y > 0)
+    save_model(fitted, path)
+    read = load_model(path)
+    assert_same_predictions(read, fitted, X)
+    assert read.fit(X, Y > 0).best_threshold_ == fitted.best_threshold_
 
 
 def test_a_model_of_sparse_rows_and_one_that_can_be_fitted_further_come_back(path):
@@ -94,15 +149,22 @@ def test_a_model_of_sparse_rows_and_one_that_can_be_fitted_further_come_back(pat
     assert_same_predictions(further, begun.partial_fit(X[1::2], Y[1::2]), X)
 
 
-def test_another_process_reads_the_file(path):
-    fitted = discreg.DRMClassifier(kernel="rbf").fit(X, Y)
-    save_model(fitted, path)
+@pytest.mark.parametrize("moved", [False, True], ids=["as written", "moved"])
+@pytest.mark.parametrize(
+    "model",
+    [discreg.DRMClassifier(kernel="rbf"), CalibratedClassifierCV(LSRClassifier(), cv=2)],
+    ids=lambda model: type(model).__name__,
+)
+def test_another_process_reads_the_file(path, model, moved):
+    save_model(model.fit(X, Y), path)
+    if moved:
+        move_classes(path, "discreg.old_place")
     program = (
         f"import discreg; model = discreg.load_model({str(path)!r}); "
         "print(type(model).__name__, len(model.classes_))"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert said.stdout.split() == ["DRMClassifier", "3"], said.stderr
+    assert said.stdout.split() == [type(model).__name__, "3"], said.stderr
 
 
 def own_kernel(a, b):
@@ -120,6 +182,16 @@ def test_a_callable_kernel_is_refused_with_advice_when_it_is_saved(path, kernel)
 def test_a_model_that_is_not_fitted_is_refused(path):
     with pytest.raises(NotFittedError):
         save_model(LSRClassifier(), path)
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [({"f": len}, "dict"), ([LSRClassifier()], "list"), (LSRClassifier, "class LSRClassifier")],
+)
+def test_what_is_no_estimator_is_not_saved(path, model, named):
+    with pytest.raises(InputError, match=f"takes a fitted estimator or pipeline, not {named}"):
+        save_model(model, path)
+    assert not path.exists()
 
 
 def test_what_is_missing_without_skops_is_named(path, monkeypatch):
@@ -216,6 +288,13 @@ class Foreign(ClassifierMixin, BaseEstimator):
         (FunctionTransformer(pd.DataFrame.abs), "pandas.*abs"),
         (FunctionTransformer(np.testing.measure), r"numpy\.testing.*measure"),  # executes a text
         (rbf_kernel, r"sklearn\.metrics\.pairwise\.rbf_kernel"),
+        (fbeta_score, r"sklearn\.metrics.*\.fbeta_score"),  # public, but of no named scorer
+        (make_scorer(fbeta_score, beta=2), r"sklearn\.metrics.*\.fbeta_score"),
+        (make_scorer, r"sklearn\.metrics.*\.make_scorer"),
+        (check_scoring, r"sklearn\.metrics.*\.check_scoring"),
+        (partial(accuracy_score, normalize=False), r"functools\.partial"),
+        (make_scorer(accuracy_score).__call__, r"_Scorer\.__call__"),
+        (SelectKBest(), r"sklearn.*\.f_classif"),
         (partial(rbf_kernel, gamma=1.0), r"functools\.partial"),
         (StandardScaler().fit, r"StandardScaler\.fit"),
         (load_model, r"discreg\.model_files\.load_model"),
@@ -235,16 +314,6 @@ def test_what_is_no_estimator_of_ours_or_of_scikit_learn_is_refused_by_name(path
         load_model(path)
 
 
-def rewritten(path, change):
-    """The same file with another schema."""
-    with zipfile.ZipFile(path) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    members["schema.json"] = change(members["schema.json"].decode()).encode()
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-
-
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -257,6 +326,10 @@ def rewritten(path, change):
         ("discreg.no_such_module", "Anything"),
         ("sklearn.utils._mocking", "MockDataFrame"),
         ("sklearn.no_such_module", "Anything"),
+        ("sklearn.metrics", "accuracy_score"),  # files name functions by where they are defined
+        ("sklearn.metrics._scorer", "get_scorer"),
+        ("sklearn.calibration", "calibration_curve"),
+        ("sklearn.gaussian_process.kernels", "clone"),
         ("os", "system"),
     ],
 )
@@ -290,7 +363,36 @@ def test_a_format_from_the_future_is_refused_with_advice(path):
     io.dump(LSRClassifier().fit(X, Y), path)
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("discreg.json", json.dumps({"format": 2, "discreg": "7.1.0", "more": 1}))
-    with pytest.raises(InputError, match=r"format 2 .* by discreg 7\.1\.0; .*discreg==7\.1\.0"):
+    with pytest.raises(InputError, match=r"format 2, .* by discreg 7\.1\.0: .*discreg==7\.1\.0"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        (discreg.DRMClassifier(kernel="rbf"), "discreg.old_place"),
+        (discreg.DRMClassifier(kernel="rbf"), "discreg.representation._old_module"),
+        (LSRClassifierCV(), "discreg.tables.table"),
+        (make_pipeline(StandardScaler(), discreg.ODMClassifier()), "discreg.old.deeper.place"),
+    ],
+)
+def test_classes_that_have_moved_since_are_found(path, model, place):
+    save_model(model.fit(X, Y), path)
+    move_classes(path, place)
+    assert_same_predictions(load_model(path), model, X)
+
+
+@pytest.mark.parametrize("name", ["GoneClassifier", "NestedCrossValidation", "read_table"])
+def test_what_discreg_no_longer_has_is_refused_with_advice(path, name):
+    write_hostile(LSRClassifier().fit(X, Y), path)
+    rewritten(
+        path,
+        lambda schema: schema.replace('"LSRClassifier"', f'"{name}"').replace(
+            '"discreg.retargeted._lsr"', '"discreg.old_place"'
+        ),
+    )
+    advice = r"written by discreg 0\.1\.0: install that version .*, or fit and save"
+    with pytest.raises(InputError, match=rf"not trusted: discreg\.old_place\.{name}\. .*{advice}"):
         load_model(path)
 
 
@@ -309,7 +411,7 @@ def test_a_file_without_metadata_is_refused(path):
         load_model(path)
 
 
-@pytest.mark.parametrize("metadata", ["", "[]", "{}", '{"format": 2}'])
+@pytest.mark.parametrize("metadata", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
 def test_a_file_with_broken_metadata_is_refused(path, metadata):
     io.dump(LSRClassifier().fit(X, Y), path)
     with zipfile.ZipFile(path, "a") as file:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import re
 import sys
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from discreg import __version__
@@ -21,15 +24,32 @@ __all__ = ["load_model", "save_model"]
 
 FORMAT = 1
 METADATA = "discreg.json"  # beside what skops writes into the zip file
+SCHEMA = "schema.json"  # where skops writes the names of the types
 # The packages that our estimators are made of; the comparison tool is not one of them.
-OUR_MODULE = re.compile(
-    r"discreg\.(auto|base|blocks|linalg|lowrank|margin|representation|retargeted|tables)(\.\w+)+"
+LIBRARY = (
+    "base",
+    "blocks",
+    "linalg",
+    "lowrank",
+    "margin",
+    "representation",
+    "retargeted",
+    "tables",
 )
-# What fitted estimators of scikit-learn hold that has no public name.
+OUR_MODULE = re.compile(rf"discreg\.({'|'.join(LIBRARY)})(\.\w+)+")
+# What fitted estimators of scikit-learn hold that has no public name. All of them only store.
 WITHOUT_PUBLIC_NAME = (
+    "sklearn.calibration._CalibratedClassifier",
     "sklearn.compose._column_transformer._RemainderColsList",  # of scikit-learn 1.6
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._scorer._CurveScorer",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.metrics._scorer._Scorer",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.tree._tree.Tree",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
 
 
@@ -39,8 +59,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted estimator or pipeline of discreg and scikit-learn. It may hold arrays of NumPy and
-        SciPy, but no functions of your own and no estimators of other packages.
+        A fitted estimator or pipeline of discreg and scikit-learn. It may hold arrays and ufuncs of
+        NumPy and SciPy and the scorers that scikit-learn has names for, but no other functions and
+        no estimators of other packages.
     path : str or path
         The file, by convention with the suffix ``.skops``. It holds the old model or the new one,
         never a part.
@@ -48,7 +69,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InputError
-        If the model holds what `load_model` would refuse.
+        If the model is not an estimator or holds what `load_model` would refuse.
 
     Examples
     --------
@@ -59,9 +80,13 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     >>> load_model("iris.skops").predict(X[:2])  # doctest: +SKIP
     array([0, 0])
     """
+    from sklearn.base import BaseEstimator
     from sklearn.utils.validation import check_is_fitted
 
     io = _skops_io()
+    if not isinstance(model, BaseEstimator):
+        found = f"class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise InputError(f"save_model takes a fitted estimator or pipeline, not {found}.")
     if hasattr(model, "fit"):
         check_is_fitted(model)
     path = Path(path)
@@ -89,8 +114,12 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Loading executes nothing that is in the file. It may hold numbers, texts, arrays, and instances
     of estimators of discreg and scikit-learn and of the classes that these consist of. Any other
-    type, and every function, is refused. A file that somebody has tampered with can still hold a
-    model that predicts nonsense or makes the process crash.
+    type is refused, and so is every function except the ufuncs of NumPy and SciPy and the score
+    functions of scikit-learn's named scorers. A file that somebody has tampered with can still hold
+    a model that predicts nonsense or makes the process crash.
+
+    A class of discreg that has moved to another module since the file was written is found by its
+    name.
 
     Parameters
     ----------
@@ -113,11 +142,16 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     try:
-        _check_format(path)
-        types = io.get_untrusted_types(file=path)
+        content = path.read_bytes()
+        writer = _checked_writer(path, content)
+        content = _with_moved_classes(content)
+        types = io.get_untrusted_types(data=content)
         if refused := _refused_types(types):
-            raise InputError(_cannot_hold(path, refused))
-        return io.load(path, trusted=types)
+            is_ours = any(name.startswith("discreg.") for name in refused)
+            raise InputError(
+                _cannot_hold(path, refused) + (_other_release(writer) if is_ours else "")
+            )
+        return io.loads(content, trusted=types)
     except InputError:
         raise
     except Exception as error:
@@ -131,21 +165,69 @@ def _skops_io() -> ModuleType:
         raise InputError("Model files need skops: pip install 'discreg[compare]'.") from error
 
 
-def _check_format(path: Path) -> None:
-    with zipfile.ZipFile(path) as file:
+def _checked_writer(path: Path, content: bytes) -> str:
+    """The release of discreg that wrote the file, if this one can read its format."""
+    with zipfile.ZipFile(BytesIO(content)) as file:
         if METADATA not in file.namelist():
             raise InputError(
                 f"{path} is not a model that discreg has written: it has no {METADATA}. "
                 "If you trust it, read it with skops.io.load."
             )
         metadata = json.loads(file.read(METADATA))
+    writer = str(metadata["discreg"])
     if metadata["format"] != FORMAT:
-        writer = metadata["discreg"]
         raise InputError(
-            f"{path} has format {metadata['format']} and was written by discreg {writer}; this is "
-            f"discreg {__version__}, which reads format {FORMAT}. Load it with discreg {writer} "
-            f"(pip install 'discreg=={writer}'), or fit and save the model again."
+            f"{path} has format {metadata['format']}, but discreg {__version__} reads format "
+            f"{FORMAT}.{_other_release(writer)}"
         )
+    return writer
+
+
+def _other_release(writer: str) -> str:
+    return (
+        f" The file was written by discreg {writer}: install that version "
+        f"(pip install 'discreg=={writer}'), or fit and save the model again."
+    )
+
+
+def _with_moved_classes(content: bytes) -> bytes:
+    """The file with the names that classes of discreg have now, whatever release wrote it."""
+    with zipfile.ZipFile(BytesIO(content)) as file:
+        written = file.read(SCHEMA)
+        schema = json.loads(written, object_hook=_with_present_module)
+        if schema == json.loads(written):
+            return content
+        copy = BytesIO()
+        with zipfile.ZipFile(copy, "w") as target:
+            for name in set(file.namelist()) - {SCHEMA}:
+                target.writestr(name, file.read(name))
+            target.writestr(SCHEMA, json.dumps(schema))
+    return copy.getvalue()
+
+
+def _with_present_module(node: dict[str, Any]) -> dict[str, Any]:
+    module, name = node.get("__module__"), node.get("__class__")
+    is_ours = isinstance(module, str) and module.startswith("discreg.")
+    if is_ours and _class_called(f"{module}.{name}") is None and name in _library_classes():
+        return node | {"__module__": _library_classes()[name].__module__}
+    return node
+
+
+@cache
+def _library_classes() -> dict[str, type]:
+    """The classes of discreg's library by name; each name occurs once."""
+    classes: dict[str, type] = {}
+    for package in LIBRARY:
+        prefix = f"discreg.{package}"
+        for found in pkgutil.walk_packages(import_module(prefix).__path__, f"{prefix}."):
+            with suppress(ImportError):  # of an optional dependency
+                module = import_module(found.name)
+                classes |= {
+                    name: value
+                    for name, value in vars(module).items()
+                    if isinstance(value, type) and value.__module__ == found.name
+                }
+    return classes
 
 
 def _cannot_hold(path: Path, refused: Sequence[str]) -> str:
@@ -178,14 +260,19 @@ def _is_trusted(name: str) -> bool:
     """Whether a file may hold instances of the type of this name.
 
     A trusted class can be constructed from whatever a file holds, so that only classes count whose
-    construction does nothing but store: estimators, and plain data holders of ours. Functions and
-    methods are never trusted: some of any package's execute what they are given.
+    construction does nothing but store: estimators, and plain data holders. Functions and methods
+    are not trusted, because some of any package's execute what they are given; the exception are
+    the score functions of scikit-learn's named scorers, which only compute with arrays.
     """
     import numpy as np
     from scipy import sparse
     from sklearn import metrics, model_selection, neighbors
     from sklearn.base import BaseEstimator
+    from sklearn.gaussian_process.kernels import Kernel
+    from sklearn.utils import Bunch
 
+    if name in _score_functions():
+        return True
     cls = _class_called(name)
     if cls is None:
         return False
@@ -196,6 +283,8 @@ def _is_trusted(name: str) -> bool:
         case "sklearn":
             bases = (
                 BaseEstimator,
+                Bunch,
+                Kernel,
                 metrics.DistanceMetric,
                 model_selection.BaseCrossValidator,
                 model_selection.BaseShuffleSplit,
@@ -209,6 +298,20 @@ def _is_trusted(name: str) -> bool:
             return issubclass(cls, (sparse.spmatrix, sparse.sparray))
         case _:
             return cls is np.dtype
+
+
+@cache
+def _score_functions() -> frozenset[str]:
+    """The names of the public functions behind scikit-learn's named scorers."""
+    from sklearn import metrics
+
+    scorers = map(metrics.get_scorer, metrics.get_scorer_names())
+    values = [value for scorer in scorers for value in vars(scorer).values()]
+    return frozenset(
+        f"{value.__module__}.{value.__name__}"
+        for value in values
+        if isinstance(value, FunctionType) and vars(metrics).get(value.__name__) is value
+    )
 
 
 def _class_called(name: str) -> type | None:
