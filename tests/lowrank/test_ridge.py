@@ -24,7 +24,7 @@ def data(name):
 
 
 def coefficients(model):
-    """One column a class, for any number of classes."""
+    """One column per class, for any number of classes."""
     return model.scalings_ @ model.directions_.T
 
 

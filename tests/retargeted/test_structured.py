@@ -66,7 +66,7 @@ def sparse_optimum(model, X, y, beta, weights, fit_intercept):
 
 
 def raw(model):
-    """Coefficients with one column a class, and intercepts."""
+    """Coefficients with one column per class, and intercepts."""
     return model.coef_.T, model.intercept_
 
 
