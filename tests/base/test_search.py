@@ -256,3 +256,16 @@ def test_one_convergence_warning_at_the_callers_line(backend):
     ):
         search.fit(X, y)
     assert [each.filename for each in caught] == [__file__]
+
+
+@pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not SLRRClassifierCV])
+def test_a_precomputed_kernel_must_be_square(search):
+    X, y = wine()
+    with pytest.raises(ValueError, match="must be a square matrix of the training samples"):
+        small(search).set_params(kernel="precomputed").fit(X, y)
+
+
+def test_no_folds_are_refused():
+    X, y = wine()
+    with pytest.raises(ValueError, match="gives no splits"):
+        small(ReLSRClassifierCV).set_params(cv=[]).fit(X, y)

@@ -40,6 +40,7 @@ from discreg.blocks.validation import (
     row_weights,
     sample_weights,
 )
+from discreg.linalg.fitted_kernel import require_square
 
 from .candidates import kernel_settings
 from .held_out import Fold, HeldOut, Setting, cv_results, weighted_score
@@ -158,6 +159,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
+        if self.kernel == "precomputed":
+            require_square(rows)
         weights = None if sample_weight is None else sample_weights(sample_weight, len(labels))
         kernels = kernel_settings(
             self, rows, row_weights(weights, self.class_weight, *encode_labels(labels))
@@ -212,7 +215,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 )
             return [None]
         splitter = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
-        return list(splitter.split(X, y, groups))
+        folds = list(splitter.split(X, y, groups))
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} gives no splits. Use cv=5, or a list of splits.")
+        return folds
 
     def _judge(
         self,
@@ -258,7 +264,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                     where = "leave-one-out" if fold is None else f"fold {number}"
                     done = f"{len(judged) // len(penalties) * len(folds) + len(of_kernel)}"
                     total = len(kernels) * len(folds)
-                    print(f"[{done}/{total}] {where} {kernel or ''}: {len(penalties)} settings")
+                    with_kernel = f" {kernel}" if kernel else ""
+                    print(f"[{done}/{total}] {where}{with_kernel}: {len(penalties)} settings")
             for fits in zip(*of_kernel, strict=True):
                 judged.append(self._judge_setting(classifier, fits, labels, test_weights, scorer))
         return judged

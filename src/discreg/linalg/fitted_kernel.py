@@ -22,10 +22,19 @@ from .kernels import (
 )
 from .rows import row_norms
 
-__all__ = ["FittedKernel"]
+__all__ = ["FittedKernel", "require_square"]
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
+
+
+def require_square(matrix: Any) -> None:
+    """Refuse a precomputed kernel that is not one of the training samples with themselves."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel must be a square matrix of the training samples; its shape is "
+            f"{matrix.shape}."
+        )
 
 
 @dataclass(frozen=True)
@@ -133,11 +142,7 @@ class FittedKernel:
             matrix = self(X, dtype=dtype)
         else:
             matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-            if matrix.shape[0] != matrix.shape[1]:
-                raise ValueError(
-                    f"A precomputed kernel must be a square matrix of the training samples; its "
-                    f"shape is {matrix.shape}."
-                )
+            require_square(matrix)
         if self.kernel == "rbf" and np.all(np.isfinite(row_norms(X))):
             return matrix  # then between 0 and 1, and computed once for both triangles
         batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
