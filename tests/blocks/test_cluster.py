@@ -27,6 +27,7 @@ def cluster():
             yield client
 
 
+@pytest.mark.full
 def test_two_processes_give_the_models_of_one(cluster):
     X, y = rows()
     lengths = (130, 110)

@@ -273,6 +273,7 @@ def test_a_request_to_end_before_the_first_fit_has_ended_is_told_in_a_sentence(t
     assert "(LRLR and KNN not begun)" in out
 
 
+@pytest.mark.full
 def test_files_named_like_modules_are_not_imported(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     for name in ("random", "pandas", "select"):
@@ -287,6 +288,7 @@ def test_files_named_like_modules_are_not_imported(tmp_path):
     assert (output / "model.skops").exists()
 
 
+@pytest.mark.full
 def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
     chance = np.random.default_rng(0)
     n_rows = 60_000
@@ -320,6 +322,7 @@ def sentence_on(folder, frame, models, capsys):
     return last
 
 
+@pytest.mark.full
 def test_chance_has_no_winner(tmp_path, capsys):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(150, 4)), columns=list("abcd"))
     frame["kind"] = np.random.default_rng(1).choice(["u", "v"], 150)
@@ -346,6 +349,7 @@ def test_folds_are_given_or_drawn_and_not_both(tmp_path, capsys, option):
     assert told == "--folds and --repeats draw folds; with --fold the table gives them.\n"
 
 
+@pytest.mark.full
 def test_given_folds_are_those_of_the_results(tmp_path, capsys):
     frame = easy_frame()
     frame["part"] = np.repeat(["b", "a", "c"], [20, 30, 40])

@@ -121,7 +121,9 @@ def pairs_of_estimator_and_check():
             quick = CHECKS_OF_A_VARIANT if number <= len(VARIANTS.get(name, [])) else set()
             for candidate, check in estimator_checks_generator(instance):
                 title = title_of(check)
-                marks = [] if variant == {} or title in quick else [pytest.mark.full]
+                marks = [] if variant == {} else [pytest.mark.variant]
+                if variant != {} and title not in quick:
+                    marks.append(pytest.mark.full)
                 parameters = re.sub(r"\s", "", str(candidate))
                 yield pytest.param(candidate, check, marks=marks, id=f"{parameters}-{title}")
 

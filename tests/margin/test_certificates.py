@@ -147,6 +147,7 @@ def exact_objective(model, X, y):
     return odm_objective(K, y, theta, model.intercept_[0], gram=True, **parameters)
 
 
+@pytest.mark.full
 @with_and_without_intercept
 def test_a_kernel_matrix_in_single_precision_moves_the_optimum_by_less_than_the_gap(fit_intercept):
     X, y = noisy_circle(1_500)
