@@ -6,14 +6,13 @@ Rows are read from memory once; what is written to `out` stays in the cache, whe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from discreg.linalg.fastmath import REORDER
+from discreg.linalg.compiled import REORDER, compiled
 
 __all__ = ["add_about_mean", "add_class_means", "centre_rows", "group_rows"]
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def centre_rows(X, y, weights, origin, totals, sums, shift, out):
     """Add the weights and the rows of each class, about an origin near them, up; centre the rows.
 
@@ -47,7 +46,7 @@ def centre_rows(X, y, weights, origin, totals, sums, shift, out):
                 into[j] = root * (row[j] - shift[j])
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def add_class_means(means, totals, part_totals, part_sums, origin):
     """Add the classes of a part, whose sums are about `origin`, to those before it.
 
@@ -62,7 +61,7 @@ def add_class_means(means, totals, part_totals, part_sums, origin):
                 means[k, j] += share * (part_mean - means[k, j])
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def add_about_mean(scatter, weight, mean, part, part_weight, part_mean, shift):
     """Add a scatter about `shift` of rows with another mean to one about the mean of all before.
 
@@ -85,7 +84,7 @@ def add_about_mean(scatter, weight, mean, part, part_weight, part_mean, shift):
     return both
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def group_rows(X, y, weights, alpha, beta, starts, out):
     """Write √(s / (α‖x‖² + β)) x, the rows of a class after each other.
 

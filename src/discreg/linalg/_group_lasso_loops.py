@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreg.linalg.compiled import REORDER, compiled
 
 __all__ = ["descend", "descend_on_features"]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath=REORDER)
 def _threshold_row(coef, change, j, threshold, scale):
     """Soft-threshold z, given as `change`, to the new row j; leaves there what has changed."""
     square = 0.0
@@ -25,7 +26,7 @@ def _threshold_row(coef, change, j, threshold, scale):
     return moved
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath=REORDER)
 def descend(gram, correlations, coef, threshold, n_passes):
     """Minimise ½⟨A, GA⟩ − ⟨A, C⟩ + t Σ‖a_j‖ over one row of A after another, in place.
 
@@ -49,7 +50,7 @@ def descend(gram, correlations, coef, threshold, n_passes):
                         correlations[i, k] -= factor * change[k]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath=REORDER)
 def descend_on_features(features, squares, moments, fitted, coef, threshold, n_passes):
     """The same for G = FFᵀ, the features F in rows; `fitted` holds FᵀA and is kept up."""
     n_rows, n_columns = coef.shape

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreg.linalg.compiled import compiled
 
 __all__ = ["hash_dense_rows", "hash_sparse_rows"]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _mixed(bits):
     """The finaliser of Steele, Lea and Flood's SplitMix64: bits that look random."""
     bits += np.uint64(0x9E3779B97F4A7C15)
@@ -17,7 +18,7 @@ def _mixed(bits):
     return bits ^ (bits >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _entry(value, column, seed):
     """What an entry adds to the hash of its row; a zero adds nothing."""
     if value == 0.0:
@@ -26,7 +27,7 @@ def _entry(value, column, seed):
     return _mixed(bits ^ _mixed(np.uint64(column) + _mixed(np.uint64(seed))))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def hash_dense_rows(X, seed):
     """A hash of each row: a sum over its entries that wraps around."""
     hashes = np.empty(len(X), dtype=np.uint64)
@@ -38,7 +39,7 @@ def hash_dense_rows(X, seed):
     return hashes
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def hash_sparse_rows(data, indices, indptr, seed):
     """The same of CSR rows."""
     hashes = np.empty(len(indptr) - 1, dtype=np.uint64)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from discreg.linalg.compiled import compiled
 
 __all__ = [
     "mirror_tile",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 # Multiply-adds may be fused; nothing else may be reordered, which the exponential relies upon.
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+compiled_tile = compiled(fastmath={"contract"})
 
 # ln 2 in two parts: the first ends in so many zeros that its product with an exponent is exact.
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")
@@ -48,7 +49,7 @@ SINGLE_MANTISSA_BITS = np.int32(23)
 ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
 
-@compiled
+@compiled_tile
 def _reduce(x):
     """Integer n and exp(r) − 1 with x = n ln 2 + r and |r| ≤ ln(2)/2."""
     rounded = x * LOG2_E + ROUNDER
@@ -60,13 +61,13 @@ def _reduce(x):
     return np.float64(rounded).view(np.int64) - ROUNDER_BITS, r + r * r * series
 
 
-@compiled
+@compiled_tile
 def _two_to_the(n):
     """2ⁿ for an integer −1023 < n < 1024."""
     return np.int64((n + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float64)
 
 
-@compiled
+@compiled_tile
 def _exp(x):
     """exp(x) for x ≤ 0, to one unit in the last place; NaN stays NaN."""
     n, expm1 = _reduce(-746.0 if x < -746.0 else x)  # exp(−746) rounds to zero
@@ -74,7 +75,7 @@ def _exp(x):
     return (1.0 + expm1) * _two_to_the(half) * _two_to_the(n - half)
 
 
-@compiled
+@compiled_tile
 def _tanh(x):
     """tanh(x) to three units in the last place."""
     n, expm1 = _reduce(-2.0 * min(abs(x), 20.0))  # tanh(20) rounds to one
@@ -83,7 +84,7 @@ def _tanh(x):
     return math.copysign(decay / (2.0 + decay), x)
 
 
-@compiled
+@compiled_tile
 def sparse_tile(K, rows, cols, indptr, indices, data, col_indptr, col_indices, col_data):
     """xᵀy between sparse rows x and y, the latter stored by features; cols begin with 0."""
     for i in range(rows.start, rows.stop):
@@ -98,7 +99,7 @@ def sparse_tile(K, rows, cols, indptr, indices, data, col_indptr, col_indices, c
                 row[j] += data[entry] * col_data[other]
 
 
-@compiled
+@compiled_tile
 def rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
     """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms.
 
@@ -112,7 +113,7 @@ def rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
             row[j] = _exp(0.0 if exponent > 0.0 else exponent)
 
 
-@compiled
+@compiled_tile
 def _single_exp(x):
     """exp(x) for x ≤ 0 in single precision, to two units in the last place; at least exp(−87)."""
     x = SINGLE_LEAST if x < SINGLE_LEAST else x
@@ -127,7 +128,7 @@ def _single_exp(x):
     return (ONE + (r + r * r * series)) * power
 
 
-@compiled
+@compiled_tile
 def single_rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
     """The same in single precision, of arguments that are all in single precision."""
     col_norms = col_norms[cols]
@@ -138,7 +139,7 @@ def single_rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
             row[j] = _single_exp(ZERO if exponent > ZERO else exponent)
 
 
-@compiled
+@compiled_tile
 def power_tile(K, rows, cols, gamma, coef0, degree):
     """(γ xᵀy + c)ᵈ for an integer d ≥ 0, by repeated squaring."""
     square = np.empty(cols.stop - cols.start)
@@ -157,7 +158,7 @@ def power_tile(K, rows, cols, gamma, coef0, degree):
                 square[j] *= square[j]
 
 
-@compiled
+@compiled_tile
 def tanh_tile(K, rows, cols, gamma, coef0):
     """tanh(γ xᵀy + c)."""
     for i in range(rows.start, rows.stop):
@@ -166,7 +167,7 @@ def tanh_tile(K, rows, cols, gamma, coef0):
             row[j] = _tanh(gamma * row[j] + coef0)
 
 
-@compiled
+@compiled_tile
 def mirror_tile(K, rows, cols):
     """Copy K[rows, cols] to its mirror image; a tile on the diagonal becomes symmetric."""
     size = 8  # entries to a cache line

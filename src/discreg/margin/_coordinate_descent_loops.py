@@ -12,9 +12,8 @@ and `shift` is the intercept, which is fixed unless it is pulled along. `loss` i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from discreg.linalg.fastmath import REORDER
+from discreg.linalg.compiled import REORDER, compiled
 
 from ._loss_loops import best_multiplier, gap_of_margin
 from ._row_loops import add_multiple_of_row, add_row, dense_product, product
@@ -28,7 +27,7 @@ WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 ROUNDS = 10  # over samples of large gaps, of which one visits all samples
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _is_settled(multiplier, margin, low, high, upper, slack):
     """Whether a multiplier at zero or at its limit is far from leaving it."""
     if multiplier == 0.0:
@@ -36,7 +35,7 @@ def _is_settled(multiplier, margin, low, high, upper, slack):
     return multiplier == upper and low - margin > slack
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def add_rows(total, factors, rows, samples):
     """Add multiples of some rows of a matrix, four at a time: the total is read once for them."""
     whole = len(samples) - len(samples) % 4
@@ -50,13 +49,13 @@ def add_rows(total, factors, rows, samples):
         add_row(total, factors[k], rows[samples[k]])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _seeded(seed):
     """State of a generator of random numbers, one for each call and so for each thread."""
     return np.array([np.uint64(seed) * np.uint64(2654435769) + np.uint64(88172645463325252)])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _shuffle(active, size, random):
     """Put the samples in a random order, by Marsaglia's xorshift generator."""
     x = random[0]
@@ -69,7 +68,7 @@ def _shuffle(active, size, random):
     random[0] = x
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gram_scores(gram, signed):
     """K times coefficients of which many are zero, summed in double precision."""
     scores = np.zeros(len(signed))
@@ -78,7 +77,7 @@ def gram_scores(gram, signed):
     return scores
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gram_descent(
     gram, y, tilt, loss, shift, pull, multipliers, scores,
     tol, max_passes, shuffled, shrinking, seed,
@@ -138,7 +137,7 @@ def gram_descent(
     return passes, gap, shift
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _leave_out_settled(active, size, y, loss, shift, multipliers, scores, slack):
     """Move the samples whose multiplier is settled behind the others; returns how many are left."""
     low, high, _, _, upper = loss
@@ -153,7 +152,7 @@ def _leave_out_settled(active, size, y, loss, shift, multipliers, scores, slack)
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gaps_of(active, size, y, loss, shift, multipliers, scores, gaps):
     """Write what each of some samples has of the duality gap; returns their sum."""
     low, high, ridge_low, ridge_high, upper = loss
@@ -173,7 +172,7 @@ def _gaps_of(active, size, y, loss, shift, multipliers, scores, gaps):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _descend_on_block(
     block, block_gram, gram, y, loss, shift, pull, excess, multipliers, scores
 ):  # fmt: skip
@@ -215,7 +214,7 @@ def _descend_on_block(
     return first, excess + steps.sum()
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gap(y, tilt, loss, shift, multipliers, scores):
     """Duality gap for a fixed shift, and the objective without what the tilts earn."""
     low, high, ridge_low, ridge_high, upper = loss
@@ -231,7 +230,7 @@ def _gap(y, tilt, loss, shift, multipliers, scores):
     return max(gap, 0.0), unit
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _largest_first(active, size, gaps):
     """Move the samples that have a good part of the gap to the front; returns their number."""
     total = 0.0
@@ -246,7 +245,7 @@ def _largest_first(active, size, gaps):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def row_descent(
     rows, norms, offsets, square, level, y, tilt, loss, shift, multipliers, coef, scores,
     tol, max_passes, shuffled, shrinking, seed,

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreg.linalg.compiled import compiled
 
 __all__ = [
     "best_multiplier",
@@ -21,7 +22,7 @@ LINE_STEPS = 200
 ROUNDING = 1e-15
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def evaluate_margin(margin, low, high, ridge_low, ridge_high, upper):
     """Value ℓ(z), multiplier −ℓ'(z) and curvature ℓ''(z) at one margin.
 
@@ -40,7 +41,7 @@ def evaluate_margin(margin, low, high, ridge_low, ridge_high, upper):
     return 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gap_of_margin(multiplier, margin, low, high, ridge_low, ridge_high, upper):
     """Value ℓ(z), and the duality gap ℓ(z) + ℓ*(−a) + a z of one multiplier."""
     value, _, _ = evaluate_margin(margin, low, high, ridge_low, ridge_high, upper)
@@ -52,7 +53,7 @@ def gap_of_margin(multiplier, margin, low, high, ridge_low, ridge_high, upper):
     return value, value + conjugate + multiplier * margin
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upper):
     """Minimiser of the dual over one multiplier, for the margin that the old one brings."""
     pulled = diagonal * old - margin + low
@@ -63,7 +64,7 @@ def best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upp
     return pushed / (diagonal + ridge_high) if pushed < 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def evaluate(margins, loss, multipliers, curvatures):
     """Write −ℓ' and ℓ'' of each margin; returns the sum of the losses."""
     low, high, ridge_low, ridge_high, upper = loss
@@ -76,7 +77,7 @@ def evaluate(margins, loss, multipliers, curvatures):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gaps(multipliers, margins, loss):
     """Duality gap of each multiplier."""
     low, high, ridge_low, ridge_high, upper = loss
@@ -88,7 +89,7 @@ def gaps(multipliers, margins, loss):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def minimum_along(margins, direction, loss, slope, curvature):
     """Minimiser over t of slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction).
 
@@ -125,7 +126,7 @@ def minimum_along(margins, direction, loss, slope, curvature):
     return step
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _derivative(margins, direction, loss, step):
     """Derivatives of the losses along a line, from the left, from the right, and the second.
 

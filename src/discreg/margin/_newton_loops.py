@@ -7,14 +7,15 @@ two-class problem or is against it; rows of weight zero are left out.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreg.linalg.compiled import compiled
 
 from ._loss_loops import evaluate_margin
 
 __all__ = ["add_outer_products", "evaluate_block", "scale_rows", "slopes_along"]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def evaluate_block(scores, y, positive, weights, loss, signed, sizes, values, spread):
     """Write y a > 0, y a < 0 and ℓ'' of each row to the three rows of `signed`.
 
@@ -46,7 +47,7 @@ def evaluate_block(scores, y, positive, weights, loss, signed, sizes, values, sp
     spread[0], spread[1], spread[2], spread[3] = total, mean, scatter, minimum
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def slopes_along(scores, moves, y, positive, weights, loss, lengths, slopes):
     """Add to `slopes` the derivatives of the losses at scores + length · moves."""
     low, high, ridge_low, ridge_high, upper = loss
@@ -63,7 +64,7 @@ def slopes_along(scores, moves, y, positive, weights, loss, lengths, slopes):
             slopes[k] -= multiplier * sign * moves[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scale_rows(rows, factors, out):
     """Write √factor · row for the rows of positive factors, one after another; their number."""
     place = 0
@@ -76,7 +77,7 @@ def scale_rows(rows, factors, out):
     return place
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_outer_products(total, data, indices, indptr, rows, factors):
     """Add factor · x xᵀ for CSR rows x: each pair of entries once, in either triangle."""
     for k in range(len(rows)):

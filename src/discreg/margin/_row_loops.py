@@ -7,10 +7,9 @@ is empty.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
-from discreg.linalg.fastmath import REORDER
+from discreg.linalg.compiled import REORDER, compiled
 
 __all__ = [
     "add_multiple_of_row",
@@ -29,7 +28,7 @@ def compiled_rows(X):
     return np.ascontiguousarray(X), np.empty(0), none, none, False
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def dense_product(row, coef):
     total = 0.0
     for j in range(len(row)):
@@ -37,13 +36,13 @@ def dense_product(row, coef):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def add_row(total, factor, row):
     for j in range(len(total)):
         total[j] += factor * row[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def product(rows, i, coef):
     """Inner product of row i with the coefficients."""
     dense, data, indices, indptr, is_sparse = rows
@@ -55,7 +54,7 @@ def product(rows, i, coef):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_multiple_of_row(rows, i, factor, coef):
     """Add a multiple of row i to the coefficients."""
     dense, data, indices, indptr, is_sparse = rows

@@ -21,7 +21,7 @@ at first.
 
 from __future__ import annotations
 
-from numba import njit
+from discreg.linalg.compiled import compiled
 
 from ._loss_loops import evaluate_margin
 from ._row_loops import add_multiple_of_row, product
@@ -31,13 +31,13 @@ __all__ = ["epoch"]
 SMALLEST_SHRINK = 1e-100  # v, of the size of one over it, is then rescaled
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _start(mean, gradient):
     """The state of an epoch: shrink, pull, drift, x̄·v, x̄·μ, x̄·x̄ and the change of b'."""
     return 1.0, 0.0, 0.0, 0.0, mean @ gradient, mean @ mean, 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _score_change(rows, i, offset, v, gradient, state):
     """Change of the score of row i since the snapshot."""
     shrink, pull, drift, mean_v, mean_gradient, _, shift = state
@@ -45,7 +45,7 @@ def _score_change(rows, i, offset, v, gradient, state):
     return moved - pull * (product(rows, i, gradient) - mean_gradient) + shift
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _step(rows, i, offset, slope, step, intercept_step, v, state):
     """Take a step for a sample whose slope y_i δ is given; writes v, returns the new state."""
     shrink, pull, drift, mean_v, mean_gradient, mean_mean, shift = state
@@ -65,7 +65,7 @@ def _step(rows, i, offset, slope, step, intercept_step, v, state):
     return shrink, pull, drift, mean_v, mean_gradient, mean_mean, shift
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def epoch(
     rows, y, mean, offsets, samples, partners, margins, multipliers, gradient,
     step, intercept_step, loss, lambda1, v,

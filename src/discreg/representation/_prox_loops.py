@@ -13,16 +13,15 @@ left of its root never pass it; for the piecewise linear ones they end at it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from discreg.linalg.fastmath import REORDER
+from discreg.linalg.compiled import REORDER, compiled
 
 __all__ = ["each_level", "levels_at_common_value", "levels_at_norm"]
 
 ROUNDING = 4e-16
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def _value(a, c, x):
     """F(x), minus its slope, and the number of sizes above c x."""
     value = 0.0
@@ -37,7 +36,7 @@ def _value(a, c, x):
     return value, fall, count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _level(a, c, scale, shift, slope):
     """The least x ≥ 0 with scale·F(x) ≤ shift + slope·x, and minus the slope of F on its left.
 
@@ -61,7 +60,7 @@ def _level(a, c, scale, shift, slope):
     return x, last_fall
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def each_level(A, starts, c, shift, slope, levels):
     """Write the level x with F(x) = shift + slope·x of each group of each row."""
     for i in range(len(A)):
@@ -70,7 +69,7 @@ def each_level(A, starts, c, shift, slope, levels):
             levels[i, k], _ = _level(A[i, group], c[group], 1.0, shift, slope)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def levels_at_common_value(A, starts, c, shift, slope, levels):
     """Write the levels of a row's groups with one value F_k(x_k) = y and Σ x_k = shift + slope·y.
 
@@ -92,7 +91,7 @@ def levels_at_common_value(A, starts, c, shift, slope, levels):
             y += excess / falls
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def levels_at_norm(A, starts, c, step, largest, levels):
     """Write the levels for which a row's thresholds τ are `step` / ‖t‖ times the norms t left.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from discreg.linalg.fastmath import REORDER
+from discreg.linalg.compiled import REORDER, compiled
 
 __all__ = [
     "best_centres",
@@ -21,7 +20,7 @@ __all__ = [
 NEWTON_STEPS = 8
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sift_down(heap, size):
     """Restore the max-heap heap[:size] whose root alone may be too small."""
     value = heap[0]
@@ -38,7 +37,7 @@ def _sift_down(heap, size):
     heap[parent] = value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _push(heap, size, value):
     """Add a value to the max-heap heap[:size]."""
     child = size
@@ -51,7 +50,7 @@ def _push(heap, size, value):
     heap[child] = value
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def _true_target(scores, true, group_penalty, centre, heap):
     """Optimal target of the true class of one row and the number of false classes that pull it.
 
@@ -78,7 +77,7 @@ def _true_target(scores, true, group_penalty, centre, heap):
     return _true_target_by_order(scores, true, base, base_weight, heap)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _true_target_by_order(scores, true, base, base_weight, heap):
     """The same in O(c log c), whatever the scores."""
     total = base
@@ -97,7 +96,7 @@ def _true_target_by_order(scores, true, base, base_weight, heap):
     return total / weight, weight - base_weight
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def true_targets(scores, y, group_penalty, centres, tops):
     """Write t_k of each row's minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1."""
     heap = np.empty(scores.shape[1])
@@ -105,7 +104,7 @@ def true_targets(scores, y, group_penalty, centres, tops):
         tops[i], _ = _true_target(scores[i], y[i], group_penalty, centres[y[i]], heap)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def targets_below(scores, y, tops, targets):
     """Write the targets that t_k leaves: at most t_k − 1 for every other class."""
     n_rows, n_classes = scores.shape
@@ -116,7 +115,7 @@ def targets_below(scores, y, tops, targets):
         targets[i, y[i]] = top
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_centres(scores, y, weights, group_penalty, centres, tops):
     """Solve μ_k = mean over class k of t_k(μ_k) − 1 for all classes, from the start in `centres`.
 
@@ -154,7 +153,7 @@ def best_centres(scores, y, weights, group_penalty, centres, tops):
         first = False
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def class_sums(residuals, y, weights):
     """Weighted sums and squares of the positive residuals of each class in the other columns."""
     n_rows, n_classes = residuals.shape
@@ -171,7 +170,7 @@ def class_sums(residuals, y, weights):
     return sums, squares
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scale_residuals(residuals, y, weights, scales, even, change):
     """Write scales times the positive residuals plus even shares, made up for at the true class.
 
@@ -193,7 +192,7 @@ def scale_residuals(residuals, y, weights, scales, even, change):
     return cost
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def _active_sum(residuals, true, direction):
     """Sum of a direction over the active classes of a row, and their number."""
     moved = 0.0
@@ -205,7 +204,7 @@ def _active_sum(residuals, true, direction):
     return moved, size
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def centre_moves(residuals, y, weights, group_penalty, direction):
     """Sums over each class whose ratio is the move of its centre along `direction`."""
     n_rows, n_classes = residuals.shape
@@ -218,7 +217,7 @@ def centre_moves(residuals, y, weights, group_penalty, direction):
     return moves, slopes
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def margin_hessp(residuals, y, weights, group_penalty, centre_steps, direction, product):
     """Write the derivative of the weighted residuals R − T(R) along `direction`.
 
@@ -237,7 +236,7 @@ def margin_hessp(residuals, y, weights, group_penalty, centre_steps, direction, 
         product[i, true] = weights[i] * (direction[i, true] - target_step)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def margin_hessp_of_rows(X, coef, shift, residuals, y, weights, step):
     """Xᵀ times the derivative along XW + shift, for γ = 0, in blocks of `step` rows.
 

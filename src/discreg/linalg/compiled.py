@@ -1,0 +1,45 @@
+"""The decorator of compiled loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from numba import njit
+
+__all__ = ["REORDER", "compiled"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+REORDER = frozenset({"reassoc", "contract", "nsz"})  # sums in any order use vector registers
+
+
+def compiled(*, fastmath: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Compile a function with numba when it is first called, without the interpreter lock.
+
+    The machine code is cached on disk. Where no cache folder can be written (an installation that
+    is read-only, a user without a home folder), each process compiles it again.
+
+    Parameters
+    ----------
+    fastmath : collection of str
+        The floating-point rules of LLVM that may be relaxed. Division by zero gives an infinity or
+        NaN, as in NumPy.
+
+    Returns
+    -------
+    decorator : callable
+    """
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": set(fastmath),
+    }
+
+    def decorate(function: Function) -> Function:
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # numba found no folder that it may write
+            return njit(**options)(function)
+
+    return decorate
