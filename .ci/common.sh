@@ -16,8 +16,30 @@ section() {
     printf '\n== %s\n' "$heading"
 }
 
+# Run functions at the same time; what each prints is shown when it has ended.
+side_by_side() {
+    local part ids=() failed=0
+    for part in "$@"; do
+        (
+            heading=""
+            "$part"
+            finish_section
+        ) >"$scratch/$part.log" 2>&1 &
+        ids+=("$!")
+    done
+    for part in "$@"; do
+        heading=$part
+        wait "${ids[0]}" || failed=1
+        cat "$scratch/$part.log"
+        if ((failed)); then return 1; fi
+        ids=("${ids[@]:1}")
+    done
+}
+
 on_exit() {
-    local status=$?
+    local status=$? jobs
+    jobs=$(jobs -p)
+    if [[ -n $jobs ]]; then kill $jobs; fi
     rm -rf "$scratch"
     if ((status)); then
         printf '\nFAILED in "%s" after %d s\n' "$heading" $((SECONDS - started)) >&2
