@@ -20,8 +20,8 @@ from discreg.model_files import load_model
 COLUMNS = ["dataset", "model", "repeat", "fold", "metric", "value"]
 SCORES = {"accuracy", "balanced_accuracy", "g_mean", "macro_f1", "fit_seconds", "predict_seconds"}
 MODELS = ("LSR", "LRLR", "KNN")
-SEVERAL = ("--models", ",".join(MODELS), "--repeats", 4, "--folds", 5, "--n-jobs")
-N_FITS = 3 * 4 * 5
+SEVERAL = ("--models", ",".join(MODELS), "--repeats", 2, "--folds", 5, "--n-jobs")
+N_FITS = 3 * 2 * 5
 FEW = ("--models", "LSR,KNN", "--repeats", 1, "--folds", 2, "--n-jobs", 1)
 PATIENCE = 60  # seconds to wait for what should come at once
 
