@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.kernel_registry import KERNELS
+from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
 
 from .held_out import Setting
@@ -17,19 +17,18 @@ from .held_out import Setting
 __all__ = ["candidates_of", "kernel_settings"]
 
 Array = NDArray[np.float64]
-WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times "scale"
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
     """All pairs of the width and the degree that the kernel has."""
     settings: dict[str, list[Any]] = {}
     known = KERNELS.get(search.kernel) if isinstance(search.kernel, str) else None
-    params = () if known is None else known.params
-    if "gamma" in params:
+    facts = known or KernelFacts()
+    if "gamma" in facts.params:
         gammas = search.gammas
         if gammas is None:
             scale = resolve_gamma("scale", X, weights)
-            gammas = [scale * width for width in WIDTHS] if search.kernel == "rbf" else [scale]
+            gammas = [scale * multiple for multiple in facts.default_gammas]
         else:
             gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
             gammas = [
@@ -37,7 +36,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
                 for gamma in gammas
             ]
         settings["gamma"] = candidates_of("gammas", gammas, lambda values: values > 0, "positive")
-    if "degree" in params:
+    if "degree" in facts.params:
         degrees = candidates_of(
             "degrees", search.degrees, lambda values: values >= 0, "not negative"
         )

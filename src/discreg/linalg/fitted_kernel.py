@@ -67,7 +67,7 @@ class FittedKernel:
         )
 
     @property
-    def _facts(self) -> KernelFacts:
+    def facts(self) -> KernelFacts:
         """What is known of the kernel: nothing of a callable or a precomputed matrix."""
         known = KERNELS.get(self.kernel) if isinstance(self.kernel, str) else None
         return KernelFacts() if known is None else known
@@ -75,12 +75,12 @@ class FittedKernel:
     @property
     def is_bounded(self) -> bool:
         """Whether no value exceeds 1, wherever the samples are."""
-        return self._facts.bounded
+        return self.facts.bounded
 
     @property
     def has_product(self) -> bool:
         """Whether its matrices can be multiplied tile by tile, as they are computed."""
-        return self._facts.of_inner_products
+        return self.facts.of_inner_products
 
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
@@ -143,8 +143,8 @@ class FittedKernel:
         else:
             matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
             require_square(matrix)
-        if self.kernel == "rbf" and np.all(np.isfinite(row_norms(X))):
-            return matrix  # then between 0 and 1, and computed once for both triangles
+        if self.is_bounded and self.has_product and np.all(np.isfinite(row_norms(X))):
+            return matrix  # then no value exceeds 1, and both triangles are computed once
         batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
         if not all(np.isfinite(matrix[rows]).all() for rows in batches):
             raise ValueError(
@@ -164,7 +164,7 @@ class FittedKernel:
 
     def require_psd(self, matrix: NDArray[np.float64], X: Any) -> None:
         """Refuse a (centred) training matrix that no feature map gives."""
-        if self._facts.is_psd(self.degree, self.coef0):
+        if self.facts.is_psd(self.degree, self.coef0):
             return
         require_psd(
             matrix,

@@ -12,6 +12,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from .factorisation import EPS
 from .fitted_kernel import FittedKernel
+from .kernel_registry import KERNELS
 from .resources import (
     require_memory,
 )
@@ -69,7 +70,7 @@ class NystroemMap:
 
 @dataclass(frozen=True)
 class FourierMap:
-    """φ(x) = (cos Ωx, sin Ωx) / √m with m rows of Ω normal of variance 2γ, for the RBF kernel.
+    """φ(x) = (cos Ωx, sin Ωx) / √m with m rows of Ω from the kernel's Fourier transform.
 
     Inner products of features are unbiased estimates of the kernel, and k(x, x) = 1 holds exactly.
     """
@@ -88,13 +89,14 @@ class FourierMap:
         cls, kernel: FittedKernel, n_features: int, n_components: int, random: np.random.RandomState
     ) -> FourierMap:
         """The same for rows that are not at hand."""
-        if kernel.kernel != "rbf" or kernel.gamma is None:
+        frequencies = kernel.facts.frequencies
+        if frequencies is None or kernel.gamma is None:
+            names = " or ".join(repr(name) for name, each in KERNELS.items() if each.frequencies)
             raise ValueError(
-                f"approximation='fourier' is for kernel='rbf'; the kernel is {kernel.kernel!r}. "
+                f"approximation='fourier' is for kernel={names}; the kernel is {kernel.kernel!r}. "
                 "Use approximation='nystroem'."
             )
-        directions = random.normal(size=(n_features, max(1, n_components // 2)))
-        return cls(np.sqrt(2 * kernel.gamma) * directions)
+        return cls(frequencies(random, (n_features, max(1, n_components // 2)), kernel.gamma))
 
     def __call__(self, X: Any) -> Array:
         """Features of the rows of X."""

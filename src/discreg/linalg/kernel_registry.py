@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["KERNELS", "KernelFacts"]
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -18,13 +23,21 @@ class KernelFacts:
         Its parameters, among "gamma", "degree" and "coef0".
     of_inner_products : bool
         Whether it is a function of the inner product of two rows and of their norms, so that its
-        matrices can be computed tile by tile.
+        matrices can be computed tile by tile, by a compiled loop of `discreg.linalg.kernels`.
     bounded : bool
         Whether no value exceeds 1, wherever the rows are.
     diagonal : float or None
         k(x, x), where it is the same for all x.
     is_psd : callable
         Whether all its matrices are positive semi-definite, given degree and coef0.
+    matrix : callable or None
+        ``matrix(X, Y, **params)``, the kernel between the rows of two arrays or CSR matrices. None
+        for the kernels of scikit-learn.
+    default_gammas : tuple of float
+        Widths that a search tries by default, as multiples of "scale".
+    frequencies : callable or None
+        ``frequencies(random, shape, gamma)``, draws from its Fourier transform, for random Fourier
+        features. None where there are no such features.
     """
 
     params: tuple[str, ...] = ()
@@ -32,6 +45,9 @@ class KernelFacts:
     bounded: bool = False
     diagonal: float | None = None
     is_psd: Callable[[float, float], bool] = lambda degree, coef0: False
+    matrix: Callable[..., Array] | None = None
+    default_gammas: tuple[float, ...] = (1.0,)
+    frequencies: Callable[[np.random.RandomState, tuple[int, int], float], Array] | None = None
 
 
 def _always(degree: float, coef0: float) -> bool:
@@ -40,6 +56,10 @@ def _always(degree: float, coef0: float) -> bool:
 
 def _polynomial_is_psd(degree: float, coef0: float) -> bool:
     return float(degree).is_integer() and coef0 >= 0
+
+
+def _normal(random: np.random.RandomState, shape: tuple[int, int], gamma: float) -> Array:
+    return np.sqrt(2 * gamma) * random.normal(size=shape)
 
 
 _POLYNOMIAL = KernelFacts(("gamma", "degree", "coef0"), True, is_psd=_polynomial_is_psd)
@@ -53,6 +73,14 @@ KERNELS: dict[str, KernelFacts] = {
     "linear": KernelFacts(of_inner_products=True, is_psd=_always),
     "poly": _POLYNOMIAL,
     "polynomial": _POLYNOMIAL,
-    "rbf": KernelFacts(("gamma",), True, bounded=True, diagonal=1.0, is_psd=_always),
+    "rbf": KernelFacts(
+        ("gamma",),
+        of_inner_products=True,
+        bounded=True,
+        diagonal=1.0,
+        is_psd=_always,
+        default_gammas=(0.1, 0.3, 1.0, 3.0, 10.0),
+        frequencies=_normal,
+    ),
     "sigmoid": KernelFacts(("gamma", "coef0"), True),
 }

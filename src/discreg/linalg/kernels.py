@@ -7,6 +7,7 @@ loop for the function of them while the tile is in the cache, and a copy to the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -92,15 +93,18 @@ def kernel_matrix(
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
     if callable(kernel):
         return pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
-    if not KERNELS[kernel].of_inner_products:
+    facts = KERNELS[kernel]
+    if not facts.of_inner_products:
         # None is left out because not every kernel takes it for its default.
-        width = {} if gamma is None else {"gamma": gamma}
-        return pairwise_kernels(X, Y, metric=kernel, filter_params=True, **width).astype(dtype)
+        given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        params = {name: given[name] for name in facts.params if given[name] is not None}
+        matrix = facts.matrix or partial(pairwise_kernels, metric=kernel)
+        return matrix(X, X if Y is None else Y, **params).astype(dtype)
     X, Y = _for_inner_products(X, Y, kernel, dtype)
     function = _of_inner_products(X, X if Y is None else Y, kernel, gamma, degree, coef0)
     K = _map_inner_products(X, Y, function)
-    if kernel == "rbf" and Y is None:
-        np.fill_diagonal(K, 1.0)
+    if facts.diagonal is not None and Y is None:
+        np.fill_diagonal(K, facts.diagonal)
     return K
 
 
@@ -199,9 +203,13 @@ def kernel_diagonal(
     if callable(kernel):
         rows = (X[[i]] for i in range(X.shape[0])) if sparse.issparse(X) else X
         return np.array([kernel(x, x, **(kernel_params or {})) for x in rows], dtype=np.float64)
-    constant = KERNELS[kernel].diagonal
-    if constant is not None:
-        return np.full(X.shape[0], constant)
+    facts = KERNELS[kernel]
+    if facts.diagonal is not None:
+        return np.full(X.shape[0], facts.diagonal)
+    if not facts.of_inner_products:
+        own: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        rows = (X[[i]] for i in range(X.shape[0]))
+        return np.array([kernel_matrix(row, kernel=kernel, **own).item() for row in rows])
     diagonal = row_norms(X)
     if kernel == "cosine":
         return np.sign(diagonal)
