@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
+from discreg.base.metrics import counts, label_scores
 from discreg.comparison.experiment import Outcome
-from discreg.comparison.metrics import counts, label_scores
 
 from .registry import Dataset
 from .splits import Splits

@@ -1,19 +1,134 @@
-"""The geometric mean of the recalls, a score for rare classes."""
+"""Metrics: what each is called, which direction is better, and how it is computed.
+
+A metric of labels is a column of a comparison, and its name is a `scoring` of every search.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import recall_score
+from sklearn.metrics import confusion_matrix, log_loss
 
-__all__ = ["g_mean_score", "geometric_mean"]
+__all__ = [
+    "METRICS",
+    "Metric",
+    "counts",
+    "g_mean_score",
+    "label_scores",
+    "metric",
+    "probability_scores",
+]
 
 
-def geometric_mean(recalls: NDArray[Any]) -> float:
-    """The geometric mean of recalls."""
+@dataclass(frozen=True)
+class Metric:
+    """One metric.
+
+    Attributes
+    ----------
+    name : str
+        In results.
+    title : str
+        In sentences and tables.
+    needs : {"labels", "probabilities", "clock", "fit"}
+        What it is computed from: predicted labels, predicted probabilities, the time that was
+        measured, or what a fitted model says of itself.
+    lower_is_better : bool
+        Whether the smallest value is the best.
+    score : callable, optional
+        Of labels: the value for a confusion matrix with true classes in the rows.
+    """
+
+    name: str
+    title: str
+    needs: Literal["labels", "probabilities", "clock", "fit"] = "fit"
+    lower_is_better: bool = False
+    score: Callable[[NDArray[Any]], float] | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether its values are between 0 and 1."""
+        return self.needs == "labels"
+
+    def of_labels(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """The value for true and predicted labels."""
+        assert self.score is not None
+        return float(self.score(confusion_matrix(y_true, y_pred, sample_weight=sample_weight)))
+
+
+def _accuracy(confusion: NDArray[Any]) -> float:
+    return np.diag(confusion).sum() / confusion.sum()
+
+
+def _recalls(confusion: NDArray[Any]) -> NDArray[Any]:
+    """Recalls of the classes that have test samples."""
+    actual = confusion.sum(axis=1)
+    return np.diag(confusion)[actual > 0] / actual[actual > 0]
+
+
+def _balanced_accuracy(confusion: NDArray[Any]) -> float:
+    return _recalls(confusion).mean()
+
+
+def _g_mean(confusion: NDArray[Any]) -> float:
+    recalls = _recalls(confusion)
     return float(np.prod(recalls ** (1 / len(recalls))))
+
+
+def _macro_f1(confusion: NDArray[Any]) -> float:
+    """Mean F1 of the classes that have test samples or predictions."""
+    total = confusion.sum(axis=1) + confusion.sum(axis=0)
+    return (2 * np.diag(confusion)[total > 0] / total[total > 0]).mean()
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (  # in the order of the tables
+        Metric("accuracy", "accuracy", "labels", score=_accuracy),
+        Metric("balanced_accuracy", "balanced accuracy", "labels", score=_balanced_accuracy),
+        Metric("g_mean", "G-mean", "labels", score=_g_mean),
+        Metric("macro_f1", "macro F1", "labels", score=_macro_f1),
+        Metric("log_loss", "log-loss", "probabilities", lower_is_better=True),
+        Metric("fit_seconds", "fit", "clock", lower_is_better=True),
+        Metric("predict_seconds", "predict", "clock", lower_is_better=True),
+        Metric("loss", "loss", lower_is_better=True),
+        Metric("objective", "objective", lower_is_better=True),
+        Metric("relative_gap", "relative gap", lower_is_better=True),
+    )
+}
+
+
+def metric(name: str) -> Metric:
+    """The metric of this name; of any other, one of which more is better."""
+    return METRICS.get(name) or Metric(name, name.replace("_", " "))
+
+
+def label_scores(confusion: NDArray[Any]) -> dict[str, float]:
+    """All metrics of predicted labels, for counts with true classes in the rows."""
+    return {each.name: float(each.score(confusion)) for each in METRICS.values() if each.score}
+
+
+def probability_scores(
+    y: NDArray[Any], probabilities: NDArray[Any], classes: NDArray[Any]
+) -> dict[str, float]:
+    """Log-loss of probabilities of the classes that the model was trained on.
+
+    A test sample of a class that the training part does not have makes it undefined: NaN.
+    """
+    if not np.isin(y, classes).all():
+        return {"log_loss": np.nan}
+    return {"log_loss": float(log_loss(y, probabilities, labels=classes))}
+
+
+def counts(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """How many samples of each class (rows) were predicted as each (columns)."""
+    return confusion_matrix(y, predicted, labels=classes)
 
 
 def g_mean_score(
@@ -39,8 +154,4 @@ def g_mean_score(
     >>> g_mean_score([0, 0, 0, 0, 1], [0, 0, 0, 1, 1]) == 0.75**0.5
     True
     """
-    classes = np.unique(np.asarray(y_true))
-    recalls = recall_score(
-        y_true, y_pred, labels=classes, average=None, sample_weight=sample_weight, zero_division=0.0
-    )
-    return geometric_mean(np.asarray(recalls))
+    return METRICS["g_mean"].of_labels(y_true, y_pred, sample_weight=sample_weight)

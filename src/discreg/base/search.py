@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.metrics import check_scoring, make_scorer
+from sklearn.metrics import check_scoring, get_scorer_names, make_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -36,7 +36,7 @@ from discreg.blocks.validation import (
     Number,
     check_params,
     encode_labels,
-    is_dask,
+    is_out_of_core,
     row_weights,
     sample_weights,
 )
@@ -44,7 +44,7 @@ from discreg.linalg.fitted_kernel import require_square
 
 from .candidates import kernel_settings
 from .held_out import Fold, HeldOut, Setting, cv_results, weighted_score
-from .metrics import g_mean_score
+from .metrics import METRICS
 
 __all__ = ["ClassifierSearch"]
 
@@ -184,7 +184,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         check_params(self, shared | SEARCH_CONSTRAINTS)
 
     def _require_rows_in_memory(self, X: Any) -> None:
-        if is_dask(X):
+        if is_out_of_core(X):
             raise ValueError(
                 f"{type(self).__name__} holds rows out and needs them in memory. On Dask use "
                 "discreg.penalty_path for LSRClassifier and LRRRClassifier, or search on a sample "
@@ -199,8 +199,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         return classifier.set_params(**{k: v for k, v in own.items() if k in shared})
 
     def _scorer(self, classifier: Any) -> Callable[..., float]:
-        if isinstance(self.scoring, str) and self.scoring == "g_mean":
-            return make_scorer(g_mean_score)
+        known = METRICS.get(self.scoring) if isinstance(self.scoring, str) else None
+        if known is not None and known.score and known.name not in get_scorer_names():
+            return make_scorer(known.of_labels)
         return check_scoring(classifier, scoring=self.scoring)
 
     def _folds(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[Fold | None]:

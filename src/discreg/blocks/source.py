@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from .validation import (
     class_weights,
     find_labels,
     is_dask,
+    is_out_of_core,
     largest_block,
     require_sum_of_weights,
     require_two_classes,
@@ -40,6 +41,7 @@ __all__ = [
     "BlockSource",
     "ChunkError",
     "Counts",
+    "SequentialBlocks",
     "count_block",
     "count_labels",
     "labels_of_block",
@@ -275,8 +277,33 @@ def count_block(X: Any, y: Any, sample_weight: Any, first: int) -> Counts:
     return count_labels(y, sample_weight)
 
 
-class ArrayBlocks(BlockSource):
-    """Rows of an array in memory or in a memory map, read a block after another."""
+class SequentialBlocks(BlockSource):
+    """Rows that are read a block after another."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Rows, labels and sample weights of each block, in the same order in every pass."""
+
+    def _count(self) -> Counts:
+        counts: Counts = self.reduce_raw(count_block)
+        return counts
+
+    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
+        total, first = None, 0
+        for number, (X, y, sample_weight) in enumerate(self.blocks()):
+            if not X.shape[0]:
+                continue
+            try:
+                part = statistic(X, y, sample_weight, first, *args)
+            except (TypeError, ValueError) as error:
+                raise ChunkError.of(number, error) from error
+            total = part if total is None else total + part
+            first += X.shape[0]
+        return total
+
+
+class ArrayBlocks(SequentialBlocks):
+    """Rows of an array in memory or in a memory map."""
 
     def __init__(
         self,
@@ -296,21 +323,9 @@ class ArrayBlocks(BlockSource):
                 sample_weights(self._sample_weight, X.shape[0])  # says what is wrong
         self._step = _rows_in_a_block(X, block_bytes or largest_block())
 
-    def _count(self) -> Counts:
-        counts: Counts = self.reduce_raw(count_block)
-        return counts
-
-    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
-        total = None
-        for number, rows in enumerate(gen_batches(self._X.shape[0], self._step)):
-            try:
-                part = statistic(
-                    self._X[rows], self._y[rows], self._weights(rows), rows.start, *args
-                )
-            except (TypeError, ValueError) as error:
-                raise ChunkError.of(number, error) from error
-            total = part if total is None else total + part
-        return total
+    def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
+        for rows in gen_batches(self._X.shape[0], self._step):
+            yield self._X[rows], self._y[rows], self._weights(rows)
 
     def _weights(self, rows: slice) -> Any:
         given = self._sample_weight
@@ -338,6 +353,10 @@ def open_blocks(
         from .dask_source import DaskBlocks
 
         return DaskBlocks(estimator, X, y, sample_weight, class_weight)
+    if is_out_of_core(X):
+        source: BlockSource = X.open_blocks(y, sample_weight, class_weight)
+        validate_data(estimator, np.zeros((1, source.n_features)))
+        return source
     validate_data(estimator, X[:1], accept_sparse="csr", dtype=None, ensure_all_finite=False)
     labels = labels_of_block(y)
     if labels.shape != (X.shape[0],):

@@ -28,6 +28,7 @@ __all__ = [
     "find_labels",
     "in_blocks",
     "is_dask",
+    "is_out_of_core",
     "is_streamed",
     "largest_block",
     "require_sum_of_weights",
@@ -289,9 +290,14 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
 
 
+def is_out_of_core(X: Any) -> bool:
+    """Whether X comes in blocks only: on Dask, or from an object with a method `open_blocks`."""
+    return is_dask(X) or hasattr(X, "open_blocks")
+
+
 def is_streamed(X: Any) -> bool:
-    """Whether X comes block by block: on Dask, or a memory map of more than one block."""
-    if is_dask(X):
+    """Whether X comes block by block: out of core, or a memory map of more than one block."""
+    if is_out_of_core(X):
         return True
     return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > largest_block()
 
@@ -299,12 +305,12 @@ def is_streamed(X: Any) -> bool:
 def in_blocks(estimator: Any, X: Any) -> bool:
     """Whether an estimator is fitted to X block by block.
 
-    A model that needs its rows in memory reads a memory map as a whole, and refuses Dask.
+    A model that needs its rows in memory reads a memory map as a whole, and refuses the others.
     """
     if not is_streamed(X):
         return False
     reason: str | None = estimator._why_in_memory()
-    if reason is not None and is_dask(X):
+    if reason is not None and is_out_of_core(X):
         raise ValueError(reason)
     return reason is None
 

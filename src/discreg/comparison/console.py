@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from discreg.base.metrics import METRICS, metric
 from discreg.tables.table import Table
 
 from .engine import Progress
 from .findings import Findings
-from .metrics import metric
 from .run import ComparisonResult
 from .statistics import judged_results, summary
 from .words import duration, number, percent
@@ -33,7 +33,11 @@ __all__ = [
 
 MANY_CLASSES = 12
 UNBROKEN = 10_000  # columns of a file or a pipe, where lines are not broken
-SHOWN = ("balanced_accuracy", "g_mean", "macro_f1", "log_loss")  # beside the accuracy
+SHOWN = tuple(
+    name
+    for name, each in METRICS.items()
+    if each.needs in ("labels", "probabilities") and name != "accuracy"
+)
 
 
 class ProgressBar:

@@ -17,12 +17,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from discreg import __version__
 from discreg.base.errors import InputError
+from discreg.base.metrics import counts, label_scores, probability_scores
 from discreg.tables.preprocessing import preprocessor
 from discreg.tables.table import Table
 
 from .candidates import Candidate, Shape, chosen
 from .experiment import Key, Outcome
-from .metrics import counts, label_scores, probability_scores
 from .words import listed
 
 __all__ = ["NestedCrossValidation"]

@@ -17,6 +17,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from discreg.base.metrics import METRICS, metric
+
 from .experiment import Key
 from .figures import (
     MAX_NAMED_CLASSES,
@@ -31,7 +33,6 @@ from .figures import (
 )
 from .files import write_whole
 from .findings import Findings
-from .metrics import METRICS, metric
 from .statistics import (
     LEVEL,
     Verdict,

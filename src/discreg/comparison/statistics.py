@@ -22,8 +22,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from discreg.base.metrics import metric as metric_called
+
 from .experiment import Key
-from .metrics import metric as metric_called
 from .words import listed
 
 __all__ = [

@@ -15,7 +15,7 @@ from discreg.blocks.source import (
     BlockSource,
 )
 from discreg.blocks.validation import (
-    is_dask,
+    is_out_of_core,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import (
@@ -50,7 +50,11 @@ def solve_blocks(
             estimator.approximation, kernel, source, estimator.n_components, random
         )
         n_features = features(np.zeros((1, n_features), dtype=source.layout.dtype)).shape[1]
-    if estimator.solver == "auto" and n_classes * n_features**2 > source.n_rows**2 and is_dask(X):
+    if (
+        estimator.solver == "auto"
+        and n_classes * n_features**2 > source.n_rows**2
+        and is_out_of_core(X)
+    ):
         raise ValueError(
             f"For {source.n_rows:,} samples of {n_features:,} features solver='auto' means "
             "'closed', which needs the rows in memory. Use solver='scatter', or compute X and y "

@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from discreg.base.metrics import metric as metric_called
 from discreg.comparison.figures import critical_difference_figure, svg
-from discreg.comparison.metrics import metric as metric_called
 from discreg.comparison.statistics import LEVEL, Ranking, friedman_nemenyi
 from discreg.comparison.words import listed, p_value, percent
 from discreg_reproduction.paper_values import reported

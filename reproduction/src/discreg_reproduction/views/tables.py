@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from discreg.comparison.metrics import metric as metric_called
+from discreg.base.metrics import metric as metric_called
 from discreg.comparison.words import number
 from discreg_reproduction.paper_values import Reported, reported
 from discreg_reproduction.protocol import Study
