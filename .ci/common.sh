@@ -1,4 +1,5 @@
 # Sourced by run and full: a scratch folder, sections with their times, and the BLAS kernels.
+# shellcheck shell=bash
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=2 PYTHONWARNINGS=
 unset PYTHONPATH VIRTUAL_ENV OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
 
@@ -39,6 +40,7 @@ side_by_side() {
 on_exit() {
     local status=$? jobs
     jobs=$(jobs -p)
+    # shellcheck disable=SC2086 # one argument per process
     if [[ -n $jobs ]]; then kill $jobs; fi
     rm -rf "$scratch"
     if ((status)); then
