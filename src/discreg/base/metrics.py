@@ -1,4 +1,4 @@
-"""The geometric mean of the recalls, a score for rare classes."""
+"""The geometric mean of the recalls, a score for imbalanced classes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["g_mean_score", "geometric_mean"]
 
 
 def geometric_mean(recalls: NDArray[Any]) -> float:
-    """The geometric mean of recalls."""
+    """Compute the geometric mean of recalls."""
     return float(np.prod(recalls ** (1 / len(recalls))))
 
 
 def g_mean_score(
     y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Geometric mean of the recalls of all classes, equation (28) of the DRM paper.
+    """Compute the geometric mean of the recalls of all classes, equation (28) of the DRM paper.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def g_mean_score(
     Returns
     -------
     score : float
-        Between 0, where a class is never recognised, and 1. Classes are those in `y_true`.
+        Between 0 and 1; 0 if one of the classes in `y_true` is never predicted correctly.
 
     Examples
     --------
