@@ -130,8 +130,8 @@ MALFORMED = {
     "cut.csv.gz": (write_cut_gzip, "gzip"),
     "binary.csv": (write_binary, "not UTF-8"),
     "ragged.tsv": (lambda path: path.write_text("a\ty\n1\tu\n1\t2\tv\n"), "line 3"),
-    "cut.parquet": (write_cut_parquet, "no intact Parquet"),
-    "text.parquet": (lambda path: path.write_text("a,b\n"), "no intact Parquet"),
+    "cut.parquet": (write_cut_parquet, "not a valid Parquet"),
+    "text.parquet": (lambda path: path.write_text("a,b\n"), "not a valid Parquet"),
     "broken.arff": (lambda path: path.write_text("@relation r\n@attribute a\n@data\n1\n"), "line"),
     "broken.svm": (lambda path: path.write_text("1 1:2\n1 x:2\n"), "line 2"),
     "words.txt": (lambda path: path.write_text("some words\n"), "svmlight"),
@@ -210,7 +210,7 @@ def test_a_mistake_is_refused_in_a_sentence(tmp_path, capsys, case):
 def test_a_duplicated_column_is_refused(tmp_path, capsys):
     (tmp_path / "table.csv").write_text("a,b,a,y\n1,2,3,u\n")
     message = refused(capsys, "compare", tmp_path / "table.csv", "--target", "y")
-    assert "two columns are called 'a', the columns 1 and 3" in message
+    assert "have the same name 'a', the columns 1 and 3" in message
 
 
 def test_an_output_that_is_a_file_is_refused(table, capsys):

@@ -147,7 +147,7 @@ def test_held_out_scores_count_weights():
         ({"scoring": "roc_auc"}, "multi_class must be"),
         ({"scoring": 3}, "'scoring'"),
         ({"n_jobs": 1.5}, "'n_jobs'"),
-        ({"scoring": lambda *_: np.nan}, "scorer gave nan"),
+        ({"scoring": lambda *_: np.nan}, "scorer returned nan"),
         ({"tol": -1.0}, "'tol'"),
         ({"cv": [(np.arange(50), np.arange(50, 178))]}, "fold 0 cannot be fitted.*one class only"),
     ],
@@ -162,7 +162,7 @@ def test_mistakes_are_named(params, message):
 def test_scorer_without_weights_is_told_so(search):
     X, y = wine()
     scorer = make_scorer(lambda truth, guess: float(np.mean(truth == guess)))
-    with pytest.warns(UserWarning, match="takes no sample_weight") as caught:
+    with pytest.warns(UserWarning, match="does not accept sample_weight") as caught:
         fitted = candidates(search, scoring=scorer).fit(X, y, sample_weight=np.ones(len(y)))
     assert [each.filename for each in caught] == [__file__]
     plain = candidates(search).fit(X, y)
@@ -196,7 +196,7 @@ BY_FOLDS = [
 @pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not DRMClassifierCV])
 def test_scorer_of_probabilities_is_refused_with_what_to_use(search):
     X, y = wine()
-    with pytest.raises(ValueError, match="needs probabilities, and there are none during this"):
+    with pytest.raises(ValueError, match="needs probabilities, which this search does not compute"):
         small(search).set_params(scoring="neg_log_loss").fit(X, y)
 
 

@@ -60,7 +60,7 @@ def test_a_part_that_fails_leaves_a_fitted_model_as_it_was(name):
     model = clone(MODELS[name]).fit(frame, y)
     before = model.decision_function(frame)
     with (
-        pytest.warns(UserWarning, match="partial_fit starts again"),
+        pytest.warns(UserWarning, match="partial_fit starts a new model"),
         pytest.raises(ValueError, match="label 9, which is not one of the classes"),
     ):
         model.partial_fit(X[:, :3], np.full(len(y), 9))
@@ -82,7 +82,7 @@ def test_a_fit_to_sums_that_fails_leaves_the_model_as_it_was():
 def test_a_new_beginning_without_all_classes_is_no_model(name):
     X, y = rows()
     model = clone(MODELS[name]).fit(X, y)
-    with pytest.warns(UserWarning, match="partial_fit starts again"):
+    with pytest.warns(UserWarning, match="partial_fit starts a new model"):
         model.partial_fit(X[y == 0], y[y == 0])
     for method in ("predict", "decision_function"):
         with pytest.raises(NotFittedError):
@@ -130,15 +130,15 @@ def test_sums_of_other_parameters_are_not_merged(model, change):
 def test_models_that_cannot_be_merged():
     X, y = rows()
     model = LSRClassifier().partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="The other model has not been fitted by partial_fit"):
+    with pytest.raises(ValueError, match="The other model was not fitted by partial_fit"):
         model.merge(LSRClassifier().fit(X, y))
-    with pytest.raises(ValueError, match="This model has not been fitted by partial_fit"):
+    with pytest.raises(ValueError, match="This model was not fitted by partial_fit"):
         LSRClassifier().fit(X, y).merge(model)
     with pytest.raises(TypeError, match="cannot be merged with a LRRRClassifier"):
         model.merge(LRRRClassifier().partial_fit(X, y, classes=[0, 1, 2]))
     with pytest.raises(ValueError, match=r"classes differ: \[0, 1, 2\] and \[0, 1, 2, 3\]"):
         model.merge(LSRClassifier().partial_fit(X, y, classes=[0, 1, 2, 3]))
-    with pytest.raises(ValueError, match="6 features, those of the other 4"):
+    with pytest.raises(ValueError, match="numbers of features differ: 6 and 4"):
         model.merge(LSRClassifier().partial_fit(X[:, :4], y, classes=[0, 1, 2]))
 
 
@@ -146,7 +146,7 @@ def test_a_fit_begins_anew():
     X, y = rows()
     model = LSRClassifier().partial_fit(X[:100], y[:100], classes=[0, 1, 2])
     model.fit(X[100:], y[100:])
-    with pytest.warns(UserWarning, match="partial_fit starts again"):
+    with pytest.warns(UserWarning, match="partial_fit starts a new model"):
         model.partial_fit(X, y)
     np.testing.assert_allclose(model.coef_, LSRClassifier().fit(X, y).coef_, atol=1e-12)
 

@@ -134,10 +134,10 @@ MISFITS = {
         lambda frame: frame.rename(columns={"a b": "a_b"}),
         "is 'a_b' meant to be 'a b'?",
     ),
-    "text": (with_text, "column 'a b' holds text '?!' in row 5"),
+    "text": (with_text, "column 'a b' contains text '?!' in row 5"),
     "no truth": (
         lambda frame: frame.assign(smokes="often"),
-        "column 'smokes' holds text 'often' in row 1",
+        "column 'smokes' contains text 'often' in row 1",
     ),
     "infinite": (
         lambda frame: frame.assign(**{"a b": np.inf}),

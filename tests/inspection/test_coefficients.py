@@ -212,7 +212,7 @@ def test_display_draws_again_what_it_holds(sparse_model):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (LRRRClassifier(kernel="rbf"), "LRRRClassifier has no coef_: .* with the linear kernel"),
+        (LRRRClassifier(kernel="rbf"), "LRRRClassifier has no coef_: .* need kernel='linear'"),
         (make_pipeline(StandardScaler(), SVC()), "SVC has no coef_"),
         (RandomForestClassifier(n_estimators=2), "RandomForestClassifier has no coef_"),
     ],
@@ -235,7 +235,7 @@ def test_rows_of_pairs_of_classes_are_refused_though_as_many_as_classes(n_classe
     X, y = digits
     some = np.isin(y, np.unique(y)[:n_classes])
     model = SVC(kernel="linear").fit(X[some], y[some])
-    with pytest.raises(ValueError, match="rows of SVC's coef_ are not those of its"):
+    with pytest.raises(ValueError, match="rows of coef_ of SVC do not correspond to its"):
         draw(model)
 
 
@@ -247,7 +247,7 @@ def test_unfitted_estimator():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feature_names": ["a", "b"]}, r"each of the 64 features .* shape \(2,\)"),
+        ({"feature_names": ["a", "b"]}, r"one name per feature .*64.* shape \(2,\)"),
         ({"cmap": "no such colours"}, "no such colours"),
     ],
 )

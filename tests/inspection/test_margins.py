@@ -223,7 +223,7 @@ def test_display_draws_again_what_it_holds(normalize, label):
 @pytest.mark.parametrize(
     ("y", "values", "options", "message"),
     [
-        ([0, 1], [1.0], {}, "y_true holds 2 labels, but there are decision values of 1 samples"),
+        ([0, 1], [1.0], {}, "y_true contains 2 labels, but there are decision values of 1 samples"),
         ([0, 1], [1.0, np.nan], {}, "decision_values contains NaN"),
         ([0, 1], [1.0, np.inf], {}, "decision_values contains infinity"),
         ([0, np.nan], [1.0, 2.0], {}, "y_true contains NaN"),
@@ -235,12 +235,12 @@ def test_display_draws_again_what_it_holds(normalize, label):
             r"not among the classes: 2. The classes are 0, 1",
         ),
         ([1, 0], [1.0, 2.0], {"classes": ["0", "1"]}, "not among the classes: 0, 1"),
-        ([0, 1], [1.0, 2.0], {"classes": [0, 1, 1]}, "classes names a class twice: 0, 1, 1"),
+        ([0, 1], [1.0, 2.0], {"classes": [0, 1, 1]}, "classes contains a class twice: 0, 1, 1"),
         (
             [1, 1],
             [1.0, 2.0],
             {},
-            r"1 column\(s\), and there are 1 class\(es\): 1. .* pass all of them",
+            r"1 column\(s\), and there are 1 class\(es\): 1. .* pass all labels",
         ),
         ([0, 1], [[1.0, 2, 3]] * 2, {}, r"3 column\(s\), and there are 2 class\(es\)"),
         ([0, 1], [1.0, 2.0], {"sample_weight": [1.0]}, "one number for each of the 2 samples"),
@@ -276,7 +276,9 @@ def test_estimator_without_margins(model, missing, two_classes):
 def test_labels_that_the_estimator_has_not_seen(two_classes):
     X, y = two_classes
     model = LSRClassifier().fit(X, y)
-    with pytest.raises(ValueError, match=r"y holds labels .*'new'. The classes are 'benign', 'mal"):
+    with pytest.raises(
+        ValueError, match=r"y contains labels .*'new'. The classes are 'benign', 'mal"
+    ):
         MarginDistributionDisplay.from_estimator(model, X[:2], ["new", "benign"])
 
 

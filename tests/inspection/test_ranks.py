@@ -278,7 +278,7 @@ def test_searches_of_different_scores_have_no_common_axis(digits, folds):
     ("model", "grid", "message"),
     [
         (RidgeClassifier(), {"alpha": [1.0]}, "'it' .* has no scores by rank"),
-        (LRRRClassifier(), {"rank": [2, None]}, "'it' has tried ranks that are not whole"),
+        (LRRRClassifier(), {"rank": [2, None]}, "'it' has ranks that are not integers"),
     ],
 )
 def test_grid_search_without_numbered_ranks(model, grid, message, digits):
@@ -300,7 +300,7 @@ def test_settings_without_a_score():
     [
         (lambda path: path, TypeError, "For a single path use from_path"),
         (lambda path: {}, ValueError, "paths is empty"),
-        (lambda path: {"it": LRRRClassifier()}, ValueError, "'it' .* is no path over ranks"),
+        (lambda path: {"it": LRRRClassifier()}, ValueError, "'it' .* is not a rank path"),
     ],
 )
 def test_bad_paths_are_named_and_leave_no_figure(choose, error, message, path, new_digits):

@@ -288,7 +288,7 @@ def test_bad_parameters_are_named(search, message):
 
 def test_a_class_of_one_sample_cannot_be_left_out():
     X, y = problem("iris")
-    with pytest.raises(ValueError, match="a class has one sample only"):
+    with pytest.raises(ValueError, match="a class has only one sample"):
         LRRRClassifierCV(betas=[1.0]).fit(np.vstack([X, X[:1]]), np.append(y, 3))
 
 

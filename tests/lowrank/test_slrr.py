@@ -327,7 +327,7 @@ def test_early_stop_is_said():
         (SLRRClassifier(beta=-0.1), "'beta' parameter"),
         (SLRRClassifier(rank=5), "largest rank is 2"),
         (SLRRClassifier(solver="newton"), "'solver' parameter"),
-        (SLRRClassifier(stopping="change"), "rule of solver='reweighted'"),
+        (SLRRClassifier(stopping="change"), "requires solver='reweighted'"),
         (SLRRClassifier(tol=-1), "'tol' parameter"),
         (SLRRClassifier(max_iter=0), "'max_iter' parameter"),
     ],

@@ -263,7 +263,7 @@ def test_unknown_label_is_kept_beside_labels_that_cannot_hold_it():
 )
 def test_unknown_label_that_is_a_class_or_of_another_kind_is_refused(names, label):
     X, y = wine()
-    with pytest.raises(ValueError, match=r"unknown_label must be a .* none of them"):
+    with pytest.raises(ValueError, match=r"unknown_label must be a .* must not be one of them"):
         DRMClassifier(reject_above=0.9, unknown_label=label).fit(X, np.array(names)[y])
 
 

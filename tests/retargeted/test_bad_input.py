@@ -63,8 +63,8 @@ def test_group_penalty_is_checked():
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (X, np.zeros(len(y))), "one class only: 0.0. Add samples"),
         (lambda X, y: (X, np.linspace(0, 1, len(y))), "continuous"),
-        (lambda X, y: (1e-170 * X, y), r"overflow or vanish\. Scale the features"),
-        (lambda X, y: (1e200 * X, y), r"overflow or vanish\. Scale the features"),
+        (lambda X, y: (1e-170 * X, y), r"overflow or underflow\. Scale the features"),
+        (lambda X, y: (1e200 * X, y), r"overflow or underflow\. Scale the features"),
     ],
 )
 def test_data_are_checked(model, change, message):

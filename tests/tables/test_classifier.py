@@ -56,10 +56,16 @@ def test_columns_take_the_kind_that_the_model_knows(expected):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"size": ["1", "?", "abc"]}, "column 'size' holds text 'abc' in row 3 where numbers were"),
+        (
+            {"size": ["1", "?", "abc"]},
+            "column 'size' contains text 'abc' in row 3 where numbers were",
+        ),
         ({"size": [1, np.inf, 2]}, "column 'size' is infinite in row 2"),
-        ({"flag": ["true", "maybe", "?"]}, "holds text 'maybe' in row 2 where true or false was"),
-        ({"flag": [0, 1, 2]}, "column 'flag' holds text '2' in row 3 where true or false was"),
+        (
+            {"flag": ["true", "maybe", "?"]},
+            "contains text 'maybe' in row 2 where true or false was",
+        ),
+        ({"flag": [0, 1, 2]}, "column 'flag' contains text '2' in row 3 where true or false was"),
     ],
 )
 def test_columns_of_another_type_are_refused_with_the_cell(expected, changes, said):
@@ -76,5 +82,5 @@ def test_missing_columns_are_refused_by_name(expected):
 
 
 def test_named_columns_do_not_fit_a_model_of_sparse_data():
-    with pytest.raises(InputError, match="fitted to sparse data of 7 features without names"):
+    with pytest.raises(InputError, match="fitted to sparse data with 7 unnamed features"):
         check_columns(FRAME, ExpectedColumns({}, 7))

@@ -55,7 +55,7 @@ def test_categories_are_one_however_a_format_stores_them():
 
 def test_many_identifiers_are_told_in_one_sentence():
     names = {f"gene{place}": [f"{place}-{row}" for row in range(9)] for place in range(500)}
-    with pytest.raises(InputError, match="no column is left to learn from") as told:
+    with pytest.raises(InputError, match="no column can be used as a feature") as told:
         describe(pd.DataFrame(names))
     assert len(str(told.value)) < 500
 
@@ -96,10 +96,13 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
     assert "column 'site' is constant and left out" in text
     assert "column 'blank' is empty and left out" in text
     assert (
-        "columns 'patient', 'Id', 'count' have a different value in nearly every row that has one, "
-        "as a name or a number of the row has, and are left out"
+        "columns 'patient', 'Id', 'count' have a different value in nearly every row, "
+        "like an identifier, and are left out"
     ) in text
-    assert "1 missing value in 1 column ('colour'), filled inside each training fold" in text
+    assert (
+        "1 missing value in 1 column ('colour'), replaced by the median or the most frequent"
+        in text
+    )
 
 
 def test_numbers_in_the_order_of_the_rows_are_left_out_even_if_rows_are_gone():
@@ -116,14 +119,16 @@ def test_a_column_that_a_few_texts_keep_from_being_numeric_is_noted():
     frame = pd.DataFrame({"age": ["41", "52"] * 20 + ["old"], "x": np.arange(41) % 2})
     _, columns, notes = describe(frame)
     assert columns[0].kind == "categorical"
-    assert any("'age' is numeric but for 1 cell, the first 'old' in row 41" in n for n in notes)
+    assert any("'age' is numeric except for 1 cell, the first 'old' in row 41" in n for n in notes)
 
 
 def test_many_categories_are_noted():
     frame = pd.DataFrame({"city": [f"c{row % 60}" for row in range(200)]})
     notes = "\n".join(describe(frame)[2])
     assert "becomes up to 50 indicator columns" in notes
-    assert "column 'city' has 60 categories: the 49 most frequent of a training fold" in notes
+    assert (
+        "column 'city' has 60 categories: the 49 most frequent ones in the training rows" in notes
+    )
 
 
 def test_many_constant_columns_share_a_note():
@@ -142,5 +147,7 @@ def test_infinite_cells_are_refused_with_their_place():
 
 
 def test_a_table_without_useful_columns_is_refused():
-    with pytest.raises(InputError, match="no column is left to learn from: column 'site' is const"):
+    with pytest.raises(
+        InputError, match="no column can be used as a feature: column 'site' is const"
+    ):
         describe(table()[["site", "patient"]])

@@ -159,16 +159,16 @@ def test_a_header_may_end_with_a_delimiter(write):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n3,4,5\n", "line 3 should have 2 cells, as the header has, but has 3"),
-        ("a,b\n1,2\n\n3\n", "line 4 should have 2 cells, as the header has, but has 1"),
-        ("a,b\n1,2,3\n4,5,6\n", "line 2 should have 2 cells, as the header has, but has 3"),
-        ('a,b\n1,2\n"3,4\n5,6\n', "a quote in line 3 is never closed"),
-        ('a,b\n"1\n",2\n3,"4\n', "a quote in line 4 is never closed"),
+        ("a,b\n1,2\n3,4,5\n", "line 3 should have 2 cells like the header, but has 3"),
+        ("a,b\n1,2\n\n3\n", "line 4 should have 2 cells like the header, but has 1"),
+        ("a,b\n1,2,3\n4,5,6\n", "line 2 should have 2 cells like the header, but has 3"),
+        ('a,b\n1,2\n"3,4\n5,6\n', "a quote in line 3 is not closed"),
+        ('a,b\n"1\n",2\n3,"4\n', "a quote in line 4 is not closed"),
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
         ("a,b\n", "the file has no rows of data"),
-        ("a,b,a\n1,2,3\n", "two columns are called 'a', the columns 1 and 3; rename one"),
-        ("a,b, a\n1,2,3\n", "two columns are called 'a'"),
+        ("a,b,a\n1,2,3\n", "columns 1 and 3 have the same name 'a'; rename one"),
+        ("a,b, a\n1,2,3\n", "have the same name 'a'"),
         ("5.1,3,5.1\n5,3,1\n", "add a header line: the first line looks like data"),
         (b"a,b\n1,2\nM\xfcller,3\n", "line 3 is not UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "line 1 is not UTF-8"),
@@ -180,16 +180,16 @@ def test_malformed_csv_is_refused_with_its_place(write, text, said):
 
 def test_a_quote_that_swallows_a_long_file_is_found(write):
     text = 'a,b\n1,2\n3,"4\n' + "5,6\n" * 50_000
-    assert "line 3 cannot be read; is a quote never closed?" in message(write("t.csv", text))
+    assert "line 3 cannot be read; is a quote not closed?" in message(write("t.csv", text))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1 1:2 2:3\n1 2:3 1:4\n", "line 2 is no svmlight"),
-        ("1 1:2\n\n# note\ncat 1:2\n", "line 4 is no svmlight"),
-        ("1 1:2\n1,2 1:4\n", "line 2 is no svmlight"),
-        ("1 1:2\n2 1:x4\n", "line 2 is no svmlight"),
+        ("1 1:2 2:3\n1 2:3 1:4\n", "line 2 is not svmlight"),
+        ("1 1:2\n\n# note\ncat 1:2\n", "line 4 is not svmlight"),
+        ("1 1:2\n1,2 1:4\n", "line 2 is not svmlight"),
+        ("1 1:2\n2 1:x4\n", "line 2 is not svmlight"),
         ("", "the file has no rows of data"),
     ],
 )
@@ -223,13 +223,13 @@ def test_parquet_of_several_kinds(tmp_path):
 
 
 def test_malformed_parquet_is_refused(write, tmp_path):
-    assert "no intact Parquet file" in message(write("t.parquet", b"PAR1 but no more"))
+    assert "not a valid Parquet file" in message(write("t.parquet", b"PAR1 but no more"))
     path = tmp_path / "nested.parquet"
     pd.DataFrame({"a": [1, 2], "pixels": [[1, 2], [3]]}).to_parquet(path)
-    assert "column 'pixels' is of type list" in message(path)
+    assert "column 'pixels' has type list" in message(path)
     twice = pa.table([pa.array([1, 2])] * 2, names=["a", "a"])
     pa.parquet.write_table(twice, path)
-    assert "two columns are called 'a', the columns 1 and 2" in message(path)
+    assert "columns 1 and 2 have the same name 'a'" in message(path)
 
 
 def test_npz_of_a_dense_array_has_named_columns(tmp_path):
@@ -252,10 +252,10 @@ def test_npz_labels_may_be_bytes(tmp_path):
         ({"X": X, "y": Y[:2]}, "'y' has shape (2,), but X has 3 rows"),
         ({"X": X.reshape(3, 3, 1), "y": Y}, "'X' has shape (3, 3, 1)"),
         ({"X": X, "y": Y, "feature_names": ["a"]}, "there are 1 'feature_names' for 3 columns"),
-        ({"X": X, "y": Y, "feature_names": ["a", "b", "a"]}, "two columns are called 'a'"),
-        ({"X": X * 1j, "y": Y}, "array 'X' is of type complex128"),
-        ({"X": X, "y": np.array([{}] * 3)}, "no intact npz file of plain arrays"),
-        (csr_parts(X) | {"indices": [0, 0, 9], "y": Y}, "the parts make no CSR matrix"),
+        ({"X": X, "y": Y, "feature_names": ["a", "b", "a"]}, "have the same name 'a'"),
+        ({"X": X * 1j, "y": Y}, "array 'X' has type complex128"),
+        ({"X": X, "y": np.array([{}] * 3)}, "not a valid npz file of plain arrays"),
+        (csr_parts(X) | {"indices": [0, 0, 9], "y": Y}, "the arrays are not a CSR matrix"),
         ({"X": X[:0], "y": Y[:0]}, "the file has no rows of data"),
     ],
 )
@@ -264,12 +264,12 @@ def test_unsuitable_npz_is_refused(tmp_path, arrays, said):
 
 
 def test_malformed_npz_and_gzip_are_refused(write, tmp_path):
-    assert "no intact npz file" in message(write("t.npz", b"PK\x03\x04 cut off"))
+    assert "not a valid npz file" in message(write("t.npz", b"PK\x03\x04 cut off"))
     np.save(tmp_path / "one.npy", X)
-    assert "no intact npz file" in message((tmp_path / "one.npy").rename(tmp_path / "one.npz"))
-    assert "no intact gzip file" in message(write("t.csv.gz", b"a,b\n1,2\n"))
+    assert "not a valid npz file" in message((tmp_path / "one.npy").rename(tmp_path / "one.npz"))
+    assert "not a valid gzip file" in message(write("t.csv.gz", b"a,b\n1,2\n"))
     cut_off = gzip.compress(b"a,b\n" + b"1,2\n" * 999)[:-20]
-    assert "no intact gzip file" in message(write("u.csv.gz", cut_off))
+    assert "not a valid gzip file" in message(write("u.csv.gz", cut_off))
 
 
 def test_a_missing_file_is_answered_with_the_nearest_one(write, tmp_path):
@@ -278,12 +278,14 @@ def test_a_missing_file_is_answered_with_the_nearest_one(write, tmp_path):
     assert "no such file; did you mean" in said
     assert "patients.csv" in said
     assert message(tmp_path / "something else") == "there is no such file"
-    assert "nor is there a folder" in message(tmp_path / "nowhere" / "patients.csv")
+    assert "does not exist either" in message(tmp_path / "nowhere" / "patients.csv")
 
 
 def test_folders_and_unknown_types_are_refused(write, tmp_path):
-    assert "this is a folder" in message(tmp_path)
-    assert "files of type '.xlsx' are not read; there are .csv, " in message(write("t.xlsx", ""))
+    assert "this is a directory" in message(tmp_path)
+    assert "files of type '.xlsx' are not supported; supported types are .csv, " in message(
+        write("t.xlsx", "")
+    )
 
 
 def test_nearest_ignores_case_and_leaves_the_unlike():

@@ -61,12 +61,12 @@ def test_a_table_with_texts_gaps_and_a_rare_class(write):
     np.testing.assert_array_equal(table.X["age"], [41, 52, np.nan, 33, 64])
     np.testing.assert_array_equal(table.X["smoker"], [1, 0, 1, 0, np.nan])
     assert table.notes == (
-        "class 'rare' has one row only, left out: row 6",
+        "class 'rare' has only one row, left out: row 6",
         "3 of 4 columns are used: 1 numeric, 1 boolean, 1 categorical",
         "1 column is categorical and becomes up to 2 indicator columns",
         "column 'centre' is constant and left out",
-        "3 missing values in 3 columns ('age', 'smoker', 'town'), filled inside each training fold "
-        "by the median or the most frequent value",
+        "3 missing values in 3 columns ('age', 'smoker', 'town'), replaced by the median "
+        "or the most frequent value of the training rows",
     )
 
 
@@ -102,7 +102,7 @@ def test_folds_are_numbered(write):
     table = read_table(path, target="y", fold="part")
     assert table.folds.tolist() == [1, 0, 1, 2, 0, 0]
     assert "part" not in table.X
-    assert table.notes[0] == "3 folds are given by 'part', of 1 to 3 rows"
+    assert table.notes[0] == "column 'part' defines 3 folds of 1 to 3 rows"
 
 
 def test_folds_and_labels_of_a_row_stay_together_when_another_is_left_out(write):
@@ -128,7 +128,7 @@ def test_a_wrong_name_is_answered_with_the_nearest_and_all(write, role):
     ("labels", "said"),
     [
         (["a", None, "b", "?", "b"], "is missing in 2 of 5 rows (rows 2, 4); complete or remove"),
-        (["a"] * 5, "target 'y' has one class only, 'a' (5 rows)"),
+        (["a"] * 5, "target 'y' has only one class, 'a' (5 rows)"),
         (["a", "b", "c"], "has 3 classes in 3 rows, and none of them has two rows or more"),
         (["a", "b", "a"], "has 2 classes in 3 rows, and only one of them has two rows or more"),
         (np.repeat(np.arange(30) / 7, 2), "30 different numbers in 60 rows (0, 0.142857, 0.285714"),
@@ -161,8 +161,8 @@ def test_unsuitable_features_are_refused(write):
     labels = [0, 1, 0, 1]
     infinite = labelled(labels, z=[1, 2, np.inf, 3])
     assert "column 'z' is infinite in row 3" in refusal(write(infinite))
-    assert "no column is left to learn from" in refusal(write("x,y\n1,0\n1,1\n1,0\n1,1\n"))
-    assert "two columns are called 'x'" in refusal(write("x,x,y\n1,2,0\n"))
+    assert "no column can be used as a feature" in refusal(write("x,y\n1,0\n1,1\n1,0\n1,1\n"))
+    assert "columns 1 and 2 have the same name 'x'" in refusal(write("x,x,y\n1,2,0\n"))
     assert "no such file" in refusal(write("", "there.csv").with_name("elsewhere.csv"))
 
 
@@ -176,7 +176,7 @@ def test_svmlight_files_bring_their_labels(tmp_path, zero_based):
         assert table.y.tolist() == SIGNS.tolist()
         assert table.columns == ()
         assert table.class_counts == {"-1": 2, "1": 2}
-        assert table.notes == ("3 features, 41.67% of the values are not zero",)
+        assert table.notes == ("3 features, 41.67% of the values are nonzero",)
     assert "so the target cannot be 'sign'" in refusal(path, target="sign")
     assert "there is no column 'part' for the fold. There is none" in refusal(path, fold="part")
 
@@ -274,9 +274,9 @@ def test_digits_stay_the_texts_they_were(write):
 def test_new_rows_that_do_not_fit_are_refused_with_their_file(write):
     expected = expected_columns(read_table(write(PEOPLE), target="group"))
     wrong = write("age,smoker,town\n41,true,Rome\nold,true,Rome\n", "new.csv")
-    with pytest.raises(InputError, match=r"new\.csv: column 'age' holds text 'old' in row 2"):
+    with pytest.raises(InputError, match=r"new\.csv: column 'age' contains text 'old' in row 2"):
         read_features(wrong, expected)
-    with pytest.raises(InputError, match=r"new\.svm: the model needs columns by name \('age', "):
+    with pytest.raises(InputError, match=r"new\.svm: the model needs named columns \('age', "):
         read_features(write("1 1:2\n", "new.svm"), expected)
 
 
@@ -286,7 +286,7 @@ def test_new_sparse_rows_are_as_wide_as_those_of_the_model(write):
     np.testing.assert_array_equal(found.toarray(), [[5, 0, 0, 0], [0, 0, 1, 0]])
     for text, said in [
         ("0 5:1\n", "there are 5 features, but the model was fitted to 4"),
-        ("0 0:1\n", "an index is 0, but the model was fitted to indices from 1 on"),
+        ("0 0:1\n", "a feature has index 0, but the model was fitted to indices from 1"),
         ("0 4:nan\n", "feature 4 is nan in row 1"),
     ]:
         with pytest.raises(InputError, match=said):

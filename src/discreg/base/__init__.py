@@ -1,1 +1,1 @@
-"""What every estimator is made of: base classes, parameters, calibration, the search engine."""
+"""Shared parts of all estimators: base classes, parameter search, calibration, partial fits."""

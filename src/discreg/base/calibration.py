@@ -1,4 +1,4 @@
-"""Probabilities from decision values by one temperature, which never change who wins."""
+"""Temperature scaling: probabilities from decision values, with unchanged predictions."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from scipy.special import log_softmax, softmax
 __all__ = ["fit_inverse_temperature", "log_loss", "probabilities"]
 
 Array = NDArray[np.float64]
-LOWEST, HIGHEST = 1e-3, 1e3  # of the inverse temperature, per mean spread of the scores
+LOWEST, HIGHEST = 1e-3, 1e3  # bounds of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
-MOST_SPREAD = 10.0  # of a row's scores, in medians
-SMALLEST_SPREAD = 1e-300  # of scores that tell classes apart; for smaller ones τ would overflow
+MOST_SPREAD = 10.0  # largest spread of a row's scores, in medians
+SMALLEST_SPREAD = 1e-300  # with a smaller spread τ would overflow
 
 
 def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) -> float:
-    """The τ for which softmax(τ · scores) has the least log-loss on held-out samples.
+    """Find the τ for which softmax(τ · scores) has the smallest log-loss on held-out samples.
 
-    Targets are smoothed as Platt did: a sample of a class of weight n has the target
-    (n + 1) / (n + 2) for its own class, and the others share the rest. The loss is convex in τ; its
-    slope is brought to zero by Newton's method within an interval of positive numbers, so that a
-    perfect separation does not send τ to infinity, nor a useless one to zero. Rows whose scores are
-    spread over more than ten times the median are scaled down to that here, lest a few outliers
-    decide.
+    Targets are smoothed as in Platt scaling: a sample of a class of weight n has the target
+    (n + 1) / (n + 2) for its own class, and the other classes share the rest. The loss is convex in
+    τ. Newton's method minimises it over an interval of positive numbers: perfect separation does
+    not send τ to infinity, and uninformative scores do not send it to zero. To limit the influence
+    of outliers, rows whose spread exceeds ten times the median are scaled down to that spread.
 
     Parameters
     ----------
     scores : ndarray of shape (n_samples, n_classes)
-        Decision values of samples that the model has not seen.
+        Decision values of held-out samples.
     y : ndarray of shape (n_samples,)
         Class indices.
     weights : ndarray of shape (n_samples,)
@@ -67,13 +66,13 @@ def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) 
 
 
 def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> float:
-    """Weighted mean log-loss of softmax(τ · scores)."""
+    """Compute the weighted mean log-loss of softmax(τ · scores)."""
     own = log_softmax(tau * scores, axis=1)[np.arange(len(y)), y]
     return float(-(weights @ own) / weights.sum())
 
 
 def probabilities(scores: Array, tau: float, dtype: type = np.float64) -> NDArray[np.floating]:
-    """softmax(τ · scores), the largest where the score is: rounding makes no ties with it."""
+    """Compute softmax(τ · scores); rounding never ties the class of the largest score."""
     shares = softmax(tau * scores, axis=1).astype(dtype)
     rows = np.arange(len(shares))
     winners = scores.argmax(axis=1)
@@ -91,7 +90,7 @@ def _smoothed_targets(y: NDArray[np.intp], weights: Array, n_classes: int) -> Ar
 
 
 def _weighted_median(values: Array, weights: Array) -> float:
-    """Smallest value that at least half of the weight does not exceed."""
+    """Find the smallest value that at least half of the weight does not exceed."""
     order = np.argsort(values)
     reached = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2 * (1 - 1e-12))
     return float(values[order[min(reached, len(order) - 1)]])

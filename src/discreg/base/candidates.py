@@ -1,4 +1,4 @@
-"""Candidates for parameters, checked, and the kernels that a search tries."""
+"""Candidate values of parameters and of kernel parameters for a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
-    """All pairs of the width and the degree that the kernel has."""
+    """List all combinations of the candidates for `gamma` and `degree` that the kernel uses."""
     settings: dict[str, list[Any]] = {}
     known = KERNELS.get(search.kernel) if isinstance(search.kernel, str) else None
     facts = known or KernelFacts()
@@ -47,7 +47,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
 def candidates_of(
     name: str, values: Any, allowed: Callable[[Array], NDArray[np.bool_]], described: str
 ) -> list[float]:
-    """The different numbers among the candidates for a parameter, the largest first."""
+    """Check the candidates for a parameter and return distinct values, the largest first."""
     try:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):

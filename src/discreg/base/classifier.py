@@ -1,4 +1,4 @@
-"""Base classes: of all classifiers, and of those that are regressions."""
+"""Base classes of all classifiers and of the regression classifiers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _supports_partial_fit(estimator: Any) -> bool:
 
 
 class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """Base of all classifiers: labels, accuracy, and fits by parts where a model allows them.
+    """Base class of all classifiers: `predict`, `score`, and `partial_fit` where supported.
 
     Methods that treat rows one by one are lazy on Dask collections.
     """
@@ -78,11 +78,11 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the classes; for two classes one number, positive for the second."""
+        """Compute decision values; for two classes one number, positive for the second."""
 
     @lazily
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of the class with the largest score.
+        """Predict the class with the largest score.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.classes_[winners]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean accuracy of the predicted labels.
+        """Compute the mean accuracy of the predicted labels.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         y : array-like of shape (n_samples,)
             True labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights.
+            Sample weights.
 
         Returns
         -------
@@ -127,40 +127,40 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit to some more rows.
+        """Fit the model incrementally on a batch of rows.
 
-        The model is that of `fit` on all rows passed so far, whatever their order, to rounding. It
-        can predict once every class has been seen. `fit` begins anew, and keeps no sums of its rows
-        that a later `partial_fit` could add to.
+        Up to rounding, the model equals that of `fit` on all rows passed so far, in any order. It
+        can predict once every class has been seen. A call of `fit` starts a new model and keeps no
+        statistics that a later `partial_fit` could add to.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Some rows of the training data.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Labels of these rows.
         classes : array-like of shape (n_classes,), default=None
-            All labels there will be; needed in the first call, unless `fit` has told them.
+            All class labels. Required in the first call, unless `fit` was called before.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a sample of weight k counts exactly as k copies of it.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
         self : object
-            The classifier, fitted to all rows so far.
+            The classifier, fitted to all rows passed so far.
         """
         update_partial_fit(self, X, y, classes, sample_weight)
         return self
 
     @available_if(_supports_partial_fit)
     def merge(self, other: Self) -> Self:
-        """Join a model that was fitted by parts to other rows to this one.
+        """Merge another model fitted by `partial_fit` into this one.
 
         Parameters
         ----------
         other : object
-            A classifier of the same kind and parameters, with the same classes and features, to
-            which `partial_fit` has passed other rows. It is not changed.
+            A classifier of the same type, parameters, classes and features that `partial_fit` has
+            fitted to other rows. It is not modified.
 
         Returns
         -------
@@ -171,29 +171,29 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _why_no_partial_fit(self) -> str | None:
-        """What stands in the way of `partial_fit`, if anything."""
+        """Explain why the model has no `partial_fit`; None if it has."""
         return "it needs all rows at once."
 
     def _statistics(self, block: Block, n_classes: int) -> Any:
-        """What `partial_fit` has to know of a block of rows; it adds up."""
+        """Compute the additive statistics of a block of rows that `partial_fit` needs."""
         raise AttributeError(self._why_no_partial_fit())
 
     def _fit_state(self, state: PartialFitState) -> None:
-        """Fit the model to what `partial_fit` knows of its rows."""
+        """Fit the model to the statistics of `partial_fit`."""
         raise AttributeError(self._why_no_partial_fit())
 
     def _forget_parts(self) -> None:
-        """Forget the rows that were fitted by parts: a new fit begins."""
+        """Drop the statistics of `partial_fit` before a new fit."""
         self.__dict__.pop("_partial_fit_state", None)
 
     def _forget_fit(self) -> None:
-        """Drop what an earlier fit has found; what is known of the features stays."""
+        """Drop the fitted attributes, except those of the features."""
         for name in list(vars(self)):
             if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
                 delattr(self, name)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a model: with `partial_fit`, once every class has been seen."""
+        """Return whether the model can predict: with `partial_fit`, once every class was seen."""
         return hasattr(self, "classes_")
 
     def __sklearn_tags__(self) -> Any:
@@ -205,27 +205,27 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 @dataclass
 class Prepared:
-    """Training data in the form that all penalties of a path share."""
+    """Training data in the form that all penalties of a path use."""
 
     classes: NDArray[Any]
-    sizes: NDArray[np.float64]  # copies in each class
-    class_weights: NDArray[np.float64]  # sums of the weights in each class
+    sizes: NDArray[np.float64]  # sum of the sample weights in each class
+    class_weights: NDArray[np.float64]  # sum of sample weight times class weight in each class
     dtype: np.dtype[Any]
     kernel: FittedKernel | None  # None: linear
-    regression: Any  # a Regression, or a MomentRegression where the rows are elsewhere
+    regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
     X: Any = None
     y: Any = None
     weights: Any = None
-    copies: Any = None  # the weights without those of the classes
-    source: BlockSource | None = None  # the rows where they are elsewhere
+    copies: Any = None  # sample weights without class weights
+    source: BlockSource | None = None  # the rows if they are not in memory
 
 
 class RegressionClassifier(BaseClassifier):
-    """Base of classifiers whose scores are linear in the features or in a kernel."""
+    """Base class of classifiers whose scores are linear in the features or in a kernel."""
 
     fit_intercept: bool
     n_features_in_: int
-    _known_by_moments = False  # whether the moments of the rows are all that a fit needs
+    _known_by_moments = False  # whether the moments of the rows determine the model
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
@@ -242,7 +242,7 @@ class RegressionClassifier(BaseClassifier):
                 f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
                 "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
             )
-            with np.errstate(over="ignore", invalid="ignore"):  # the trace tells
+            with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
                 regression = self._linear_regression(X, weights)
         else:
             matrix = kernel.training_matrix(X, copies=3)
@@ -269,7 +269,7 @@ class RegressionClassifier(BaseClassifier):
         )
 
     def _prepare_blocks(self, source: BlockSource) -> Prepared:
-        """The same for rows in blocks, of which one pass finds the moments."""
+        """Prepare rows in blocks by one pass that computes their moments."""
         moments = source_moments(source)
         prepared = self._prepare_moments(
             moments, source.layout.classes, source.sizes, source.layout.dtype
@@ -284,7 +284,7 @@ class RegressionClassifier(BaseClassifier):
         sizes: NDArray[np.float64],
         dtype: np.dtype[Any],
     ) -> Prepared:
-        """The same for rows of which the moments are known."""
+        """Prepare a fit from the moments of the rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             regression = self._moment_regression(moments)
         lost = regression.trace < SMALLEST_TRACE and moments.differ
@@ -294,24 +294,24 @@ class RegressionClassifier(BaseClassifier):
     def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
         if lost or not np.isfinite(regression.scale):
             raise ValueError(
-                "The squares of the features overflow or vanish. Scale the features, for example "
-                "with sklearn.preprocessing.StandardScaler."
+                "The squares of the features overflow or underflow. Scale the features, for "
+                "example with sklearn.preprocessing.StandardScaler."
             )
 
     def _why_in_memory(self) -> str | None:
-        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        """Explain why the rows must be in memory and what to use instead; None if they need not."""
         return why_kernel_in_memory(self.kernel)
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
-        """The regression of linear models."""
+        """Create the regression of linear models."""
         return linear_regression(X, weights, centre=self.fit_intercept)
 
     def _moment_regression(self, moments: Moments) -> MomentRegression:
-        """The same for rows of which the moments are known."""
+        """Create the regression of linear models from the moments of the rows."""
         return MomentRegression(moments, centre=self.fit_intercept)
 
     def _fit_moments(self, prepared: Prepared) -> None:
-        """Fit the model to rows of which the moments are known, where that is enough."""
+        """Fit the model from the moments of the rows, if they determine it."""
         raise AttributeError(self._why_no_partial_fit())
 
     def _why_no_partial_fit(self) -> str | None:
@@ -322,7 +322,7 @@ class RegressionClassifier(BaseClassifier):
     def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
         if self.class_weight is None:
             return block_moments(block, n_classes)
-        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in the end
+        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in _fit_state
 
     def _fit_state(self, state: PartialFitState) -> None:
         moments = state.statistics
@@ -337,9 +337,9 @@ class RegressionClassifier(BaseClassifier):
     def _set_coefficients(
         self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]
     ) -> None:
-        """Set what predictions need from one column per class, raw as `Regression.predictor`'s."""
+        """Set the fitted attributes from coefficients with one column per class."""
         dtype = prepared.dtype
-        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
+        for name in ("coef_", "dual_coef_", "X_fit_"):  # an earlier fit may have another kernel
             self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
         self._kernel = prepared.kernel
@@ -353,18 +353,18 @@ class RegressionClassifier(BaseClassifier):
 
     @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the classes.
+        """Compute the decision values of samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` the kernel between them and the training
+            Samples; with ``kernel="precomputed"`` the kernel matrix between these and the training
             samples.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class; for two classes the score of the second minus that of the first.
+            One column per class; for two classes, the score of the second minus that of the first.
         """
         X = self._new_samples(X)
         rows = self.coef_ if self._kernel is None else self.dual_coef_
@@ -372,19 +372,19 @@ class RegressionClassifier(BaseClassifier):
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _new_samples(self, X: ArrayLike) -> Any:
-        """Check samples to be judged."""
+        """Check new samples."""
         check_is_fitted(self)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
 
     def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
-        """Scores of new samples by rows of coefficients, of the features or of the kernel."""
+        """Compute scores of new samples from rows of feature or kernel coefficients."""
         if self._kernel is None:
             return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
 
 
 def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """scikit-learn's shape: for two classes one row, the second minus the first."""
+    """Convert to scikit-learn's shape: for two classes one row, the second minus the first."""
     return rows[1:] - rows[:1] if len(rows) == 2 else rows

@@ -1,4 +1,4 @@
-"""The error for mistakes in the user's input."""
+"""The exception for mistakes in the user's input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["InputError"]
 
 
 class InputError(ValueError):
-    """A mistake in a file, an option or a call; the message says what to do about it.
+    """A mistake in a file, an option or a call; the message says how to correct it.
 
     The command prints the message without a traceback.
     """

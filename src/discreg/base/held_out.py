@@ -1,4 +1,4 @@
-"""Scores on held-out samples: how they are judged, and the results of a search."""
+"""Decision values of held-out samples, their scores, and `cv_results_`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What one setting gives on samples that its model has not seen.
+    """Decision values of one setting on held-out samples.
 
     Attributes
     ----------
     scores : ndarray of shape (n_samples, n_classes)
         Decision values.
     classes : ndarray of shape (n_classes,)
-        The labels of the columns.
+        Class labels of the columns.
     gap : float
-        Optimality gap that the fit reached.
+        Optimality gap of the fit.
     converged : bool
-        Whether it is small enough.
+        Whether the gap is at most `tol`.
     rows : ndarray or None
-        Which of the held-out samples the scores belong to; None means all of them.
+        Indices of the held-out samples that have scores; None means all of them.
     failure : str or None
-        Why the setting cannot be fitted.
+        The reason why the setting cannot be fitted, if there is one.
     """
 
     scores: NDArray[Any]
@@ -49,19 +49,19 @@ class HeldOut:
 
     @classmethod
     def failed(cls, reason: object) -> HeldOut:
-        """A setting that cannot be fitted."""
+        """Create the result of a setting that cannot be fitted."""
         return cls(np.empty((0, 0)), np.empty(0), failure=str(reason))
 
 
 class HeldOutScores(ClassifierMixin, BaseEstimator):
-    """Classifier whose input is the decision values themselves, so that any scorer can judge them.
+    """Classifier that takes decision values as its input, so that any scorer can be applied.
 
     Parameters
     ----------
     classes : ndarray of shape (n_classes,)
         Class labels.
     inverse_temperature : float, default=None
-        For probabilities of scores that have them.
+        Factor of the decision values in `predict_proba`; None if there are no probabilities.
     """
 
     def __init__(self, classes: NDArray[Any], inverse_temperature: float | None = None) -> None:
@@ -74,20 +74,20 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
         return self.classes
 
     def decision_function(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The scores, in scikit-learn's shape for two classes."""
+        """Return the scores in scikit-learn's shape: one value per sample for two classes."""
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """Label of the largest score."""
+        """Predict the label of the largest score."""
         return self.classes[scores.argmax(axis=1)]
 
     def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, without the checks of labels that would be repeated for every setting."""
+        """Compute the accuracy without checking the labels again for every setting."""
         return float(np.average(self.predict(scores) == y, weights=sample_weight))
 
     @available_if(lambda self: self.inverse_temperature is not None)
     def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """Softmax of the scores times the inverse temperature."""
+        """Compute the softmax of the scores times the inverse temperature."""
         return probabilities(scores, float(self.inverse_temperature or 0.0))
 
 
@@ -98,7 +98,7 @@ def weighted_score(
     sample_weight: Any,
     inverse_temperature: float | None,
 ) -> tuple[float, bool]:
-    """Score of held-out samples, and whether their weights were used: not all scorers take them."""
+    """Score held-out samples; also return whether the scorer accepted their weights."""
     if held_out.rows is not None:
         y = y[held_out.rows]
         sample_weight = None if sample_weight is None else sample_weight[held_out.rows]
@@ -119,7 +119,7 @@ def _score(scorer: Callable[..., float], judge: Any, X: Any, y: Any, **weights: 
         if "predict_proba" not in str(error):
             raise
         raise ValueError(
-            f"{scorer} needs probabilities, and there are none during this search. Use a scorer of "
+            f"{scorer} needs probabilities, which this search does not compute. Use a scorer of "
             "labels or of decision values, such as scoring='balanced_accuracy'."
         ) from error
 
@@ -130,10 +130,10 @@ def cv_results(
     times: NDArray[np.float64] | None,
     failed: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Results of a search under the names that `sklearn.model_selection.GridSearchCV` gives them.
+    """Build the results of a search under the names of `sklearn.model_selection.GridSearchCV`.
 
-    `scores` has one column per fold and `times` the same; without times there is one column, the
-    score of all held-out samples together. Only settings that have `failed` may have no score.
+    `scores` and `times` have one column per fold. Without `times` there is one column, the score of
+    all held-out samples together. Only settings that have `failed` may have no score.
     """
     results: dict[str, Any] = {"params": list(grid)}
     for name in grid[0]:
@@ -148,8 +148,8 @@ def cv_results(
     scored = means[~failed]
     if not np.all(np.isfinite(scored)):
         raise ValueError(
-            f"The scorer gave {scored[~np.isfinite(scored)][0]} for at least one setting: no "
-            "setting can be preferred. Use a scorer that is defined on every fold, or fewer folds."
+            f"The scorer returned {scored[~np.isfinite(scored)][0]} for at least one setting, so "
+            "that no setting is best. Use a scorer that is defined on every fold, or fewer folds."
         )
     ranks = rankdata(-np.nan_to_num(means, nan=-np.inf), method="min")
     results["rank_test_score"] = ranks.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Fit by parts: statistics of the rows seen so far, which add up, and the model they give."""
+"""`partial_fit` and `merge`: additive statistics of the rows seen so far."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PartialFitState:
-    """What is known of the rows so far; the weights of the classes are left to the end."""
+    """Statistics of the rows seen so far; class weights are applied when the model is fitted."""
 
     layout: BlockLayout
-    sizes: Array  # copies in each class
+    sizes: Array  # sum of the sample weights in each class
     statistics: Any
-    params: dict[str, Any]  # those that the statistics depend on
+    params: dict[str, Any]  # parameters that the statistics depend on
 
     def class_factors(self, class_weight: Any) -> Array:
-        """The weights of the classes, for as many copies of each as there are so far."""
+        """Compute the class weights for the rows seen so far."""
         factors = class_weights(class_weight, self.layout.classes, self.sizes)
         require_weight_in_each_class(self.sizes * factors, self.layout.classes, "class_weight")
         return factors
@@ -51,14 +51,14 @@ def update_partial_fit(
     classes: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> None:
-    """Add some rows to what an estimator knows, and fit it once every class has rows."""
+    """Add rows to the statistics of an estimator, and fit it once every class has rows."""
     check_params(estimator, estimator._constraints)
     before: PartialFitState | None = vars(estimator).get("_partial_fit_state")
     if before is None and hasattr(estimator, "classes_"):
         classes = estimator.classes_ if classes is None else classes
         warnings.warn(
-            f"partial_fit starts again: {type(estimator).__name__}.fit keeps no sums of its rows. "
-            "Pass all rows to partial_fit instead.",
+            f"partial_fit starts a new model, because {type(estimator).__name__}.fit keeps no "
+            "statistics of its rows. Pass all rows to partial_fit instead.",
             UserWarning,
             stacklevel=3,
         )
@@ -87,24 +87,24 @@ def update_partial_fit(
 
 
 def merge_partial_fits(estimator: Any, other: Any) -> None:
-    """Add the rows that another estimator knows to those that this one knows."""
+    """Add the statistics of another estimator to those of this one, and fit again."""
     for model, which in ((estimator, "This model"), (other, "The other model")):
         if not hasattr(model, "_partial_fit_state"):
-            raise ValueError(f"{which} has not been fitted by partial_fit, so there is no sum.")
+            raise ValueError(f"{which} was not fitted by partial_fit and cannot be merged.")
     if type(other) is not type(estimator):
         raise TypeError(
             f"A {type(estimator).__name__} cannot be merged with a {type(other).__name__}."
         )
     mine, its = (list(getattr(model, "feature_names_in_", [])) for model in (estimator, other))
     if mine != its:
-        raise ValueError("The two models were fitted to features of different names.")
+        raise ValueError("The two models were fitted to features with different names.")
     for model in (estimator, other):
         _require_same_params(model._partial_fit_state.params, _params_of_statistics(model))
     _fit_and_keep(estimator, _together(estimator._partial_fit_state, other._partial_fit_state))
 
 
 def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
-    """Fit once every class has rows, and keep what is known of them if that went well."""
+    """Fit once every class has rows, and keep the statistics if the fit succeeds."""
     require_sum_of_weights(float(state.sizes.sum()))
     if np.all(state.sizes > 0):
         estimator._fit_state(state)
@@ -119,7 +119,7 @@ def _params_of_statistics(estimator: Any) -> dict[str, Any]:
 
 
 def _layout(rows: Any, classes: ArrayLike | None, before: PartialFitState | None) -> BlockLayout:
-    """What the rows have in common with those before."""
+    """Determine classes and dtype of new rows, and check that they agree with earlier calls."""
     if classes is None:
         assert before is not None
         found = before.layout.classes
@@ -140,7 +140,7 @@ def _layout(rows: Any, classes: ArrayLike | None, before: PartialFitState | None
 
 @contextmanager
 def _features_restored(estimator: Any) -> Iterator[None]:
-    """Leave what is known of the features as it was if something goes wrong."""
+    """Restore the feature attributes of the estimator if an exception is raised."""
     names = ("n_features_in_", "feature_names_in_")
     before = {name: value for name, value in vars(estimator).items() if name in names}
     try:
@@ -153,10 +153,10 @@ def _features_restored(estimator: Any) -> Iterator[None]:
 
 
 def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:
-    """The sum, for rows of the same features, classes and parameters."""
+    """Add two states of the same features, classes and parameters."""
     if one.layout.n_features != other.layout.n_features:
         raise ValueError(
-            f"The rows of one have {one.layout.n_features} features, those of the other "
+            f"The numbers of features differ: {one.layout.n_features} and "
             f"{other.layout.n_features}."
         )
     if not np.array_equal(one.layout.classes, other.layout.classes):
@@ -176,6 +176,6 @@ def _require_same_params(before: dict[str, Any], after: dict[str, Any]) -> None:
     for name, value in before.items():
         if after[name] != value:
             raise ValueError(
-                f"{name} was {value!r} for some rows and is {after[name]!r} for others, but their "
-                "sums depend on it. Begin anew with fit or a new estimator."
+                f"{name} was {value!r} for some rows and is {after[name]!r} for others, but it "
+                "must be the same for all rows. Start again with fit or a new estimator."
             )

@@ -1,8 +1,8 @@
-"""Held-out errors of a whole path of penalties from one pass over the rows.
+"""Cross-validation errors of a path of penalties from one pass over the rows.
 
-The squared error of a linear model on some rows is a function of their moments. So the moments of
-k folds are all that k-fold cross-validation needs: those of a fold judge, and those of all other
-folds together train.
+The squared error of a linear model on some rows is a function of their moments. The moments of the
+k folds are therefore sufficient for k-fold cross-validation: the sum over the other folds trains
+the model, and the moments of the held-out fold give its error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 @runtime_checkable
 class RidgeMoments(Protocol):
-    """A linear model whose penalty is `beta` and which is known by the moments of its rows."""
+    """A linear model with the penalty `beta` that the moments of the rows determine."""
 
     beta: float
     kernel: Any
@@ -47,7 +47,7 @@ class RidgeMoments(Protocol):
     def _fit_moments(self, prepared: Any) -> None: ...
 
     def _class_targets(self, sizes: Array) -> Array:
-        """The target of the rows of each class, for classes of so many copies."""
+        """Targets of each class, for classes with these sums of sample weights."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class PenaltyPath:
     betas : ndarray of shape (n_betas,)
         The penalties.
     errors : ndarray of shape (n_betas, n_folds)
-        Mean squared distance between the scores of the rows of a fold and their targets, by the
-        model that has not seen the fold.
+        Mean squared distance between scores and targets on each fold, for the model trained on the
+        other folds.
     best_beta : float
-        The penalty of the least mean error; of equal ones the largest.
+        The penalty with the smallest mean error; ties go to the largest penalty.
     best_estimator : object
-        The classifier with it, fitted to all rows.
+        The classifier with `best_beta`, fitted to all rows.
     """
 
     betas: Array
@@ -82,14 +82,14 @@ def penalty_path(
     cv: int = 5,
     sample_weight: ArrayLike | None = None,
 ) -> PenaltyPath:
-    """Errors of k-fold cross-validation for many penalties, from one pass over the rows.
+    """Compute k-fold cross-validation errors of many penalties in one pass over the rows.
 
-    Row i belongs to fold i mod k: shuffle rows that are sorted.
+    Row i belongs to fold i mod k: shuffle sorted rows first.
 
     Parameters
     ----------
     estimator : LSRClassifier or LRRRClassifier
-        The linear model, whose `beta` is not looked at.
+        The linear model; its `beta` is ignored.
     X : {array-like, sparse matrix, memory map, dask Array or DataFrame}
         Training data.
     y : array-like, dask Array or Series
@@ -99,7 +99,7 @@ def penalty_path(
     cv : int, default=5
         Number of folds, at least 2.
     sample_weight : array-like, dask Array or float, default=None
-        Weights; a row of weight k counts as k copies, all in the same fold.
+        Sample weights; weight k is equivalent to repeating the row k times in the same fold.
 
     Returns
     -------
@@ -119,8 +119,7 @@ def penalty_path(
     """
     if not isinstance(estimator, RidgeMoments) or estimator.kernel != "linear":
         raise ValueError(
-            f"A path of penalties is for linear LSRClassifier and LRRRClassifier, not for "
-            f"{estimator!r}."
+            f"penalty_path supports linear LSRClassifier and LRRRClassifier, not {estimator!r}."
         )
     if not Number(2, closed="left", integer=True).accepts(cv):
         raise ValueError(f"cv must be a whole number of folds, at least 2, got {cv!r}.")
@@ -136,8 +135,9 @@ def penalty_path(
         )
     if any(np.any(_without(folds, number).weights == 0) for number in range(len(folds))):
         raise ValueError(
-            f"All rows of a class are in one of the {cv} folds, so that no model knows it without "
-            "the fold. Row i belongs to fold i mod cv: shuffle the rows, or use another cv."
+            f"All rows of a class are in one of the {cv} folds, so that the other folds do not "
+            "contain the class. Row i belongs to fold i mod cv: shuffle the rows, or use another "
+            "cv."
         )
     errors = np.array(
         [
@@ -157,7 +157,7 @@ def penalty_path(
 
 
 def _checked(estimator: Any, betas: Sequence[float]) -> Array:
-    """The penalties, each of which the estimator accepts."""
+    """Convert the penalties to an array and check each against the estimator's constraints."""
     penalties = np.atleast_1d(np.asarray(betas, dtype=np.float64))
     if penalties.ndim != 1 or not len(penalties):
         raise ValueError(f"betas must be a list of numbers, got {betas!r}.")
@@ -167,7 +167,7 @@ def _checked(estimator: Any, betas: Sequence[float]) -> Array:
 
 
 def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
-    """Rows anywhere as a block source; sets the model's features."""
+    """Open the rows as a block source and set the feature attributes of the model."""
     if is_streamed(X):
         return open_blocks(model, X, y, sample_weight, model.class_weight)
     rows, labels = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -175,13 +175,13 @@ def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
 
 
 def _fold_moments(block: Block, n_folds: int, n_classes: int) -> AddableTuple:
-    """The moments of the rows of each fold."""
+    """Compute the moments of the rows of each fold."""
     folds = (block.first + np.arange(len(block.y))) % n_folds
     return moments_by_group(block, folds, n_folds, n_classes)
 
 
 def _without(folds: AddableTuple, number: int) -> Moments:
-    """The moments of all folds but one."""
+    """Sum the moments of all folds but one."""
     others = [fold for other, fold in enumerate(folds) if other != number]
     return reduce(add, others)
 
@@ -192,12 +192,12 @@ def _fit(model: Any, moments: Moments, sizes: Array, source: BlockSource) -> Non
 
 
 def _error(model: Any, training: Moments, fold: Moments, source: BlockSource) -> float:
-    """Mean squared distance of the scores of a fold from their targets."""
+    """Compute the mean squared distance between the scores and the targets of a fold."""
     sizes = training.weights / source.layout.factors
     _fit(model, training, sizes, source)
     coef, intercept = model.coef_, model.intercept_
     targets = model._class_targets(sizes)
-    if len(coef) == 1:  # of two classes the difference, as scores are then
+    if len(coef) == 1:  # scores of two classes are differences, so targets must be too
         targets = targets[:, 1:] - targets[:, :1]
     scores = fold.means @ coef.T + intercept
     mean_score = fold.mean @ coef.T + intercept

@@ -1,12 +1,12 @@
-"""The search behind all ...CV classifiers: settings, held-out scores, a fit of the best setting.
+"""Parameter search of all ...CV classifiers: candidates, held-out scores, fit of the best setting.
 
-A subclass of `ClassifierSearch` names its classifier and answers two questions:
+A subclass of `ClassifierSearch` names its classifier and implements two methods:
 
-- `_penalties`: which settings are tried, in the order in which a path of fits takes them;
-- `_held_out`: the scores of test samples for each of these settings, by fits to training samples.
+- `_penalties` returns the settings to try, in the order of a path of fits;
+- `_held_out` fits each setting to training samples and yields the scores of the test samples.
 
-A subclass whose model knows its leave-one-out scores from one fit also answers `_leave_one_out`;
-``cv=None`` then means leave-one-out, and five stratified folds otherwise. Every combination with
+A subclass whose model has leave-one-out scores from one fit also implements `_leave_one_out`;
+``cv=None`` then means leave-one-out, otherwise five stratified folds. Every combination with
 the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the kernel's parameters
 are already set when `_held_out` and `_leave_one_out` are called.
 """
@@ -62,7 +62,7 @@ SEARCH_CONSTRAINTS = {
 
 
 class Judged(NamedTuple):
-    """The score of one setting on one fold, and what is known of its fit."""
+    """The score of one setting on one fold, with the time and the convergence of its fit."""
 
     score: float
     seconds: float
@@ -89,7 +89,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
-        """Settings to try beside those of the kernel; of equally good ones the first is taken."""
+        """List the settings to try, kernel parameters aside; ties go to the first."""
 
     @staticmethod
     @abstractmethod
@@ -101,7 +101,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         X_test: Any,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        """Scores of test samples for one setting after another, by fits to X and y."""
+        """Fit each setting to X and y in turn and yield the scores of the test samples."""
 
     @staticmethod
     def _leave_one_out(
@@ -111,8 +111,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         sample_weight: Weights,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        """Scores of all samples for one setting after another, each by a fit without the sample."""
-        raise ValueError("Leave-one-out is not known for this model.")
+        """Yield the leave-one-out scores of all samples for each setting in turn."""
+        raise ValueError("This model has no leave-one-out.")
 
     def _calibration(
         self,
@@ -121,10 +121,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         labels: Sequence[NDArray[Any]],
         weights: Sequence[Weights],
     ) -> tuple[float | None, float]:
-        """Inverse temperature and log-loss of the held-out samples of all folds together.
+        """Compute the inverse temperature and the log-loss over the held-out samples of all folds.
 
-        For models that have probabilities: scorers may then ask for them, and of equally good
-        settings the one with the smaller log-loss is taken.
+        Only models with probabilities implement this. Scorers may then use `predict_proba`, and
+        ties between settings go to the smaller log-loss.
         """
         return None, np.nan
 
@@ -135,7 +135,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Choose the best setting on held-out samples and fit it on all samples.
+        """Select the best setting on held-out samples and fit it to all samples.
 
         Parameters
         ----------
@@ -144,9 +144,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights, for the fits and for the held-out scores.
+            Sample weights, for the fits and for the held-out scores.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the samples, for a `cv` that splits by groups.
+            Group labels of the samples, for a `cv` that splits by groups.
 
         Returns
         -------
@@ -188,11 +188,11 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"{type(self).__name__} holds rows out and needs them in memory. On Dask use "
                 "discreg.penalty_path for LSRClassifier and LRRRClassifier, or search on a sample "
-                "of the rows and fit the best classifier to all."
+                "of the rows and fit the best classifier to all rows."
             )
 
     def _unfitted(self) -> Any:
-        """The classifier with the parameters that are not chosen."""
+        """Create the classifier with the parameters that are not searched."""
         classifier = self._classifier()
         shared = classifier.get_params().keys() - {"n_jobs", "verbose"}
         own = self.get_params(deep=False)
@@ -205,7 +205,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         return check_scoring(classifier, scoring=self.scoring)
 
     def _folds(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[Fold | None]:
-        """Training and test rows of the folds; None stands for leave-one-out of all rows."""
+        """Split the rows into training and test rows of each fold; None means leave-one-out."""
         if self.cv is None and self._has_leave_one_out:
             if groups is not None:
                 warnings.warn(
@@ -232,7 +232,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         folds: Sequence[Fold | None],
         scorer: Callable[..., float],
     ) -> list[list[Judged]]:
-        """For each setting, in the order of the grid, how it is judged on each fold."""
+        """Score each setting, in the order of the grid, on each fold."""
         tests = [slice(None) if fold is None else fold[1] for fold in folds]
         labels = [y[test] for test in tests]
         test_weights = [None if weights is None else weights[test] for test in tests]
@@ -279,7 +279,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         weights: Sequence[Weights],
         scorer: Callable[..., float],
     ) -> list[Judged]:
-        """How one setting is judged on each fold, by its held-out scores and fitting times."""
+        """Score one setting on each fold from its held-out decision values."""
         held_out = [each for each, _ in fits]
         failure = next((each.failure for each in held_out if each.failure is not None), None)
         if failure is not None:
@@ -302,7 +302,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     def _results(
         self, grid: list[Setting], judged: list[list[Judged]], *, per_fold: bool
     ) -> tuple[dict[str, Any], int]:
-        """`cv_results_` and the place of the best setting."""
+        """Build `cv_results_` and find the index of the best setting."""
         reasons = [on_folds[0].failure for on_folds in judged]
         failed = np.array([reason is not None for reason in reasons])
         first = next((reason for reason in reasons if reason is not None), None)
@@ -311,14 +311,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         if failed.any():
             warnings.warn(
                 f"{failed.sum()} of {len(grid)} settings cannot be fitted; their scores are nan. "
-                f"The first says: {first}",
+                f"The first error: {first}",
                 FitFailedWarning,
                 stacklevel=3,
             )
         if not all(each.used_weights for on_folds in judged for each in on_folds):
             warnings.warn(
-                f"The scorer {self.scoring!r} takes no sample_weight: the held-out samples count "
-                "alike in its score.",
+                f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
+                "held-out samples equally.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -336,7 +336,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     def _fit_best(
         self, X: Any, y: NDArray[Any], weights: Weights, judged: list[list[Judged]]
     ) -> None:
-        """Fit the best setting on all samples; one warning counts all fits that stopped early."""
+        """Fit the best setting to all samples; one warning counts all fits that stopped early."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.best_estimator_.fit(X, y, weights)
@@ -358,18 +358,18 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _adopt_attributes(self) -> None:
-        """Take over the fitted attributes; those of an earlier search are forgotten first."""
+        """Copy the fitted attributes of the best estimator; drop those of an earlier search."""
         for name in self.__dict__.pop("_adopted", ()):
             self.__dict__.pop(name, None)
         fitted = {k: v for k, v in vars(self.best_estimator_).items() if k.endswith("_")}
         self.__dict__.update(fitted)
         self._adopted = [name for name in fitted if not name.endswith("_in_")]
-        if hasattr(self, "feature_names_in_"):  # the best estimator has seen the bare array
+        if hasattr(self, "feature_names_in_"):  # the best estimator was fitted to a plain array
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
 
     @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the classes by the best classifier.
+        """Compute the decision values of the best classifier.
 
         Parameters
         ----------
@@ -379,13 +379,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class; for two classes the score of the second minus that of the first.
+            One column per class; for two classes, the score of the second minus that of the first.
         """
         return self._best(X).decision_function(X)
 
     @lazily
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels by the best classifier.
+        """Predict labels with the best classifier.
 
         Parameters
         ----------
@@ -401,7 +401,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     @available_if(lambda self: hasattr(self._classifier, "predict_proba"))
     @lazily
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Probabilities of the classes by the best classifier.
+        """Predict class probabilities with the best classifier.
 
         Parameters
         ----------
@@ -411,12 +411,12 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            The largest is that of the predicted class.
+            The predicted class has the largest probability.
         """
         return self._best(X).predict_proba(X)
 
     def _best(self, X: ArrayLike) -> Any:
-        """The best classifier, once new samples are checked in the name of this estimator."""
+        """Check new samples against this estimator and return the best classifier."""
         check_is_fitted(self)
         validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return self.best_estimator_
@@ -438,13 +438,13 @@ def _held_out_path(
     fold: Fold | None,
     number: int,
 ) -> list[tuple[HeldOut, float]]:
-    """Held-out scores and fitting times of all settings on one fold, or by leave-one-out.
+    """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
 
-    What cannot be fitted on this fold with any setting is an error; where the kernel or a penalty
-    is the reason, the settings that are left have failed.
+    Training rows that no setting can fit raise an error. If the kernel or a penalty is the
+    reason, the remaining settings of the fold count as failed.
     """
     if not sparse.issparse(X):
-        X = np.asarray(X)  # joblib may have made a memory map of it, which is fitted in blocks
+        X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
     if fold is None:
         path = search._leave_one_out(classifier, X, y, weights, penalties)
     else:

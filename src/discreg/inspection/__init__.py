@@ -1,4 +1,4 @@
-"""Pictures of fitted classifiers, as scikit-learn's displays; matplotlib is imported to draw."""
+"""Plots of fitted classifiers as scikit-learn displays; matplotlib is imported when drawing."""
 
 from ._coefficients import CoefficientDisplay
 from ._margins import MarginDistributionDisplay

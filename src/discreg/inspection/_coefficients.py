@@ -1,4 +1,4 @@
-"""Singular values and sizes of the coefficients, figure 1 of the low-rank paper."""
+"""Singular values and absolute values of the coefficients, figure 1 of the low-rank paper."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ._drawing import estimators_inside, pyplot
 __all__ = ["CoefficientDisplay"]
 
 Array = NDArray[np.float64]
-N_TICKS = 30  # labels that an axis of the usual size has room for
-ROOM = 30  # letters that fit side by side below the map
+N_TICKS = 30  # most tick labels of an axis
+ROOM = 30  # characters of tick labels that fit horizontally below the map
 
 
 class CoefficientDisplay:
-    """Singular values of a linear classifier's coefficients, and the map of their sizes.
+    """Singular values of a linear classifier's coefficients, and a map of their absolute values.
 
-    On the left are the singular values of the coefficient matrix in decreasing order: those above
-    zero are as many as its rank. On the right are the absolute values of the coefficients, one row
-    per feature and one column per class: a feature that the model leaves out is a row of zeros.
+    The left axes show the singular values of the coefficient matrix in decreasing order; the number
+    of nonzero values is its rank. The right axes show the absolute values of the coefficients, one
+    row per feature and one column per class. The row of an unused feature is zero.
 
-    Use `from_estimator` to make and draw one.
+    Use `from_estimator` to create and draw a display.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class CoefficientDisplay:
     class_labels : sequence of length n_classes or 1
         Names of the rows of `coef`.
     feature_names : array-like of shape (n_features,), default=None
-        Names of the features; None: their indices.
+        Names of the features; None means their indices.
 
     Attributes
     ----------
@@ -46,18 +46,18 @@ class CoefficientDisplay:
     features_ : ndarray of shape (n_features,)
         Indices of the features in the order of the map, from top to bottom.
     line_ : matplotlib Line2D
-        The singular values.
+        Line of the singular values.
     image_ : matplotlib AxesImage
-        The map.
+        Image of the map.
     axes_ : ndarray of two matplotlib Axes
-        Axes with the singular values, and with the map.
+        Axes of the singular values and of the map.
     figure_ : matplotlib Figure
-        Figure that holds the axes.
+        Figure that contains the axes.
 
     Notes
     -----
-    Coefficients count in the units of the features: only those of features on one scale can be
-    compared by size.
+    Coefficients depend on the units of the features. Compare them only for features on the same
+    scale.
 
     References
     ----------
@@ -114,18 +114,19 @@ class CoefficientDisplay:
         Parameters
         ----------
         estimator : classifier
-            Fitted, with `coef_` and `classes_`; a pipeline or a search may hold it.
+            Fitted classifier with `coef_` and `classes_`, or a pipeline or search that contains
+            one.
         feature_names : array-like of shape (n_features,), default=None
-            Names of the features that the classifier itself has seen. None: those of the data
-            that it was fitted on, followed through the steps of a pipeline, or else indices.
+            Names of the features of the classifier. None means the names of the training data,
+            transformed by the steps of a pipeline, or indices if there are no names.
         sort : bool, default=False
             Whether to order the features by the norms of their coefficients, the largest first.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the map.
         axes : pair of matplotlib Axes, default=None
-            Where to draw the singular values and the map; None: on a new figure.
+            Axes of the singular values and of the map; None draws on a new figure.
         **kwargs : dict
-            For matplotlib's `imshow`.
+            Keyword arguments passed to matplotlib's `imshow`.
 
         Returns
         -------
@@ -148,13 +149,13 @@ class CoefficientDisplay:
         Parameters
         ----------
         axes : pair of matplotlib Axes, default=None
-            Where to draw the singular values and the map; None: on a new figure.
+            Axes of the singular values and of the map; None draws on a new figure.
         sort : bool, default=False
             Whether to order the features by the norms of their coefficients, the largest first.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the map.
         **kwargs : dict
-            For matplotlib's `imshow`.
+            Keyword arguments passed to matplotlib's `imshow`.
 
         Returns
         -------
@@ -167,7 +168,7 @@ class CoefficientDisplay:
             axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained")[1]
         self.axes_ = _pair(axes)
         self.figure_ = self.axes_[0].figure
-        # Without singular vectors, of which those of the features would be d by d.
+        # Values only: the singular vectors of the features would be a d × d matrix.
         self.singular_values_ = linalg.svdvals(self.coef)
         self.features_ = np.arange(self.coef.shape[1])
         if sort:
@@ -177,15 +178,15 @@ class CoefficientDisplay:
         return self
 
     def _names(self) -> NDArray[Any]:
-        """One name per feature."""
+        """Return one name per feature."""
         n_features = self.coef.shape[1]
         if self.feature_names is None:
             return np.arange(n_features)
         names = np.asarray(self.feature_names)
         if names.shape != (n_features,):
             raise ValueError(
-                f"feature_names must hold one name for each of the {n_features} features of the "
-                f"classifier, got an array of shape {names.shape}."
+                f"feature_names must contain one name per feature of the classifier "
+                f"({n_features}), got an array of shape {names.shape}."
             )
         return names
 
@@ -214,13 +215,13 @@ def _pair(axes: Any) -> NDArray[Any]:
     if len(pair) != 2:
         raise ValueError(
             f"axes must be two Axes, for the singular values and for the map, got {len(pair)}. "
-            "Make them with plt.subplots(1, 2)."
+            "Create them with plt.subplots(1, 2)."
         )
     return pair
 
 
 def _classifier_and_names(estimator: Any) -> tuple[Any, NDArray[Any] | None]:
-    """The classifier at the end of pipelines and searches, and the names of its features."""
+    """Find the classifier inside pipelines and searches, and the names of its features."""
     *outer, classifier = estimators_inside(estimator)
     names = getattr(classifier, "feature_names_in_", None)
     for each in reversed(outer):
@@ -230,24 +231,23 @@ def _classifier_and_names(estimator: Any) -> tuple[Any, NDArray[Any] | None]:
 
 
 def _names_after_steps(pipeline: Any) -> NDArray[Any] | None:
-    """What the steps before the last make of the names of the data, if they can tell."""
+    """Transform the feature names by all steps but the last; None if a step has no names."""
     if not hasattr(pipeline, "feature_names_in_"):
         return None
     try:
         return pipeline[:-1].get_feature_names_out()
-    except AttributeError:  # a step that gives its features no names
+    except AttributeError:
         return None
 
 
 def _coefficients(classifier: Any) -> NDArray[Any]:
-    """Coefficients of a fitted linear classifier, one row per class."""
+    """Return the coefficients of a fitted linear classifier, one row per class."""
     kind = type(classifier).__name__
     for attribute in ("coef_", "classes_"):
         if not hasattr(classifier, attribute):
             raise ValueError(
-                f"{kind} has no {attribute}: the map shows the coefficients that a linear "
-                "classifier gives the features. Pass one, with the linear kernel where there is a "
-                "choice."
+                f"{kind} has no {attribute}: the map shows the feature coefficients of a linear "
+                "classifier. Pass a linear classifier; models with a kernel need kernel='linear'."
             )
     coef = classifier.coef_
     coef = check_array(coef.toarray() if sparse.issparse(coef) else coef, input_name="coef_")
@@ -255,15 +255,16 @@ def _coefficients(classifier: Any) -> NDArray[Any]:
     pairwise = hasattr(classifier, "decision_function_shape") and n_classes > 2
     if pairwise or len(coef) not in ({1, 2} if n_classes == 2 else {n_classes}):
         raise ValueError(
-            f"The {len(coef)} rows of {kind}'s coef_ are not those of its {n_classes} classes. "
-            "Pass a classifier with one row of coefficients a class, or a single one for two "
-            "classes; SVC has one a pair of classes, sklearn.svm.LinearSVC one a class."
+            f"The {len(coef)} rows of coef_ of {kind} do not correspond to its {n_classes} "
+            "classes. Pass a classifier with one row of coefficients per class, or a single row "
+            "for two classes: sklearn.svm.LinearSVC instead of SVC, which has one row per pair of "
+            "classes."
         )
     return coef
 
 
 def _row_labels(classifier: Any) -> list[Any]:
-    """Labels of the rows of the coefficients."""
+    """Return the labels of the rows of the coefficients."""
     classes = classifier.classes_
     if classifier.coef_.shape[0] == 1:
         return [f"{classes[1]} against {classes[0]}"]

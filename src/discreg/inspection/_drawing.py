@@ -1,4 +1,4 @@
-"""What all displays need: matplotlib, imported only to draw, names, and the model in a pipeline."""
+"""Shared parts of the displays: matplotlib, legend names, and classifiers inside pipelines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["by_name", "estimators_inside", "pyplot"]
 
 
 def estimators_inside(estimator: Any) -> list[Any]:
-    """An estimator and what pipelines and searches hold, down to the classifier at the end."""
+    """List an estimator and those nested in pipelines and searches, ending with the classifier."""
     nested = [estimator]
     while True:
         if isinstance(nested[-1], Pipeline):
@@ -23,27 +23,25 @@ def estimators_inside(estimator: Any) -> list[Any]:
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, or an ImportError that says how to install it."""
+    """Import matplotlib's pyplot, or raise an ImportError with the installation command."""
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            'The displays draw with matplotlib: pip install "discreg[plots]"'
-        ) from error
+        raise ImportError('Displays need matplotlib: pip install "discreg[plots]"') from error
     return plt
 
 
 def by_name(
     models: Any, parameter: str, kind: str, *, single: str, name_of: Callable[[Any], str]
 ) -> dict[str, Any]:
-    """Models by their names in the legend: a dict has them, those of a list follow from it.
+    """Return a dict from legend names to models, naming the models of a list by `name_of`.
 
-    ``parameter`` is what the models were passed as, ``kind`` what they are, and ``single`` the
-    method for one of them.
+    For messages, ``parameter`` is the name of the parameter, ``kind`` the kind of model, and
+    ``single`` the method for a single model.
     """
     if not isinstance(models, Mapping | list | tuple):
         raise TypeError(
-            f"{parameter} must be a list of fitted models or a dict from names to them, got "
+            f"{parameter} must be a list of fitted models or a dict from names to models, got "
             f"{type(models).__name__}. For a single {kind} use {single}."
         )
     if not models:
@@ -53,7 +51,7 @@ def by_name(
     names = [name_of(model) for model in models]
     if len(set(names)) < len(names):
         raise ValueError(
-            f"The legend could not tell {parameter} of the same class apart: {', '.join(names)}. "
-            f"Pass a dict from names to {parameter}."
+            f"Some {parameter} have the same class and would have the same name in the legend: "
+            f"{', '.join(names)}. Pass a dict from names to {parameter}."
         )
     return dict(zip(names, models, strict=True))

@@ -22,31 +22,31 @@ __all__ = ["MarginDistributionDisplay"]
 Array = NDArray[np.float64]
 Curve = tuple[Array, Array]
 NORMALIZE = Choice(("mean", None))
-N_NAMED = 5  # labels that an error message lists
+N_NAMED = 5  # most labels that an error message lists
 
 
 class MarginDistributionDisplay:
     """Cumulative distribution of the margins of one or more classifiers.
 
-    The height of a curve at x is the fraction of samples whose margin is at most x. It leaves the
-    x-axis at the smallest margin, its height at 0 is the fraction of samples on the wrong side,
-    and the further right it lies, the larger the margins. The margin of a sample is
+    The height of a curve at x is the fraction of samples whose margin is at most x. The height at 0
+    is the fraction of misclassified samples. A curve further to the right means larger margins. The
+    margin of a sample is
 
     .. math::
         \\gamma_i = y_i f(x_i), \\quad y_i \\in \\{-1, +1\\}
 
-    for two classes, where the second is positive; for more classes it is the score of the
-    sample's own class minus the largest score of the others.
+    for two classes, where the second class is positive. For more classes it is the score of the
+    true class minus the largest score of the other classes.
 
-    Use `from_estimator`, `from_estimators` or `from_predictions` to make and draw one.
+    Use `from_estimator`, `from_estimators` or `from_predictions` to create and draw a display.
 
     Parameters
     ----------
     curves : dict of str to (margins, frequencies)
-        For each name in the legend two arrays of one length: margins in increasing order, and the
-        fraction of samples whose margin is at most that.
+        For each name in the legend, two arrays of equal length: margins in increasing order, and
+        the fraction of samples with at most this margin.
     normalize : {"mean", None}, default=None
-        How the margins in `curves` were scaled; here it only names the x-axis.
+        Scaling of the margins in `curves`; used for the label of the x-axis only.
 
     Attributes
     ----------
@@ -55,21 +55,21 @@ class MarginDistributionDisplay:
     ax_ : matplotlib Axes
         Axes with the curves.
     figure_ : matplotlib Figure
-        Figure that holds the axes.
+        Figure that contains the axes.
 
     Notes
     -----
-    A decision function may be multiplied by any positive number without changing a prediction:
-    a support vector machine with a larger ``C`` has larger margins even where its boundary stays.
+    Multiplying a decision function by a positive number does not change the predictions: a support
+    vector machine with a larger ``C`` can have larger margins with the same decision boundary.
     Curves of several models are therefore comparable only on a common scale. With
     ``normalize="mean"``, the default of the three methods, each model's margins are divided by
-    the weighted mean of their absolute values. This works for every decision function, a single
-    far sample moves it little, and ODM is stated on such a scale: it sets the mean margin to 1. Of
-    two curves the better one then rises later and more steeply around 1.
+    the weighted mean of their absolute values. This works for every decision function, is robust to
+    a single outlier, and agrees with the scale of ODM, which sets the mean margin to 1. The better
+    of two curves then rises later and more steeply around 1.
 
-    With ``normalize=None`` margins stay as the decision function gives them, equation (1) of the
-    paper. This is for models whose loss gives 1 a meaning, such as the edge of the margin of a
-    support vector machine.
+    With ``normalize=None`` margins are the values of the decision function, equation (1) of the
+    paper. Use it for models whose loss gives the value 1 a meaning, such as the edge of the margin
+    of a support vector machine.
 
     References
     ----------
@@ -119,22 +119,23 @@ class MarginDistributionDisplay:
         Parameters
         ----------
         estimator : classifier
-            Fitted, with `decision_function` and `classes_`; a pipeline or a search may hold it.
+            Fitted classifier with `decision_function` and `classes_`, or a pipeline or search that
+            contains one.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as the estimator's `decision_function` takes them.
+            Samples, as for the `decision_function` of the estimator.
         y : array-like of shape (n_samples,)
-            Their labels.
+            True labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            A sample of weight k counts as k samples.
+            Sample weights; weight k is equivalent to repeating the sample k times.
         name : str, default=None
-            Name in the legend; None: the estimator's class.
+            Name in the legend; None means the class name of the estimator.
         normalize : {"mean", None}, default="mean"
-            Divide the margins by the mean of their absolute values, or leave them; see the notes
-            of the class.
+            "mean" divides the margins by the mean of their absolute values; None does not scale
+            them. See the notes of the class.
         ax : matplotlib Axes, default=None
-            Where to draw; None: on a new figure.
+            Where to draw; None draws on a new figure.
         **kwargs : dict
-            For matplotlib's `plot`.
+            Keyword arguments passed to matplotlib's `plot`.
 
         Returns
         -------
@@ -167,8 +168,8 @@ class MarginDistributionDisplay:
         Parameters
         ----------
         estimators : dict of str to classifier, or list of classifiers
-            Fitted classifiers, as for `from_estimator`. The keys are the names in the legend;
-            those of a list are named after their classes.
+            Fitted classifiers, as for `from_estimator`. The keys are the names in the legend; the
+            items of a list are named after their classes.
         X, y, sample_weight, normalize, ax, **kwargs
             As for `from_estimator`; `kwargs` apply to every curve.
 
@@ -185,7 +186,7 @@ class MarginDistributionDisplay:
             name_of=lambda estimator: type(estimator).__name__,
         )
         if ax is None:
-            pyplot()  # if it is missing, say so before the work
+            pyplot()  # raise ImportError before the computation
         curves = {}
         for name, estimator in named.items():
             margins = _margins(y, *_scores(estimator, X, name), source="y")
@@ -205,22 +206,22 @@ class MarginDistributionDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> MarginDistributionDisplay:
-        """Draw the margins of given decision values.
+        """Draw the margins of decision values.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Labels of the samples.
         decision_values : array-like of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one number per sample, positive for the second class, or for any number
-            of classes one column per class.
+            For two classes one number per sample, positive for the second class; for any number of
+            classes one column per class.
         classes : array-like of shape (n_classes,), default=None
-            Labels in the order of the columns, for two classes the negative one first. None: the
-            sorted labels in `y_true`.
+            Labels in the order of the columns; for two classes, the negative class first. None
+            means the sorted labels in `y_true`.
         sample_weight, normalize, ax, **kwargs
             As for `from_estimator`.
         name : str, default=None
-            Name in the legend; None: "Classifier".
+            Name in the legend; None means "Classifier".
 
         Returns
         -------
@@ -248,9 +249,9 @@ class MarginDistributionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: on a new figure.
+            Where to draw; None draws on a new figure.
         **kwargs : dict
-            For matplotlib's `plot`, applied to every curve.
+            Keyword arguments passed to matplotlib's `plot` for every curve.
 
         Returns
         -------
@@ -261,7 +262,7 @@ class MarginDistributionDisplay:
         self.lines_ = []
         for name, (margins, frequencies) in self.curves.items():
             style = {"label": name, "drawstyle": "steps-post", **kwargs}
-            # From the x-axis: the curve leaves it at the smallest margin.
+            # Begin with a vertical step from 0 at the smallest margin.
             x, height = np.r_[margins[0], margins], np.r_[0.0, frequencies]
             self.lines_ += self.ax_.plot(x, height, **style)
         scale = " / mean absolute margin" if self.normalize == "mean" else ""
@@ -276,22 +277,22 @@ def _check_normalize(normalize: Any) -> None:
 
 
 def _scores(estimator: Any, X: Any, name: str) -> tuple[Any, NDArray[Any]]:
-    """Decision values of a fitted classifier, and its classes."""
+    """Compute the decision values of a fitted classifier, and return its classes."""
     check_is_fitted(estimator)
     for attribute in ("decision_function", "classes_"):
         if not hasattr(estimator, attribute):
             raise AttributeError(
-                f"{name!r} ({type(estimator).__name__}) has no {attribute}: a margin is that of a "
-                "classifier's decision function. Pass another classifier, or scores of the "
-                "classes to from_predictions."
+                f"{name!r} ({type(estimator).__name__}) has no {attribute}: margins are computed "
+                "from decision values. Pass another classifier, or pass decision values to "
+                "from_predictions."
             )
-    # One column per pair of classes; of three classes there are as many pairs as classes.
+    # "ovo" has one column per pair of classes; for three classes the shape does not reveal it.
     classifier = estimators_inside(estimator)[-1]
     pairwise = getattr(classifier, "decision_function_shape", "ovr") == "ovo"
     if pairwise and len(estimator.classes_) > 2:
         raise ValueError(
             f'{name!r} has decision_function_shape="ovo", which scores pairs of classes. Set it to '
-            '"ovr"; there is no need to fit again.'
+            '"ovr"; the model need not be fitted again.'
         )
     return estimator.decision_function(X), estimator.classes_
 
@@ -299,23 +300,23 @@ def _scores(estimator: Any, X: Any, name: str) -> tuple[Any, NDArray[Any]]:
 def _margins(
     y: ArrayLike, decision_values: ArrayLike, classes: ArrayLike | None, *, source: str
 ) -> Array:
-    """Equation (1), or own score minus the best other; ``source`` names ``y`` in messages."""
+    """Compute the margins; ``source`` is the name of ``y`` in messages."""
     values = check_array(
         decision_values, ensure_2d=False, dtype=np.float64, input_name="decision_values"
     )
     labels = check_array(column_or_1d(y), ensure_2d=False, dtype=None, input_name=source)
     if len(labels) != len(values):
         raise ValueError(
-            f"{source} holds {len(labels)} labels, but there are decision values of {len(values)} "
-            "samples. They must be of the same samples."
+            f"{source} contains {len(labels)} labels, but there are decision values of "
+            f"{len(values)} samples. Both must be for the same samples."
         )
     known = _known_classes(labels, classes, source)
     n_columns = 1 if values.ndim == 1 else values.shape[1]
     if len(known) < 2 or n_columns not in ({1, 2} if len(known) == 2 else {len(known)}):
         raise ValueError(
             f"decision_values has {n_columns} column(s), and there are {len(known)} class(es): "
-            f"{_list(known)}. It needs one column per class, or a single one for two classes. If a "
-            "class has no sample here, pass all of them in classes, in the order of the columns."
+            f"{_list(known)}. Pass one column per class, or a single column for two classes. If a "
+            "class has no sample, pass all labels as classes, in the order of the columns."
         )
     own = _indices(labels, known, source)
     if n_columns == 1:
@@ -332,11 +333,12 @@ def _known_classes(labels: NDArray[Any], classes: ArrayLike | None, source: str)
             return np.unique(labels).tolist()
         except TypeError as error:
             raise ValueError(
-                f"{source} holds labels of different types, which cannot be sorted. Pass classes."
+                f"{source} contains labels of different types, which cannot be sorted. Pass "
+                "classes."
             ) from error
     known = column_or_1d(classes).tolist()
     if len(set(known)) < len(known):
-        raise ValueError(f"classes names a class twice: {_list(known)}.")
+        raise ValueError(f"classes contains a class twice: {_list(known)}.")
     return known
 
 
@@ -345,8 +347,8 @@ def _indices(labels: NDArray[Any], known: list[Any], source: str) -> NDArray[np.
     unseen = sorted(set(labels.tolist()) - places.keys(), key=str)
     if unseen:
         raise ValueError(
-            f"{source} holds labels that are not among the classes: {_list(unseen)}. The classes "
-            f"are {_list(known)}. Remove these samples or correct their labels."
+            f"{source} contains labels that are not among the classes: {_list(unseen)}. The "
+            f"classes are {_list(known)}. Remove these samples or correct their labels."
         )
     return np.array([places[label] for label in labels.tolist()], dtype=np.intp)
 
@@ -357,11 +359,11 @@ def _list(labels: list[Any]) -> str:
 
 
 def _curve(margins: Array, sample_weight: ArrayLike | None, normalize: str | None) -> Curve:
-    """Distinct margins, and the weighted fraction of margins that are at most that."""
+    """Compute the distinct margins and their weighted cumulative frequencies."""
     weights = sample_weights(sample_weight, len(margins))
     counted = weights > 0
     if not counted.any():
-        raise ValueError("sample_weight is zero for every sample: give some a positive weight.")
+        raise ValueError("sample_weight is zero for every sample; some must be positive.")
     margins, weights = margins[counted], weights[counted]
     size = np.average(np.abs(margins), weights=weights)
     if normalize == "mean" and size > 0:

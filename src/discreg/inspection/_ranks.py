@@ -1,4 +1,4 @@
-"""Score against rank, figure 2 of the low-rank paper."""
+"""Scores as a function of the rank, figure 2 of the low-rank paper."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ Curve = tuple[NDArray[np.intp], Array, Array | None]
 
 
 class RankDisplay:
-    """Held-out score of one or more low-rank models against their rank.
+    """Held-out scores of one or more low-rank models as a function of the rank.
 
-    A dashed line continues the score of a curve's largest rank to the left. Where the curve is
-    above it, a lower rank is better than the largest. If the ranks go up to that of ``rank=None``,
-    as they do by default, the dashed line is the model's counterpart of full rank.
+    A dashed line marks the score of a curve's largest rank. Where the curve is above it, a lower
+    rank has a better score. If the ranks include the largest possible rank, as they do by default,
+    the dashed line is the score of the model of full rank.
 
-    Use `from_search`, `from_searches`, `from_path` or `from_paths` to make and draw one.
+    Use `from_search`, `from_searches`, `from_path` or `from_paths` to create and draw a display.
 
     Parameters
     ----------
     curves : dict of str to (ranks, scores, errors)
-        For each name in the legend three arrays of one length: ranks in increasing order, their
+        For each name in the legend, three arrays of equal length: ranks in increasing order, their
         scores, and the half widths of a band around the scores, which may be None.
     score_name : str, default="Score"
-        Name of the y-axis.
+        Label of the y-axis.
 
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
         The curves, in the order of `curves`.
     full_rank_lines_ : list of matplotlib Line2D
-        The dashed lines, in the same order.
+        The dashed lines, in the order of `curves`.
     bands_ : list of matplotlib PolyCollection or None
-        The bands of the errors, in the same order; None for a curve without errors.
+        The error bands, in the order of `curves`; None for a curve without errors.
     ax_ : matplotlib Axes
         Axes with the curves.
     figure_ : matplotlib Figure
-        Figure that holds the axes.
+        Figure that contains the axes.
 
     References
     ----------
@@ -81,21 +81,21 @@ class RankDisplay:
     def from_search(
         cls, search: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
     ) -> RankDisplay:
-        """Draw the best score of every rank that a search has tried.
+        """Draw the best score of every rank of a search.
 
         Parameters
         ----------
         search : LRRRClassifierCV, SLRRClassifierCV or other search
-            Fitted, with `rank` in its grid; a pipeline may end with it. The score of a rank is its
-            best `mean_test_score` over the other parameters. With folds, the band is one standard
-            deviation of that setting's scores on the folds to either side; leave-one-out, which
-            has one score for all samples, gives no band.
+            Fitted search with `rank` in its grid, or a pipeline that ends with one. The score of a
+            rank is its best `mean_test_score` over the other parameters. With folds, the band shows
+            one standard deviation of that setting's scores over the folds. Leave-one-out has one
+            score for all samples and no band.
         name : str, default=None
-            Name in the legend; None: the search's class.
+            Name in the legend; None means the class name of the search.
         ax : matplotlib Axes, default=None
-            Where to draw; None: on a new figure.
+            Where to draw; None draws on a new figure.
         **kwargs : dict
-            For matplotlib's `plot`.
+            Keyword arguments passed to matplotlib's `plot`.
 
         Returns
         -------
@@ -103,8 +103,8 @@ class RankDisplay:
 
         Notes
         -----
-        The best of several scores is an optimistic estimate: it was chosen on the samples that it
-        is the score of. `from_path` draws the scores of samples that have chosen nothing.
+        The best of several scores is optimistic, because the setting was selected on the same
+        samples. `from_path` draws scores of samples that were not used for selection.
         """
         named = {_class_name(search) if name is None else name: search}
         return cls.from_searches(named, ax=ax, **kwargs)
@@ -118,8 +118,8 @@ class RankDisplay:
         Parameters
         ----------
         searches : dict of str to search, or list of searches
-            Fitted searches, as for `from_search`, of the same `scoring`. The keys are the names in
-            the legend; those of a list are named after their classes.
+            Fitted searches with the same `scoring`, as for `from_search`. The keys are the names in
+            the legend; the items of a list are named after their classes.
         ax, **kwargs
             As for `from_search`; `kwargs` apply to every curve.
 
@@ -129,7 +129,7 @@ class RankDisplay:
         """
         named = by_name(searches, "searches", "search", single="from_search", name_of=_class_name)
         if ax is None:
-            pyplot()  # if it is missing, say so before the work
+            pyplot()  # raise ImportError before the computation
         curves = {name: _search_curve(search, name) for name, search in named.items()}
         return cls(curves=curves, score_name=_score_name(named.values())).plot(ax, **kwargs)
 
@@ -150,20 +150,20 @@ class RankDisplay:
         Parameters
         ----------
         path : RankPath
-            What `rank_path` of :class:`~discreg.LRRRClassifier` or :class:`~discreg.LRLRClassifier`
-            returns for training data.
+            The result of `rank_path` of :class:`~discreg.LRRRClassifier` or
+            :class:`~discreg.LRLRClassifier`.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, best other ones than those of training.
+            Samples, preferably other than the training samples.
         y : array-like of shape (n_samples,)
-            Their labels.
+            True labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
+            Sample weights.
         name : str, default=None
-            Name in the legend; None: "Classifier".
+            Name in the legend; None means "Classifier".
         ax : matplotlib Axes, default=None
-            Where to draw; None: on a new figure.
+            Where to draw; None draws on a new figure.
         **kwargs : dict
-            For matplotlib's `plot`.
+            Keyword arguments passed to matplotlib's `plot`.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class RankDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> RankDisplay:
-        """Draw the accuracies of several models of all ranks on the same samples.
+        """Draw the accuracies of several rank paths on the same samples.
 
         Parameters
         ----------
@@ -216,13 +216,13 @@ class RankDisplay:
         """
         if not isinstance(paths, Mapping):
             raise TypeError(
-                "paths must be a dict from names in the legend to what rank_path returns, got "
+                "paths must be a dict from names in the legend to results of rank_path, got "
                 f"{type(paths).__name__}. For a single path use from_path."
             )
         if not paths:
             raise ValueError("paths is empty: pass at least one path.")
         if ax is None:
-            pyplot()  # if it is missing, say so before the work
+            pyplot()  # raise ImportError before the computation
         labels = column_or_1d(y, warn=True)
         curves = {
             name: _path_curve(path, name, X, labels, sample_weight) for name, path in paths.items()
@@ -235,9 +235,9 @@ class RankDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: on a new figure.
+            Where to draw; None draws on a new figure.
         **kwargs : dict
-            For matplotlib's `plot`, applied to every curve.
+            Keyword arguments passed to matplotlib's `plot` for every curve.
 
         Returns
         -------
@@ -273,7 +273,7 @@ def _class_name(search: Any) -> str:
 
 
 def _score_name(searches: Iterable[Any]) -> str:
-    """What the scores of all searches are."""
+    """Return the name of the score that all searches share."""
     names = []
     for search in searches:
         scoring = getattr(_last_step(search), "scoring", None) or "accuracy"
@@ -281,20 +281,20 @@ def _score_name(searches: Iterable[Any]) -> str:
         names.append(scoring.replace("_", " ").capitalize() if named else "Score")
     if len(set(names)) > 1:
         raise ValueError(
-            f"The searches have different scores: {', '.join(names)}. One axis shows one score: "
-            "pass searches with the same scoring."
+            f"The searches have different scores: {', '.join(names)}. Pass searches with the same "
+            "scoring."
         )
     return names[0]
 
 
 def _search_curve(search: Any, name: str) -> Curve:
-    """For every rank the best mean score, and its standard deviation where there are folds."""
+    """Compute the best mean score of every rank, and its standard deviation over the folds."""
     search = _last_step(search)
     check_is_fitted(search)
     results = getattr(search, "cv_results_", {})
     if not {"param_rank", "mean_test_score"} <= results.keys():
         raise ValueError(
-            f"{name!r} ({type(search).__name__}) has no scores by rank: it needs cv_results_ with "
+            f"{name!r} ({type(search).__name__}) has no scores by rank: cv_results_ must contain "
             "param_rank and mean_test_score. Pass a fitted LRRRClassifierCV or SLRRClassifierCV, "
             "or draw the path of a classifier with from_path."
         )
@@ -302,12 +302,12 @@ def _search_curve(search: Any, name: str) -> Curve:
         tried = np.asarray(results["param_rank"], dtype=np.intp)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name!r} has tried ranks that are not whole numbers. Name the largest rank by its "
-            "number instead of None."
+            f"{name!r} has ranks that are not integers. Use the number of the largest rank instead "
+            "of None."
         ) from error
     scores = results["mean_test_score"]
     if not np.all(np.isfinite(scores)):
-        raise ValueError(f"{name!r} has settings without a score: their fits have failed.")
+        raise ValueError(f"{name!r} has settings without a score, because their fits failed.")
     ranks = np.unique(tried)
     settings = (np.flatnonzero(tried == rank) for rank in ranks)
     best = [setting[np.argmax(scores[setting])] for setting in settings]
@@ -320,8 +320,7 @@ def _path_curve(
 ) -> Curve:
     if not (hasattr(path, "ranks") and hasattr(path, "score")):
         raise ValueError(
-            f"{name!r} ({type(path).__name__}) is no path over ranks. Pass what "
-            "LRRRClassifier().rank_path(X_train, y_train) returns, or use from_search for a "
-            "fitted search."
+            f"{name!r} ({type(path).__name__}) is not a rank path. Pass the result of "
+            "LRRRClassifier().rank_path(X_train, y_train), or use from_search for a fitted search."
         )
     return path.ranks, path.score(X, y, sample_weight), None

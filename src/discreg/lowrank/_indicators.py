@@ -1,4 +1,4 @@
-"""The targets of the low-rank models: normalised class indicators, known by a few numbers."""
+"""Normalised class indicators, the targets of the low-rank models."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Indicators:
-    """Y_ij = 1/√n_j for samples i of class j, else 0, with n_j the copies in class j.
+    """The matrix Y with Y_ij = 1/√n_j for samples i of class j, else 0, stored by class.
 
-    Class weights weigh the rows of Y and leave Y itself as it is.
+    n_j is the sum of the sample weights of class j. Class weights multiply the weights of the rows
+    of Y; they do not change Y.
 
     Attributes
     ----------
     sizes : ndarray of shape (n_classes,)
-        n_j: sums of the sample weights.
+        n_j, the sums of the sample weights.
     weights : ndarray of shape (n_classes,)
         Sums of the sample weights times the class weights.
     centred : bool
@@ -36,7 +37,7 @@ class Indicators:
 
     @classmethod
     def of(cls, prepared: Prepared) -> Indicators:
-        """The indicators of training data."""
+        """Create the indicators of training data."""
         return cls(prepared.sizes, prepared.class_weights, prepared.regression.centred)
 
     @property
@@ -46,31 +47,31 @@ class Indicators:
 
     @property
     def mean(self) -> Array:
-        """Weighted mean of the rows; zero where nothing is centred."""
+        """Weighted mean of the rows; zero without centring."""
         return self.weights * self.entries / self.weights.sum() * self.centred
 
     @property
     def shift(self) -> Array:
-        """What class weights add to the mean, hence to the scores; zero without them.
+        """Change of the mean by class weights, added to the scores; zero without class weights.
 
-        Equation (38) leaves the mean of Y out of the scores, the same as for classes that are as
-        heavy as they are large. What class weights add to it is their say in the decision.
+        Equation (38) omits the mean of Y, which assumes that no class is weighted. The shift
+        restores the influence of the class weights on the decision.
         """
         return self.shift_of(self.mean, self.sizes)
 
     def shift_of(self, mean: Array, sizes: Array) -> Array:
-        """The same for another mean of Y and other numbers of copies, or for rows of them."""
+        """Compute the shift for other means of Y and other n_j, possibly one row per sample."""
         if not self.centred or np.array_equal(self.weights, self.sizes):
             return np.zeros_like(sizes)
         return mean - np.sqrt(sizes) / sizes.sum(axis=-1, keepdims=True)
 
     @property
     def second(self) -> Array:
-        """YᵀSY, of the centred Y where the features are centred."""
+        """YᵀSY, with Y centred if the features are."""
         mean = self.mean
         return np.diag(self.weights / self.sizes) - self.weights.sum() * np.outer(mean, mean)
 
     @property
     def constant(self) -> float:
-        """What centring takes from the squares of Y; no feature changes it (Theorem 2)."""
+        """Decrease of ‖Y‖² by centring, which does not depend on the features (Theorem 2)."""
         return float(self.weights.sum() * self.mean @ self.mean)

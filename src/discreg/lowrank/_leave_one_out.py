@@ -22,13 +22,13 @@ ROUNDING = 1e-12
 def leave_one_out_by_rank(
     prepared: Prepared, shares: Array, betas: Sequence[float], ranks: Sequence[int]
 ) -> Iterator[Array]:
-    r"""Scores of every sample by the models of all ranks that have not seen one unit of it.
+    r"""Yield the leave-one-out scores of all samples and ranks, one array per penalty.
 
-    Yields one array of shape (n_ranks, n_samples, n_classes) for each penalty, which equals what
-    refits give: one eigendecomposition serves all penalties, and each sample and penalty takes a
-    small eigenproblem.
+    Each array has shape (n_ranks, n_samples, n_classes) and equals the scores of refits without
+    one unit of weight of each sample. One eigendecomposition serves all penalties; each sample and
+    penalty needs one small eigenproblem.
 
-    With weights s, normalised indicators Y of classes with :math:`n_j` copies,
+    With weights s, normalised indicators Y of classes with sums of weights :math:`n_j`,
     :math:`\delta_i = y_i - \bar y`, the centred fit f of full rank and its leverages h, lowering
     the weight of sample i by u leaves the matrix :math:`M = Y^\top SXW` of the fit at
 
@@ -36,17 +36,17 @@ def leave_one_out_by_rank(
               - \frac{\delta f^\top + f\delta^\top - f f^\top}{r} \Big), \quad
               r_0 = 1 - u/\textstyle\sum s,\; r = r_0 - u h .
 
-    Its class then has fewer copies, which rescales a column of Y by :math:`D = \sqrt{n_j/n_j'}`, so
-    that the directions are the eigenvectors V of :math:`D M' D` and the scores are
-    :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` and what class weights add. Where r is
-    zero, nothing is left to learn the sample's score from, and it is NaN.
+    The weight of its class decreases to :math:`n_j'`, which rescales a column of Y by
+    :math:`D = \sqrt{n_j/n_j'}`. The directions are the eigenvectors V of :math:`D M' D`, and the
+    scores are :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` plus the shift of the class
+    weights. Where r is zero, the other samples do not determine the score, which is NaN.
 
     Parameters
     ----------
     prepared : Prepared
         Training data.
     shares : ndarray of shape (n_samples,)
-        The share of a sample that is left out: one of its copies.
+        The share of each sample's weight that is left out: one unit of weight.
     betas : sequence of float
         Positive penalties.
     ranks : sequence of int
@@ -84,7 +84,7 @@ def leave_one_out_by_rank(
 
 @dataclass
 class _LeftOut:
-    """What is left out of each sample: a weight, and the copies that it stands for."""
+    """The weights that are left out, with (`weights`) and without (`copies`) class weights."""
 
     indicators: Indicators
     y: NDArray[np.intp]
@@ -92,7 +92,7 @@ class _LeftOut:
     copies: Array
 
     def scores(self, rows: slice, fitted: Array, leverage: Array, explained: Array) -> Array:
-        """Scores of some samples for all ranks, of shape (n_classes, n_samples, n_classes)."""
+        """Compute scores of some samples, of shape (n_ranks, n_samples, n_classes)."""
         y, unit, copies = self.y[rows], self.weights[rows, None], self.copies[rows, None]
         given, here = self.indicators, np.arange(len(y))
         total = given.weights.sum()
@@ -102,11 +102,11 @@ class _LeftOut:
         sizes[here, y] -= copies[:, 0]
         if np.any(sizes <= ROUNDING * given.sizes):
             raise ValueError(
-                "Leave-one-out is not defined: a class has one sample only, without which it is "
-                "not known. Use more samples of each class, or cv=5."
+                "Leave-one-out is not defined: a class has only one sample, and leaving it out "
+                "removes the class. Use more samples of each class, or cv=5."
             )
-        before = 1 - unit / total * given.centred  # what is left of the mean
-        remaining = before - unit * leverage
+        before = 1 - unit / total * given.centred  # r_0
+        remaining = before - unit * leverage  # r
         remaining = np.where(remaining > ROUNDING, remaining, np.nan)
         away = own - given.mean
         shrinkage = unit * leverage / (remaining * before)
@@ -126,5 +126,5 @@ class _LeftOut:
 
 
 def _outer(left: Array, right: Array, factors: Array) -> Array:
-    """Outer product of each row with that of another array, times a factor each."""
+    """Compute the outer products of corresponding rows, each times its factor."""
     return (factors * left)[:, :, None] * right[:, None, :]

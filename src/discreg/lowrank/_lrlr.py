@@ -30,20 +30,20 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     .. math:: \min_W\; \|Y - XW\|_F^2 \quad\text{subject to}\quad \operatorname{rank}(W) \le s .
 
     The columns of W span the s leading directions of linear discriminant analysis (Theorem 1).
-    Where X does not determine W, the solution of least norm is taken, the limit of
-    :class:`~discreg.LRRRClassifier` for a vanishing `beta`.
+    If X does not determine W, the solution has minimum norm: the limit of
+    :class:`~discreg.LRRRClassifier` as `beta` goes to 0.
 
     Parameters
     ----------
     rank : int, default=None
-        The rank s, at most n_classes - 1 and n_features. None: the largest, which is linear
-        regression of full rank.
+        The rank s, at most n_classes - 1 and n_features. None means the largest rank, which is
+        linear regression of full rank.
     fit_intercept : bool, default=True
         Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
         the largest rank is min(n_features, n_classes).
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
-        equally heavy, counting samples with their weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
@@ -55,18 +55,19 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients, for the linear kernel; for two classes, the second minus the first.
+        Coefficients for the linear kernel; for two classes, those of the second minus those of the
+        first.
     dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples, for other kernels.
+        Coefficients of the kernel functions of the training samples for other kernels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples, for kernels neither linear nor precomputed.
+        Training samples; only set for kernels other than "linear" and "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts :math:`-W^\top \bar x`.
     rank_ : int
@@ -76,18 +77,19 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     directions_ : ndarray of shape (n_classes, rank_)
         Orthonormal directions V of the classes, with :math:`W = A V^\top`.
     eigenvalues_ : ndarray of shape (rank_,)
-        Leading eigenvalues of :math:`S_t^+ S_b`: the share of the total scatter along each
-        discriminative direction that is between the classes.
+        Leading eigenvalues of :math:`S_t^+ S_b`: the ratio of between-class scatter to total
+        scatter along each discriminative direction.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
     LRLRClassifierCV : Selects the rank by cross-validation.
-    LRRRClassifier : With a penalty, for many features or few samples.
-    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : The same subspace, another rule.
+    LRRRClassifier : The same model with a penalty, for many features or few samples.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : The same subspace with another
+        decision rule.
 
     References
     ----------
@@ -138,12 +140,12 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
-            Dask collections are fitted block by block where the model is linear.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
+            fit memory maps and Dask collections block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a sample of weight k counts exactly as k copies of it.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -160,7 +162,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     def rank_path(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> RankPath:
-        """The models of all ranks, from one fit; `rank` is not looked at.
+        """Compute the models of all ranks from one fit; `rank` is ignored.
 
         Parameters
         ----------
@@ -197,8 +199,8 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Returns
         -------
         projected : ndarray of shape (n_samples, rank_)
-            The samples, centred where there is an intercept, times `scalings_`. What explains
-            most of the classes comes first.
+            The samples, centred if `fit_intercept`, times `scalings_`. Components are in decreasing
+            order of how well they separate the classes.
         """
         return project(self, X)
 

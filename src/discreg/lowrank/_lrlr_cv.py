@@ -1,4 +1,4 @@
-"""LRLR with the rank chosen by cross-validation."""
+"""LRLR with the rank selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -17,56 +17,55 @@ __all__ = ["LRLRClassifierCV"]
 
 
 class LRLRClassifierCV(LowRankSearch):
-    """Low-rank linear regression with the rank chosen by cross-validation.
+    """Low-rank linear regression with the rank selected by cross-validation.
 
-    All ranks of a fold come from one solve.
+    One solve per fold gives the models of all ranks.
 
     Parameters
     ----------
     ranks : array-like of int, default=None
-        Ranks to choose from; None means all.
+        Candidates for the rank; None means all ranks.
     fit_intercept, class_weight, kernel
         As for :class:`~discreg.LRLRClassifier`.
     gammas : array-like of float or str, default=None
-        Widths of the kernel to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3
-        and 10 times "scale" for "rbf" and "scale" for the other kernels that have a width.
+        Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        "scale" for "rbf", and "scale" for the other kernels that have this parameter.
     degrees : array-like of float, default=(3,)
-        Degrees of a polynomial kernel to choose from.
+        Candidates for the degree of the kernel "poly".
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means five folds, stratified.
+        Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
-        accuracy. It is given the decision values in the place of X, and the sample weights if it
-        takes them.
+        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
+        scorer receives decision values in place of X, and sample weights if it accepts them.
     n_jobs : int, default=None
-        Number of folds fitted at once, as joblib counts.
+        Number of folds fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line per fold and kernel.
+        If positive, print one line per fold and kernel.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting; of equally good ones that with the lowest rank.
+        The best setting; ties go to the lowest rank.
     best_score_ : float
-        Its mean held-out score.
+        Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
     best_estimator_ : LRLRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
-        (`classes_`, `coef_`, `scalings_`, ...) are those of this estimator too.
+        (`classes_`, `coef_`, `scalings_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
     LRLRClassifier : The model.
-    LRRRClassifierCV : With a penalty, for many features or few samples.
+    LRRRClassifierCV : The same search with a penalty, for many features or few samples.
 
     Examples
     --------

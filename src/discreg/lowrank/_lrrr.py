@@ -33,24 +33,24 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
               \quad\text{subject to}\quad \operatorname{rank}(W) \le s .
 
     The columns of W span the s leading directions of linear discriminant analysis with the total
-    scatter :math:`S_t + \beta I` (Theorem 3). With more features than samples the work is that of
-    one n by n system: `transform` is shrinkage LDA for wide data.
+    scatter :math:`S_t + \beta I` (Theorem 3). With more features than samples, the fit solves one
+    n by n system: `transform` is shrinkage LDA for wide data.
 
     Parameters
     ----------
     rank : int, default=None
-        The rank s, at most n_classes - 1 and n_features. None: the largest, which is ridge
-        regression of full rank.
+        The rank s, at most n_classes - 1 and n_features. None means the largest rank, which is
+        ridge regression of full rank.
     beta : float, default=10.0
-        The paper's :math:`\lambda`, at least 0; 0 is :class:`~discreg.LRLRClassifier`. It counts in
-        the units of :math:`X^\top X`: standardise the features, or choose it by
+        The paper's :math:`\lambda`, at least 0; 0 is :class:`~discreg.LRLRClassifier`. It has the
+        units of :math:`X^\top X`: standardise the features, or select `beta` by
         :class:`~discreg.LRRRClassifierCV`.
     fit_intercept : bool, default=True
         Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
         the largest rank is min(n_features, n_classes).
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
-        equally heavy, counting samples with their weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
@@ -62,18 +62,19 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients, for the linear kernel; for two classes, the second minus the first.
+        Coefficients for the linear kernel; for two classes, those of the second minus those of the
+        first.
     dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples, for other kernels.
+        Coefficients of the kernel functions of the training samples for other kernels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples, for kernels neither linear nor precomputed.
+        Training samples; only set for kernels other than "linear" and "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts :math:`-W^\top \bar x`.
     rank_ : int
@@ -87,13 +88,14 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    LRRRClassifierCV : Chooses rank and `beta` by exact leave-one-out.
-    SLRRClassifier : Selects features too.
-    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : With shrinkage, d by d.
+    LRRRClassifierCV : Selects rank and `beta` by exact leave-one-out.
+    SLRRClassifier : Also selects features.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : LDA with shrinkage, which solves an
+        n_features by n_features system.
 
     References
     ----------
@@ -146,12 +148,12 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
-            Dask collections are fitted block by block where the model is linear.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
+            fit memory maps and Dask collections block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a sample of weight k counts exactly as k copies of it.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -168,7 +170,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     def rank_path(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> RankPath:
-        """The models of all ranks, from one fit; `rank` is not looked at.
+        """Compute the models of all ranks from one fit; `rank` is ignored.
 
         Parameters
         ----------
@@ -205,8 +207,8 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Returns
         -------
         projected : ndarray of shape (n_samples, rank_)
-            The samples, centred where there is an intercept, times `scalings_`. What explains
-            most of the classes comes first.
+            The samples, centred if `fit_intercept`, times `scalings_`. Components are in decreasing
+            order of how well they separate the classes.
         """
         return project(self, X)
 
@@ -215,5 +217,5 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         return int(self.scalings_.shape[1])
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The centred indicators of each class, for classes of so many copies."""
+        """Compute the centred indicators of classes with these sums of sample weights."""
         return np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum()

@@ -1,4 +1,4 @@
-"""LRRR with rank and penalty chosen by exact leave-one-out."""
+"""LRRR with rank and penalty selected by exact leave-one-out."""
 
 from __future__ import annotations
 
@@ -21,61 +21,58 @@ BETAS = tuple(10.0**power for power in range(5, -6, -1))
 
 
 class LRRRClassifierCV(LowRankSearch):
-    r"""Low-rank ridge regression with rank and `beta` chosen together, by exact leave-one-out.
+    r"""Low-rank ridge regression with rank and `beta` selected by exact leave-one-out.
 
-    The scores of all samples, each by the models that have not seen it, come for all ranks and all
-    penalties from one eigendecomposition and a small eigenproblem per sample and penalty, and equal
-    those of n refits. A sample of weight k counts as k copies, one of which is left out. Class
-    weights and a kernel's width are those of all samples.
+    The leave-one-out scores equal those of n refits. One eigendecomposition, and one small
+    eigenproblem per sample and penalty, give the scores of all ranks and penalties. A sample of
+    weight k is equivalent to k samples of weight 1, one of which is left out. Class weights and the
+    kernel's `gamma` are computed once, from all samples.
 
     Parameters
     ----------
     betas : array-like of float, default=(1e5, 1e4, ..., 1e-5)
-        Penalties to choose from.
+        Candidates for `beta`.
     ranks : array-like of int, default=None
-        Ranks to choose from; None means all.
+        Candidates for the rank; None means all ranks.
     fit_intercept, class_weight, kernel
         As for :class:`~discreg.LRRRClassifier`.
     gammas : array-like of float or str, default=None
-        Widths of the kernel to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3
-        and 10 times "scale" for "rbf" and "scale" for the other kernels that have a width.
+        Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        "scale" for "rbf", and "scale" for the other kernels that have this parameter.
     degrees : array-like of float, default=(3,)
-        Degrees of a polynomial kernel to choose from.
+        Candidates for the degree of the kernel "poly".
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means exact leave-one-out, for which the betas must be
-        positive and every class needs two samples; a beta so small that a sample would decide its
-        own score is left out of the choice, with a warning. With folds, all ranks of a penalty come
-        from one solve too.
+        Cross-validation splitter; None means exact leave-one-out. Leave-one-out requires positive
+        betas and at least two samples per class. It skips, with a warning, every beta so small
+        that the other samples do not determine the score of a sample.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
-        accuracy. It is given the decision values in the place of X, and the sample weights if it
-        takes them.
+        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
+        scorer receives decision values in place of X, and sample weights if it accepts them.
     n_jobs : int, default=None
-        Number of folds fitted at once, as joblib counts.
+        Number of folds fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line per fold and kernel.
+        If positive, print one line per fold and kernel.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting; of equally good ones that with the largest penalty, then with the lowest
-        rank.
+        The best setting; ties go to the largest penalty, then to the lowest rank.
     best_score_ : float
-        Its mean held-out score.
+        Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`; with
         leave-one-out there is one score for all samples together.
     best_estimator_ : LRRRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
-        (`classes_`, `coef_`, `scalings_`, ...) are those of this estimator too.
+        (`classes_`, `coef_`, `scalings_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -147,8 +144,8 @@ class LRRRClassifierCV(LowRankSearch):
         ranks = sorted({setting["rank"] for setting in penalties})
         if betas[-1] == 0:
             raise ValueError(
-                "Leave-one-out needs positive betas: without a penalty a sample may decide its own "
-                "score alone. Leave 0 out of betas, or set cv=5."
+                "Leave-one-out needs positive betas: without a penalty the other samples may not "
+                "determine the score of a sample. Remove 0 from betas, or set cv=5."
             )
         prepared = classifier._prepare(X, y, sample_weight)
         copies = np.ones(len(y)) if sample_weight is None else np.maximum(sample_weight, 1.0)
@@ -159,6 +156,7 @@ class LRRRClassifierCV(LowRankSearch):
                     yield HeldOut(scores, prepared.classes)
                 else:
                     yield HeldOut.failed(
-                        f"Leave-one-out is not defined for beta={beta:g}: it is so small that a "
-                        "sample decides its own score alone. Use larger betas, or cv=5."
+                        f"Leave-one-out is not defined for beta={beta:g}, which is so small that "
+                        "the other samples do not determine the score of a sample. Use larger "
+                        "betas, or cv=5."
                     )

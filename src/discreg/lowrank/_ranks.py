@@ -1,4 +1,4 @@
-"""One ridge regression, one small eigenproblem: the models of all ranks."""
+"""Models of all ranks from one ridge regression and one small eigenproblem."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ._subspace import checked_rank, store_subspace
 
 __all__ = ["RankPath", "fit_ranked", "ranked_ridge", "scores_by_rank"]
 
-SMALL = 1_000  # size of a system that two threads solve slower than one
+SMALL = 1_000  # up to this size one thread solves a system faster than two
 
 
 def ranked_ridge(prepared: Prepared, beta: float) -> RankedCoefficients:
-    """Ridge regression onto the normalised indicators, for every rank.
+    """Solve ridge regression onto the normalised indicators, for every rank.
 
-    The moments are ΦᵀSY whether Y is centred or not (Theorem 2): Φ is.
+    Φ is centred, so that the moments ΦᵀSY do not depend on centring Y (Theorem 2).
     """
     regression = prepared.regression
     with one_blas_thread() if regression.size <= SMALL else nullcontext():
@@ -43,7 +43,7 @@ def ranked_ridge(prepared: Prepared, beta: float) -> RankedCoefficients:
 
 
 def fit_ranked(estimator: Any, prepared: Prepared, beta: float) -> None:
-    """Fit LRLR or LRRR, which differ in the penalty alone."""
+    """Fit LRLR (beta = 0) or LRRR."""
     rank = checked_rank(estimator.rank, prepared)
     ranked = ranked_ridge(prepared, beta)
     shift = Indicators.of(prepared).shift
@@ -56,7 +56,7 @@ def fit_ranked(estimator: Any, prepared: Prepared, beta: float) -> None:
 class RankPath:
     """Coefficients and scores of every rank.
 
-    It is what :meth:`LRRRClassifier.rank_path <discreg.LRRRClassifier.rank_path>` returns.
+    Returned by :meth:`LRRRClassifier.rank_path <discreg.LRRRClassifier.rank_path>`.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class RankPath:
     ranks : ndarray of shape (n_ranks,)
         From 1 to the largest rank.
     classes : ndarray of shape (n_classes,)
-        Class labels, the columns of the scores.
+        Class labels, in the order of the columns of the scores.
     """
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> RankPath:
-        """The path of an estimator, which is not fitted itself."""
+        """Compute the path of a clone of the estimator."""
         check_params(estimator, estimator._constraints)
         return cls(clone(estimator).set_params(rank=None).fit(X, y, sample_weight))
 
@@ -84,7 +84,7 @@ class RankPath:
         self._shift = estimator._shift
 
     def coef(self, rank: int) -> NDArray[Any]:
-        """Coefficients of a rank, one row per class: of the features, or of the kernel functions.
+        """Return the coefficients of a rank, of the features or of the kernel functions.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class RankPath:
         return fitted.directions_[:, :rank] @ fitted.scalings_[:, :rank].T
 
     def intercept(self, rank: int) -> NDArray[Any]:
-        """Intercepts of a rank.
+        """Return the intercepts of a rank.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class RankPath:
         return self._shift - fitted.directions_[:, :rank] @ fitted._means[:rank]
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of all classes by the models of all ranks.
+        """Compute the decision values of the models of all ranks.
 
         Parameters
         ----------
@@ -126,14 +126,14 @@ class RankPath:
         Returns
         -------
         scores : ndarray of shape (n_ranks, n_samples, n_classes)
-            A column for each class, for two classes too.
+            One column per class, also for two classes.
         """
         projected = self._estimator.transform(X)
         by_rank = scores_by_rank(projected, self._estimator.directions_, self._shift)
         return np.array(list(by_rank))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels by the models of all ranks.
+        """Predict labels with the models of all ranks.
 
         Parameters
         ----------
@@ -149,16 +149,16 @@ class RankPath:
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> NDArray[np.float64]:
-        """Accuracies of the models of all ranks.
+        """Compute the accuracies of the models of all ranks.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Samples.
         y : array-like of shape (n_samples,)
-            Their labels.
+            True labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
+            Sample weights.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class RankPath:
 def scores_by_rank(
     projected: NDArray[Any], directions: NDArray[Any], shift: NDArray[Any]
 ) -> Iterator[NDArray[Any]]:
-    """Scores of projected samples by the first column, the first two columns, and so on."""
+    """Yield the scores of projected samples for rank 1, rank 2, and so on."""
     scores = np.repeat(shift[None], len(projected), axis=0)
     for column, direction in zip(projected.T, directions.T, strict=True):
         scores = scores + np.outer(column, direction)

@@ -1,4 +1,4 @@
-"""What the searches of the low-rank family share: candidates for the rank, `transform`."""
+"""Base class of the low-rank searches: candidates for the rank, and `transform`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["LowRankSearch", "held_out_by_rank"]
 
 
 class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierSearch):
-    """Base of the searches over the rank."""
+    """Base class of the searches over the rank."""
 
     ranks: Any
     fit_intercept: bool
 
     def _rank_candidates(self, X: Any, y: NDArray[Any]) -> list[int]:
-        """Ranks to choose from, the smallest first."""
+        """List the candidates for the rank, the smallest first."""
         largest = len(encode_labels(y)[0]) - int(self.fit_intercept)
         if self.kernel == "linear":
             largest = min(largest, X.shape[1])
@@ -78,9 +78,9 @@ def held_out_by_rank(
     X_test: Any,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
-    """Held-out scores of LRRR, and of LRLR, whose settings have no beta.
+    """Yield held-out scores of LRRR, or of LRLR if the settings have no beta.
 
-    All ranks of a penalty come from one solve.
+    One solve per penalty gives the models of all ranks.
     """
     prepared = classifier._prepare(X, y, sample_weight)
     largest = largest_rank(prepared)  # a fold may lack a class

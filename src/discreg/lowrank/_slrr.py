@@ -31,7 +31,7 @@ from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_s
 
 __all__ = ["SLRRClassifier"]
 
-FEW_COEFFICIENTS = 2_000  # so few are computed far beyond `tol` in next to no time
+FEW_COEFFICIENTS = 2_000  # up to this size, solving to rounding costs little
 EXACT = 1e-14
 MAX_POLISHING = 10  # working sets
 
@@ -45,55 +45,59 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     .. math:: \min_W\; \|Y - XW\|_F^2 + \beta \sum_j \|w_j\|_2
               \quad\text{subject to}\quad \operatorname{rank}(W) \le s .
 
-    The norms of the rows :math:`w_j` set most of them to zero: a feature is used for all classes or
-    for none. The columns of W span the leading directions of a regularised linear discriminant
-    analysis (Theorem 4).
+    The penalty sets whole rows :math:`w_j` to zero: a feature is used for all classes or for none.
+    The columns of W span the leading directions of a regularised linear discriminant analysis
+    (Theorem 4).
 
     At full rank the problem is convex and `gap_` bounds the distance from the minimum. At a lower
-    rank it is not: `gap_` bounds how much the objective could fall by a change of the projection
-    alone plus by a change of the directions alone.
+    rank the problem is not convex: `gap_` bounds how much the objective can decrease by changing
+    the projection alone, plus how much it can decrease by changing the directions alone.
 
     Parameters
     ----------
     rank : int, default=None
-        The rank s, at most n_classes - 1 and n_features. None: the largest, sparse regression of
-        full rank.
+        The rank s, at most n_classes - 1 and n_features. None means the largest rank, which is
+        sparse regression of full rank.
     beta : float, default=1.0
-        The paper's :math:`\lambda`, at least 0, in the units of X: standardise the features, or
-        choose it by :class:`~discreg.SLRRClassifierCV`. Above :math:`2 \max_j \|(X^\top Y)_j\|`
-        no feature is left; at 0 the model is :class:`~discreg.LRLRClassifier`.
+        The paper's :math:`\lambda`, at least 0. It depends on the units of X: standardise the
+        features, or select `beta` by :class:`~discreg.SLRRClassifierCV`. Above
+        :math:`2 \max_j \|(X^\top Y)_j\|` all coefficients are zero; at 0 the model is
+        :class:`~discreg.LRLRClassifier`.
     fit_intercept : bool, default=True
         Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
         the largest rank is min(n_features, n_classes).
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
-        equally heavy, counting samples with their weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     solver : {"alternating", "reweighted"}, default="alternating"
-        "alternating": group lasso and Procrustes in turn, with exact zeros. "reweighted": Algorithm
-        3 of [1]_, ridge regressions whose weights never let a row become exactly zero.
+        "alternating" alternates between a group lasso and an orthogonal Procrustes problem and
+        gives exact zeros. "reweighted" is Algorithm 3 of [1]_: reweighted ridge regressions, whose
+        rows never become exactly zero.
     stopping : {"gap", "change"}, default="gap"
-        What `tol` is compared with: `gap_`, or with ``solver="reweighted"`` the relative change of
-        the objective in an iteration, the paper's rule with ``tol=1e-5``.
+        Quantity that is compared with `tol`. "gap" is `gap_`. "change", for
+        ``solver="reweighted"`` only, is the relative change of the objective in an iteration, the
+        paper's rule with ``tol=1e-5``.
     tol : float, default=1e-4
-        When to stop. Small problems of full rank are solved far beyond it by "alternating".
+        Tolerance of the stopping rule. "alternating" solves small problems of full rank to
+        rounding.
     max_iter : int, default=500
-        Largest number of iterations.
+        Maximum number of iterations.
     warm_start : bool, default=False
-        Whether to start from the solution of the previous call of `fit`, when it has the shape
-        that the new data need.
+        Whether to start from the solution of the previous call of `fit`, if its shape fits the new
+        data.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients; for two classes, the second minus the first.
+        Coefficients; for two classes, those of the second minus those of the first.
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts :math:`-W^\top \bar x`.
     selected_features_ : ndarray of int
-        Indices of the features with coefficients other than zero.
+        Indices of the features with nonzero coefficients.
     rank_ : int
-        Largest rank that the model may have.
+        Upper bound of the rank of the coefficients.
     scalings_ : ndarray of shape (n_features, rank_)
         The projection A of `transform`.
     directions_ : ndarray of shape (n_classes, rank_)
@@ -101,7 +105,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float
-        The certificate, relative to the objective.
+        Bound described above, relative to the objective.
     n_iter_ : int
         Number of iterations.
     solver_ : str
@@ -109,14 +113,14 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    SLRRClassifierCV : Chooses rank and `beta` by cross-validation.
-    LRRRClassifier : Keeps all features, solved in closed form.
-    sklearn.feature_selection.SelectFromModel : Keeps the features of a fitted model; with
-        ``threshold=1e-10`` those that it selects.
+    SLRRClassifierCV : Selects rank and `beta` by cross-validation.
+    LRRRClassifier : Uses all features and has a closed-form solution.
+    sklearn.feature_selection.SelectFromModel : Transformer that keeps the selected features; use
+        ``threshold=1e-10``.
 
     References
     ----------
@@ -179,7 +183,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a sample of weight k counts exactly as k copies of it.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -189,7 +193,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         check_params(self, self._constraints)
         if self.stopping == "change" and self.solver != "reweighted":
             raise ValueError(
-                "stopping='change' is the rule of solver='reweighted'. Use stopping='gap', or that "
+                "stopping='change' requires solver='reweighted'. Use stopping='gap', or that "
                 "solver."
             )
         prepared = self._prepare(X, y, sample_weight)
@@ -213,8 +217,8 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Returns
         -------
         projected : ndarray of shape (n_samples, rank_)
-            The samples, centred where there is an intercept, times `scalings_`. What explains
-            most of the classes comes first.
+            The samples, centred if `fit_intercept`, times `scalings_`. Components are in decreasing
+            order of how well they separate the classes.
         """
         return project(self, X)
 
@@ -240,8 +244,8 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         *,
         to_rounding: bool,
     ) -> SparseRankSolution:
-        """Solve the problem, from a start if it fits."""
-        if problem.beta == 0:  # without a penalty, one regression is all
+        """Solve the problem, from a start if its shape fits."""
+        if problem.beta == 0:  # without a penalty, one regression is exact
             solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
             solution.gap = 0.0
         elif self.solver == "reweighted":
@@ -267,7 +271,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         return self.stopping == "change" or not solution.gap > self.tol > 0
 
     def _warn(self, solution: SparseRankSolution) -> None:
-        """Say when the solver has stopped early."""
+        """Warn if the solver stopped before it reached `tol`."""
         if self._converged(solution):
             return
         advice = "Increase max_iter, tol or beta, or standardise the features."
@@ -281,7 +285,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         )
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
-        """Set the fitted attributes, the directions in the order of their singular values."""
+        """Set the fitted attributes, with directions in decreasing order of singular values."""
         _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
         turn = turn[:, ::-1][:, :rank]
         shift = Indicators.of(prepared).shift
@@ -297,6 +301,6 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
 
 def _fits(start: SparseRankSolution, problem: SparseRankProblem) -> bool:
-    """Whether a start has the features and the classes of a problem."""
+    """Return whether a start has the features and the classes of a problem."""
     n_features, n_classes = problem.moments.shape
     return len(start.coef) == n_features and len(start.directions) == n_classes

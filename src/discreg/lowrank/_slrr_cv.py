@@ -1,4 +1,4 @@
-"""SLRR with rank and penalty chosen by cross-validation."""
+"""SLRR with rank and penalty selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -26,47 +26,46 @@ MAX_RANKS = 5
 
 
 class SLRRClassifierCV(LowRankSearch):
-    """Sparse low-rank regression with rank and `beta` chosen together by cross-validation.
+    """Sparse low-rank regression with rank and `beta` selected by cross-validation.
 
-    For each rank the fits go from the largest penalty down, each from the solution before it.
+    For each rank, penalties are fitted in decreasing order, each fit starting from the previous
+    solution.
 
     Parameters
     ----------
     betas : array-like of float, default=None
-        Penalties to choose from. None means 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003 and 0.001 times
-        that above which no feature is left.
+        Candidates for `beta`. None means 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003 and 0.001 times the
+        smallest penalty for which all coefficients are zero.
     ranks : array-like of int, default=None
-        Ranks to choose from. None means at most five from half the largest rank to the largest,
-        the upper part of the paper's range.
+        Candidates for the rank. None means at most five ranks between half the largest rank and
+        the largest rank, the upper part of the paper's range.
     fit_intercept, class_weight, solver, stopping, tol, max_iter
         As for :class:`~discreg.SLRRClassifier`.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means five folds, stratified.
+        Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
-        accuracy. It is given the decision values in the place of X, and the sample weights if it
-        takes them.
+        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
+        scorer receives decision values in place of X, and sample weights if it accepts them.
     n_jobs : int, default=None
-        Number of folds fitted at once, as joblib counts.
+        Number of folds fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line per fold.
+        If positive, print one line per fold.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting; of equally good ones that with the largest penalty, then with the lowest
-        rank.
+        The best setting; ties go to the largest penalty, then to the lowest rank.
     best_score_ : float
-        Its mean held-out score.
+        Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
     best_estimator_ : SLRRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
-        (`classes_`, `coef_`, `selected_features_`, ...) are those of this estimator too.
+        (`classes_`, `coef_`, `selected_features_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -142,7 +141,7 @@ class SLRRClassifierCV(LowRankSearch):
         X_test: Any,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        """Held-out scores; the fits of a rank start from that with the next larger penalty."""
+        """Yield held-out scores; fits start from the solution of the next larger penalty."""
         prepared = classifier._prepare(X, y, sample_weight)
         largest = largest_rank(prepared)  # a fold may lack a class
         shift = Indicators.of(prepared).shift

@@ -1,4 +1,4 @@
-"""SLRR, equation (24): its data as moments, and the paper's reweighting."""
+"""SLRR, equation (24): the problem from moments, and the paper's reweighted solver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 def indicator_problem(
     prepared: Prepared, indicators: Indicators, beta: float, rank: int | None
 ) -> SparseRankProblem:
-    """Sparse low-rank regression onto the normalised indicators."""
+    """Set up sparse low-rank regression onto the normalised indicators."""
     regression = prepared.regression
     assert isinstance(regression, Features)
     moments = regression.moments_of_classes(prepared.y, len(prepared.classes)) * indicators.entries
@@ -37,7 +37,7 @@ def indicator_problem(
 
 
 def largest_beta(problem: SparseRankProblem) -> float:
-    """The smallest penalty at which all coefficients are zero, whatever the rank."""
+    """Compute the smallest penalty at which all coefficients are zero, for any rank."""
     return 2 * float(np.linalg.norm(problem.moments, axis=1).max(initial=0.0))
 
 
@@ -49,11 +49,11 @@ def reweight(
     max_iter: int,
     by_change: bool,
 ) -> SparseRankSolution:
-    """Algorithm 3: low-rank ridge regression with the weights 1/(2‖w_j‖) of the last iteration.
+    """Solve by Algorithm 3: ridge regression with weights 1/(2‖w_j‖) of the last iteration.
 
-    It stops at a relative certificate of `tol`, or when the objective changes by less than that,
-    relatively, as in the paper. Features are scaled by the inverse roots of the weights instead of
-    dividing by them: a row near zero is no singularity.
+    Stops when the relative gap is at most `tol` or, with `by_change` as in the paper, when the
+    relative change of the objective is. Features are scaled by the inverse square roots of the
+    weights, which avoids division by zero for rows near zero.
     """
     scales = np.ones(problem.regression.size)
     history: list[float] = []
@@ -75,7 +75,7 @@ def reweight(
 
 
 def _scaled_ridge(problem: SparseRankProblem, prepared: Prepared, scales: Array) -> Array:
-    """(ΦᵀSΦ + βD)⁻¹ΦᵀSY of full rank for D = diag(scales)⁻²; n × n for many features."""
+    """Solve (ΦᵀSΦ + βD)⁻¹ΦᵀSY for D = diag(scales)⁻², as an n × n system for many features."""
     regression, column = problem.regression, scales[:, None]
     if regression.is_tall:
         matrix = regression.gram * scales * column

@@ -1,4 +1,4 @@
-"""What the low-rank models share: the rank, and the projection that a fit has learned."""
+"""Shared parts of the low-rank models: the rank, and the fitted projection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreg.blocks.validation import (
 __all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "store_subspace"]
 
 Array = NDArray[np.float64]
-SAME = 1e-6  # entries that differ by less are equally large
+SAME = 1e-6  # relative difference below which entries count as equal
 CONSTRAINTS: dict[str, Any] = {
     "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
     "fit_intercept": Boolean(),
@@ -27,13 +27,13 @@ CONSTRAINTS: dict[str, Any] = {
 
 
 def largest_rank(prepared: Prepared) -> int:
-    """Largest rank that coefficients can have: centred classes have one direction fewer."""
+    """Compute the largest possible rank; centring removes one direction of the classes."""
     of_classes = len(prepared.classes) - int(prepared.regression.centred)
     return of_classes if prepared.kernel else min(of_classes, prepared.regression.n_features)
 
 
 def checked_rank(rank: int | None, prepared: Prepared) -> int:
-    """The rank asked for; None is the largest one."""
+    """Check the parameter `rank`; None means the largest rank."""
     largest = largest_rank(prepared)
     if rank is None:
         return largest
@@ -53,7 +53,7 @@ def checked_rank(rank: int | None, prepared: Prepared) -> int:
 def store_subspace(
     estimator: Any, prepared: Prepared, projected: Array, directions: Array, shift: Array
 ) -> None:
-    """Set the fitted attributes from A, in the regression's coordinates, V and a shift."""
+    """Set the fitted attributes from the projection A, the directions V and the shift."""
     signs = _signs(directions)
     projected, directions = projected * signs, directions * signs
     scalings, means = prepared.regression.predictor(projected)
@@ -66,13 +66,13 @@ def store_subspace(
 
 
 def project(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """New samples in the subspace of a fitted estimator."""
+    """Project new samples onto the subspace of a fitted estimator."""
     rows = estimator._new_samples(X)
     return estimator._linear_scores(rows, estimator.scalings_.T, -estimator._means)
 
 
 def _signs(directions: Array) -> Array:
-    """Signs that make the first of the largest entries of every direction positive."""
+    """Compute signs that make the first of the largest entries of every direction positive."""
     sizes = np.abs(directions)
     first = np.argmax(sizes >= (1 - SAME) * sizes.max(axis=0), axis=0)
     return np.where(directions[first, np.arange(len(first))] < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Represent a point by the training samples: the discriminative regression machine."""
+"""Discriminative regression machine: represent a sample by the training samples."""
 
 from ._drm import DRMClassifier
 from ._drm_cv import DRMClassifierCV

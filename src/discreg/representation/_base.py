@@ -1,4 +1,4 @@
-"""Predictions of a fitted representation model."""
+"""Base class of DRM: prediction with a fitted solver."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["RepresentationClassifier", "one_column_if_binary", "unknown_label"]
 def _has_probability(estimator: Any) -> bool:
     if not estimator.probability:
         raise AttributeError(
-            "predict_proba is there with probability=True only, because fit then also computes "
-            "held-out scores. Set it before fit."
+            "predict_proba is only available with probability=True, because fit must also compute "
+            "held-out scores. Set probability=True before fit."
         )
     return True
 
 
 class RepresentationClassifier(BaseClassifier):
-    """Base of DRMClassifier: all that it says of new samples, by its fitted solver."""
+    """Base class of DRMClassifier with the methods that use a fitted solver."""
 
     probability: bool
     reject_above: float | None
@@ -45,24 +45,24 @@ class RepresentationClassifier(BaseClassifier):
 
     @lazily
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Negative residuals −δ of (11).
+        """Compute the negative residuals −δ of (11).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` the kernel between them and the training
+            Samples; with ``kernel="precomputed"`` the kernel matrix between these and the training
             samples.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class; for two classes the score of the second minus that of the first.
+            One column per class; for two classes, the score of the second minus that of the first.
         """
         return one_column_if_binary(-self._residuals(self._points(X))).astype(self._dtype)
 
     @lazily
     def class_residuals(self, X: ArrayLike) -> NDArray[Any]:
-        """Residuals δ of (11): the smaller, the better a class explains a sample.
+        """Compute the residuals δ of (11); the smallest is that of the predicted class.
 
         Parameters
         ----------
@@ -72,13 +72,13 @@ class RepresentationClassifier(BaseClassifier):
         Returns
         -------
         residuals : ndarray of shape (n_samples, n_classes)
-            They leave out k(x, x), which is the same for all classes.
+            Residuals without the term k(x, x), which is the same for all classes.
         """
         return self._residuals(self._points(X)).astype(self._dtype)
 
     @lazily
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of the class with the smallest residual, equation (12).
+        """Predict the class with the smallest residual, equation (12).
 
         Parameters
         ----------
@@ -94,16 +94,16 @@ class RepresentationClassifier(BaseClassifier):
         labels = self.classes_[delta.argmin(axis=1)]
         if self.reject_above is None:
             return labels
-        norms = self._solver.training.source_kernel.diagonal(rows)  # k(x, x), never approximated
+        norms = self._solver.training.source_kernel.diagonal(rows)  # exact k(x, x)
         smallest = delta.min(axis=1) + norms
         rejected = smallest > self.reject_above * norms
-        # An array, so that the type of the labels grows where it cannot hold the unknown one.
+        # As an array, so that np.where promotes the dtype if the unknown label needs it.
         return np.where(rejected, np.asarray(unknown_label(self, self.classes_)), labels)
 
     @available_if(_has_probability)
     @lazily
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Probabilities of the classes; the largest is that of the predicted class.
+        """Predict class probabilities; the predicted class has the largest.
 
         Parameters
         ----------
@@ -116,12 +116,12 @@ class RepresentationClassifier(BaseClassifier):
         """
         check_is_fitted(self)
         if not hasattr(self, "inverse_temperature_"):
-            raise NotFittedError("Fit again with probability=True to have probabilities.")
+            raise NotFittedError("The model has no probabilities. Fit it with probability=True.")
         scores = -self._residuals(self._points(X))
         return probabilities(scores, self.inverse_temperature_, self._dtype.type)
 
     def representation(self, X: ArrayLike) -> NDArray[Any]:
-        """Weights w* of the training samples that represent each sample.
+        """Compute the coefficients w* of the training samples that represent each sample.
 
         Parameters
         ----------
@@ -131,14 +131,14 @@ class RepresentationClassifier(BaseClassifier):
         Returns
         -------
         weights : ndarray of shape (n_samples, n_training_samples)
-            One column for each sample that fit was given; a sample of weight k has the sum of the
-            weights of its k copies.
+            One column per training sample. The coefficient of a sample of weight k is the sum of
+            the coefficients of k repeated samples.
         """
         points = self._points(X)
         if not hasattr(self, "fit_order_"):
             raise ValueError(
-                "A representation needs the training rows, which a fit by parts, on Dask or on a "
-                "memory map does not keep. Fit to rows in memory."
+                "A representation needs the training rows, which partial_fit and fits to Dask "
+                "collections or memory maps do not keep. Fit to rows in memory."
             )
         V = self._solver.represent(points)
         weights = np.zeros((len(V), self._n_training), dtype=self._dtype)
@@ -146,7 +146,7 @@ class RepresentationClassifier(BaseClassifier):
         return weights
 
     def convergence(self, X: ArrayLike) -> Iterations:
-        """What the iterative solvers do for each sample: Figures 3 and 4 of the paper.
+        """Run the iterative solver and record its convergence: Figures 3 and 4 of the paper.
 
         Parameters
         ----------
@@ -156,8 +156,8 @@ class RepresentationClassifier(BaseClassifier):
         Returns
         -------
         iterations : Iterations
-            Its `objective_history` has a row per iteration and a column per sample; `n_iter`,
-            `converged` and `gap` have an entry per sample.
+            `objective_history` has one row per iteration and one column per sample; `n_iter`,
+            `converged` and `gap` have one entry per sample.
         """
         points = self._points(X)
         if not isinstance(self._solver, IterativeSolver):
@@ -168,7 +168,7 @@ class RepresentationClassifier(BaseClassifier):
         return self._solver.run(training.cross(points), training.self_kernel(points))
 
     def _rows(self, X: ArrayLike) -> Any:
-        """New samples, checked."""
+        """Check new samples."""
         check_is_fitted(self, "_solver")
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
@@ -177,12 +177,12 @@ class RepresentationClassifier(BaseClassifier):
         return rows
 
     def _points(self, X: ArrayLike) -> Any:
-        """New samples in the coordinates of the solver."""
+        """Check new samples and convert them to the coordinates of the solver."""
         rows = self._rows(X)
         return self._solver.training.points(rows)
 
     def _residuals(self, points: Any) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell
+        with np.errstate(over="ignore", invalid="ignore"):  # residuals are checked below
             delta = self._solver.residuals(points)
         if not np.all(np.isfinite(delta)):
             raise ValueError(
@@ -193,18 +193,18 @@ class RepresentationClassifier(BaseClassifier):
 
 
 def one_column_if_binary(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """scikit-learn's shape of decision values: one column for two classes."""
+    """Convert to scikit-learn's shape of decision values: one column for two classes."""
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 def unknown_label(estimator: Any, classes: NDArray[Any]) -> Any:
-    """The label of rejected samples, which must be of the others' kind and not one of them."""
+    """Return the label of rejected samples; check that it has the type of y and is not in y."""
     if estimator.reject_above is None:
         return None
     if estimator.kernel == "precomputed":
         raise ValueError(
-            "reject_above needs k(x, x) of new samples, which a precomputed kernel between them "
-            "and the training samples does not hold. Use reject_above=None or another kernel."
+            "reject_above needs k(x, x) of new samples, which a precomputed kernel matrix does not "
+            "contain. Use reject_above=None or another kernel."
         )
     strings = classes.dtype.kind in "OUS"
     label = estimator.unknown_label
@@ -212,7 +212,7 @@ def unknown_label(estimator: Any, classes: NDArray[Any]) -> Any:
         label = "unknown" if strings else -1
     if isinstance(label, str) != strings or label in classes.tolist():
         raise ValueError(
-            f"unknown_label must be {'a string' if strings else 'a number'} as the labels in y "
-            f"are, and none of them; got {label!r}."
+            f"unknown_label must be {'a string' if strings else 'a number'} like the labels in y, "
+            f"and must not be one of them; got {label!r}."
         )
     return label

@@ -1,4 +1,4 @@
-"""DRM on rows that are not in memory: the scatter form from sums over blocks."""
+"""DRM on rows that are not in memory: scatter matrices by reduction over blocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ._solvers import ScatterSolver, require_scatter_memory
 __all__ = ["scatter_solver", "solve_blocks"]
 
 Array = NDArray[np.float64]
-FEATURE_BYTES = 16 << 20  # of the features of some rows of a block
+FEATURE_BYTES = 16 << 20  # memory for the features of a batch of rows
 
 
 def solve_blocks(
@@ -56,7 +56,7 @@ def solve_blocks(
         and is_out_of_core(X)
     ):
         raise ValueError(
-            f"For {source.n_rows:,} samples of {n_features:,} features solver='auto' means "
+            f"For {source.n_rows:,} samples with {n_features:,} features, solver='auto' selects "
             "'closed', which needs the rows in memory. Use solver='scatter', or compute X and y "
             "first."
         )
@@ -74,7 +74,7 @@ def scatter_solver(
     kernel: FittedKernel,
     features: FeatureMap | None = None,
 ) -> ScatterSolver:
-    """The scatter form from the scatters of the classes and their total weights."""
+    """Create the solver from the scatter matrices and the total weights of the classes."""
     form = ScatterForm.from_scatters(
         list(scatters), totals, float(estimator.alpha), float(estimator.beta)
     )
@@ -84,7 +84,7 @@ def scatter_solver(
 
 
 def _source_kernel(estimator: Any, source: BlockSource) -> FittedKernel:
-    """The kernel that an estimator's parameters mean; a pass over the rows if they tell gamma."""
+    """Create the kernel of an estimator; gamma="scale" needs a pass over the rows."""
     gamma: float | None = None
     if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
         gamma = gamma_from_variance(
@@ -98,7 +98,7 @@ def _source_kernel(estimator: Any, source: BlockSource) -> FittedKernel:
 
 
 def _variance_of_entries(moments: Moments) -> float:
-    """Weighted variance of all entries, from the moments of the rows."""
+    """Compute the weighted variance of all entries from the moments of the rows."""
     mean = moments.mean
     within = float(np.trace(moments.scatter)) / moments.total / len(mean)
     return within + float(np.var(mean))
@@ -107,7 +107,7 @@ def _variance_of_entries(moments: Moments) -> float:
 def _scatters(
     block: Block, n_classes: int, alpha: float, beta: float, features: FeatureMap | None
 ) -> Array:
-    """The scatters of a block, in features where they approximate a kernel."""
+    """Compute the scatter matrices of a block, after the feature map if there is one."""
     if features is None:
         return class_scatters(block, n_classes, alpha, beta)
     width = features(block.X[:1]).shape[1]
@@ -125,7 +125,7 @@ def source_feature_map(
     n_components: int,
     random: np.random.RandomState,
 ) -> FeatureMap:
-    """The same for rows in blocks; Nyström's takes one pass over them."""
+    """Fit a feature map to rows in blocks; "nystroem" needs one pass over the rows."""
     if name == "fourier":
         return FourierMap.in_features(kernel, source.layout.n_features, n_components, random)
     drawn = source.reduce(_draw_from_block, n_components, random_seed(random))

@@ -1,4 +1,4 @@
-"""Algorithm 2: the closed form (14), one Cholesky factorisation for all test points."""
+"""Algorithm 2: the closed form (14) with one Cholesky factorisation for all test points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> Array:
-    """M = K + D − αB in the memory of the kernel matrix K, D the diagonal (α h + β) / s."""
+    """Compute M = K + D − αB in place of the kernel matrix K, with D = diag((α h + β) / s)."""
     shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
     for rows, total in zip(groups.slices, groups.totals, strict=True):
         kernel[rows, rows] *= 1 - alpha / total
@@ -27,23 +27,23 @@ def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> A
 
 
 def unit_cholesky(matrix: Array) -> tuple[Array, Array, float]:
-    """Lower Cholesky factor of a matrix at a unit diagonal, in its memory, and how sure it is.
+    """Scale a matrix to unit diagonal and compute its lower Cholesky factor in place.
 
-    At a unit diagonal, whether a matrix is singular does not depend on the weights of the samples.
+    The scaling makes the condition number independent of the sample weights.
 
     Returns
     -------
     factor : ndarray of shape (n, n)
         In column order.
     scale : ndarray of shape (n,)
-        What brings the matrix to a unit diagonal.
+        Factors that scale the matrix to unit diagonal.
     rcond : float
-        Reciprocal condition number; zero where there is no factor.
+        Reciprocal condition number; zero if the factorisation failed.
     """
     scale = 1 / np.sqrt(matrix.diagonal())
     matrix *= scale[:, None]
     matrix *= scale
-    # The transpose of a symmetric matrix has LAPACK's column order, so nothing is copied.
+    # LAPACK needs column order: passing the transpose of a symmetric matrix avoids a copy.
     norm = linalg.lapack.dlange("1", matrix.T)
     factor, failed = linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
     rcond = 0.0 if failed else linalg.lapack.dpocon(factor, norm, uplo="L")[0]
@@ -51,7 +51,7 @@ def unit_cholesky(matrix: Array) -> tuple[Array, Array, float]:
 
 
 def inverse_of_factor(factor: Array, scale: Array) -> Array:
-    """Inverse of the matrix that `unit_cholesky` has factored, in the memory of the factor."""
+    """Compute the inverse of a matrix from the result of `unit_cholesky`, in place."""
     inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse = inverse.T
     inverse[np.diag_indices_from(inverse)] /= 2
@@ -63,7 +63,7 @@ def inverse_of_factor(factor: Array, scale: Array) -> Array:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The factor of M with what decisions need beside it.
+    """The Cholesky factor of M and the kernel blocks of the classes.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ClosedForm:
     factor : ndarray of shape (n, n)
         Lower Cholesky factor of M at a unit diagonal, in column order.
     scale : ndarray of shape (n,)
-        What brings M to a unit diagonal.
+        Factors that scale M to unit diagonal.
     blocks : list of ndarray
         Kernel matrix of each class.
     shrinkage : ndarray of shape (n,)
@@ -88,28 +88,28 @@ class ClosedForm:
 
     @classmethod
     def of(cls, kernel: Array, groups: Groups, alpha: float, beta: float) -> ClosedForm:
-        """Factor M in the memory of the kernel matrix, whose diagonal blocks are copied first."""
+        """Copy the class blocks of the kernel matrix and overwrite it with the factor of M."""
         blocks = [kernel[rows, rows].copy() for rows in groups.slices]
         shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
         largest = float(kernel.diagonal().max())
         factor, scale, rcond = unit_cholesky(system_matrix(kernel, groups, alpha, beta))
         if rcond <= 10 * EPS:
             raise ValueError(
-                "K + alpha (H - B) + beta I is singular to rounding: beta is too small against the "
-                f"kernel's values, of which the largest is {largest:.3g}. Use a larger beta, or "
-                "scale the features, for example with sklearn.preprocessing.StandardScaler."
+                "K + alpha (H - B) + beta I is numerically singular: beta is too small compared "
+                f"with the largest kernel value {largest:.3g}. Use a larger beta, or scale the "
+                "features, for example with sklearn.preprocessing.StandardScaler."
             )
         return cls(groups, factor, scale, blocks, shrinkage, alpha)
 
     def represent(self, K_x: Array) -> Array:
-        """Representations v = M⁻¹K_x, one row per test point."""
+        """Compute representations v = M⁻¹K_x, one row per test point."""
         solution, _ = linalg.lapack.dpotrs(
             self.factor, (K_x * self.scale).T, lower=1, overwrite_b=1
         )
         return solution.T * self.scale
 
     def residuals(self, V: Array, K_x: Array) -> Array:
-        """δ of (11) from the diagonal blocks alone: Kv = K_x − Dv + αBv by the system itself."""
+        """Compute δ of (11) from the class blocks: the system gives Kv = K_x − Dv + αBv."""
         columns = []
         square = np.zeros(len(V))  # vᵀKv
         for rows, block, total in zip(

@@ -43,9 +43,9 @@ __all__ = ["DRMClassifier"]
 
 
 class DRMClassifier(RepresentationClassifier):
-    r"""Discriminative regression machine: represent a point by the training samples.
+    r"""Discriminative regression machine: represent a sample by the training samples.
 
-    The representation of a point x solves equation (9),
+    The representation of a sample x solves equation (9),
 
     .. math:: \min_w \tfrac12 w^\top (K + \alpha H - \alpha B) w - K_x^\top w
               + \beta\, \rho(\|w\|_{q,r}),
@@ -53,92 +53,96 @@ class DRMClassifier(RepresentationClassifier):
     with the kernel matrix K of the training samples, its diagonal H and its class blocks
     :math:`B_i = K_i / n_i`, so that :math:`w^\top (H - B) w` is the scatter of the weighted samples
     within their classes. With the default penalty :math:`\tfrac12\|w\|^2` the solution is (14),
-    :math:`(K + \alpha H - \alpha B + \beta I)^{-1} K_x`. The class of the smallest residual wins,
-    (11) and (12): :math:`\delta_i` measures how far x is from what the samples of class i
-    contribute, and how much all others do.
+    :math:`(K + \alpha H - \alpha B + \beta I)^{-1} K_x`. The predicted class has the smallest
+    residual, (11) and (12): :math:`\delta_i` is the squared distance of x from the contribution of
+    class i, plus the squared norm of the contribution of all other classes.
 
     Parameters
     ----------
     alpha : float, default=0.1
-        Weight of the within-class scatter, not negative.
+        Weight of the within-class scatter, at least 0.
     beta : float, default=0.01
-        Weight of the penalty on the representation, positive. It is in units of the kernel's
-        values: for the RBF kernel k(x, x) = 1, for the linear kernel it is the squared norm.
+        Weight of the penalty on the representation, positive. It has the units of the kernel:
+        k(x, x) is 1 for the RBF kernel and the squared norm for the linear kernel.
     kernel : str or callable, default="rbf"
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
         of two rows. It must be positive semi-definite.
     gamma : float, "scale", "auto" or None, default="scale"
-        Width of the RBF, polynomial, sigmoid, Laplacian and chi2 kernels, as in
+        Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2", as in
         :class:`sklearn.svm.SVC`.
     degree, coef0 : float, default=3 and 1
-        Parameters of the polynomial and sigmoid kernels.
+        Parameters of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further parameters of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     penalty : str or tuple, default="ridge"
         "ridge", "lasso", "group_lasso", "exclusive_lasso", or a triple (q, r, rho) with q and r 1,
         2 or `numpy.inf` and rho "identity" or "half_square", for :math:`\rho(\|w\|_{q,r})`.
     solver : str, default="auto"
         "closed" is Algorithm 2: one Cholesky factorisation. "gd", "ppa" and "apg" are Algorithms
-        3, 4 and 6, matrix-free as in 5 with the linear kernel; they iterate for each batch of new
-        points. "scatter" is the exact linear form in the features, whose prediction does not depend
-        on the number of samples. "auto" takes "scatter" for linear kernels (or features) with
-        few features, else "closed"; for a penalty other than ridge "apg".
+        3, 4 and 6, matrix-free as in Algorithm 5 with the linear kernel; they iterate for each
+        batch of new samples. "scatter" is the exact linear form in the features, with a prediction
+        time that does not depend on the number of training samples. "auto" is "scatter" for a
+        linear or approximated kernel with few features, otherwise "closed"; for penalties other
+        than ridge it is "apg".
     n_components : int, default=None
-        Approximate the kernel by the inner products of so many features; None means exactly. Needed
-        for many samples.
+        Number of features that approximate the kernel; None means the exact kernel. Needed for many
+        samples.
     approximation : {"nystroem", "fourier"}, default="nystroem"
-        Kind of the features: Nyström's for any kernel, or random Fourier features for "rbf".
+        Kernel approximation: the Nyström method for any kernel, or random Fourier features for
+        "rbf".
     backtracking : bool, default=False
         Whether "apg" finds its step by backtracking, (25), instead of by Lanczos' method.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, times those of the samples.
+        Class weights, which multiply the sample weights.
     probability : bool, default=False
-        Whether to have `predict_proba`. Fit then also computes held-out scores, by exact
+        Whether to enable `predict_proba`. Fit then also computes held-out scores, by exact
         leave-one-out (ridge) or five folds (other penalties).
     reject_above : float, default=None
-        Predict the unknown label where the smallest relative residual exceeds this number. The
-        residual with :math:`k(x, x)` added and divided by it is 0 for a point that its class
-        explains entirely and 1 for one that no training sample is like. Values from 0.5 to 1 are
+        Predict the unknown label if the smallest relative residual exceeds this number. The
+        relative residual is :math:`(\delta_i + k(x, x)) / k(x, x)`: 0 for a sample that its class
+        represents exactly, 1 for a sample unlike any training sample. Values from 0.5 to 1 are
         sensible.
     unknown_label : int, float or str, default=None
-        The unknown label; None means -1, or "unknown" where labels are strings.
+        The unknown label; None means -1, or "unknown" if labels are strings.
     tol : float, default=1e-5
-        "gd", "ppa" and "apg" stop when a representation changes by no more than this, as in the
-        paper; with a penalty other than ridge, when the relative duality gap is no larger.
+        Tolerance of "gd", "ppa" and "apg": for the change of a representation, as in the paper, or
+        for the relative duality gap with a penalty other than ridge.
     max_iter : int, default=150
-        Iteration limit, the paper's.
+        Maximum number of iterations, by default that of the paper.
     random_state : int, RandomState instance or None, default=None
-        Chance in the features and in the folds.
+        Seed of the random features and of the folds.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_fit, n_features)
-        Training samples of positive weight in order of their class; not for "precomputed", nor
-        after a fit by parts or block by block.
+        Training samples of positive weight, sorted by class; not set for "precomputed", nor after
+        `partial_fit` or a fit block by block.
     fit_order_ : ndarray of shape (n_fit,)
-        Which training samples they are; likewise.
+        Indices of `X_fit_` in the training data; not set after `partial_fit` or a fit block by
+        block.
     solver_ : str
         The solver that is used.
     n_iter_ : int
-        1, or the iterations that the training sample of the largest norm takes.
+        Number of iterations for the training sample with the largest norm; 1 for solvers that do
+        not iterate.
     objective_history_, gap_ : ndarray and float
-        Objective of each of these iterations and bound of what is left of it, relative to
-        k(x, x) / 2; for solvers that iterate.
+        Objective at each of these iterations, and the final bound of (objective − minimum) relative
+        to k(x, x) / 2; for iterative solvers.
     inverse_temperature_ : float
-        With ``probability=True``, probabilities are its softmax with the residuals.
+        With ``probability=True``, the factor τ of the probabilities softmax(−τδ).
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        With ``probability=True``, decision values of the training samples when held out: one by
-        one with the width and the features that all samples gave, or in folds (other penalties).
+        With ``probability=True``, held-out decision values of the training samples: by
+        leave-one-out, with `gamma` and features from all samples, or by folds (other penalties).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    DRMClassifierCV : Chooses alpha, beta and the kernel by exact leave-one-out.
+    DRMClassifierCV : Selects alpha, beta and kernel parameters by exact leave-one-out.
 
     References
     ----------
@@ -233,12 +237,12 @@ class DRMClassifier(RepresentationClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
-            Dask collections are fitted block by block with the linear kernel or `n_components`.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. With the linear
+            kernel or `n_components`, memory maps and Dask collections are fitted block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a sample of weight k counts exactly as k copies of it.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -300,21 +304,21 @@ class DRMClassifier(RepresentationClassifier):
         settings: DRMSettings,
         random: np.random.RandomState,
     ) -> None:
-        """Held-out scores of the training samples, and the temperature that suits them."""
+        """Compute held-out scores of the training samples and calibrate the probabilities."""
         groups = training.groups
-        # "auto" may leave the features for the kernel form where they would lose digits.
+        # "auto" may change from features to the kernel form to keep precision.
         name = self.solver if self.solver_ == "scatter" else self.solver_
         delta = held_out_residuals(name, training, settings, units, self.classes_, random)
         self.inverse_temperature_ = fit_inverse_temperature(-delta, groups.y, groups.weights)
         scores = np.empty((self._n_training, groups.n_classes))
         scores[groups.order] = -delta
-        unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # of weight zero
+        unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # weight zero
         if len(unseen):
             scores[unseen] = -self._solver.residuals(training.points(X[unseen]))
         self.loo_decision_function_ = one_column_if_binary(scores)
 
     def _why_in_memory(self) -> str | None:
-        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        """Explain why the rows must be in memory and what to use instead; None if they need not."""
         if not Penalty.of(self.penalty).is_ridge:
             return f"penalty={self.penalty!r} needs the rows in memory. Use penalty='ridge'."
         if self.solver not in ("auto", "scatter"):
@@ -343,7 +347,7 @@ class DRMClassifier(RepresentationClassifier):
         factors = state.class_factors(self.class_weight)
         scatters = factors[:, None, None] * state.statistics
         solver = scatter_solver(self, scatters, factors * state.sizes, LINEAR)
-        self._forget_fit()  # what comes before may fail, and the model then stays
+        self._forget_fit()  # only now: if the lines above fail, the old model stays
         self._solver = solver
         self._store_scatter(state.layout)
 

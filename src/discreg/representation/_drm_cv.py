@@ -1,4 +1,4 @@
-"""DRM with alpha, beta and the kernel chosen by exact leave-one-out."""
+"""DRM with alpha, beta and kernel parameters selected by exact leave-one-out."""
 
 from __future__ import annotations
 
@@ -36,65 +36,64 @@ DECADES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3)
 
 
 class DRMClassifierCV(ClassifierSearch):
-    r"""Discriminative regression machine with its parameters chosen by exact leave-one-out.
+    r"""Discriminative regression machine with parameters selected by exact leave-one-out.
 
-    The residuals of all samples, each by the model that has not seen it, cost a few fits for one
-    setting and equal those of n refits with the same width and features. A sample of weight k
-    counts as k copies, one of which is left out. Of equally good settings the one with the
-    smaller held-out log-loss is taken.
+    The leave-one-out residuals of one setting cost as much as a few fits and equal those of n
+    refits with the same `gamma` and features. A sample of weight k is equivalent to k samples of
+    weight 1, one of which is left out. Ties go to the setting with the smaller held-out log-loss.
 
     Parameters
     ----------
     alphas : array-like of float, default=(1e-3, ..., 1e3)
-        Weights of the within-class scatter to choose from.
+        Candidates for `alpha`, the weight of the within-class scatter.
     betas : array-like of float, default=(1e-3, ..., 1e3)
-        Weights of the penalty to choose from, positive.
+        Candidates for `beta`, the weight of the penalty; positive.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.DRMClassifier`.
     gammas : array-like of float or str, default=None
-        Widths to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
-        "scale" for "rbf" and "scale" for the other kernels that have a width.
+        Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        "scale" for "rbf", and "scale" for the other kernels that have this parameter.
     degrees : array-like of float, default=(3,)
-        Degrees of a polynomial kernel to choose from.
+        Candidates for the degree of the kernel "poly".
     coef0 : float, default=1
-        Parameter of the polynomial and sigmoid kernels.
+        Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further parameters of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     solver, n_components, approximation, class_weight, reject_above, unknown_label
-        As for :class:`~discreg.DRMClassifier`. In features ("scatter") leave-one-out costs no more
-        than to predict the training samples. The search scores without rejection.
+        As for :class:`~discreg.DRMClassifier`. With "scatter", leave-one-out costs no more than a
+        prediction of the training samples. The search scores predictions without rejection.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means exact leave-one-out.
+        Cross-validation splitter; None means exact leave-one-out.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn, by name or as an object, or "g_mean", the geometric mean of the
-        recalls; None means accuracy. It is given the sample weights if it takes them.
+        Any scikit-learn scorer, by name or as an object, or "g_mean", the geometric mean of the
+        recalls; None means accuracy. The scorer receives sample weights if it accepts them.
     n_jobs : int, default=None
-        Number of kernels and folds treated at once, as joblib counts.
+        Number of kernels and folds fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line per kernel and fold.
+        If positive, print one line per kernel and fold.
     random_state : int, RandomState instance or None, default=None
-        Chance in the features.
+        Seed of the random features.
 
     Attributes
     ----------
     best_params_ : dict
         The best setting.
     best_score_ : float
-        Its held-out score.
+        Held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`, and
-        the log-loss of all held-out samples as `mean_log_loss`; with leave-one-out there is one
-        score for all samples together. A setting that cannot be fitted, because its beta is too
-        small beside the kernel's values, has the score nan.
+        the log-loss of all held-out samples as `mean_log_loss`. Leave-one-out gives one score for
+        all samples together. The score is nan for settings that cannot be fitted because beta is
+        too small compared with the kernel's values.
     best_estimator_ : DRMClassifier
-        The classifier with the best setting, fitted on all samples. Its fitted attributes are those
-        of this estimator too.
+        The classifier with the best setting, fitted to all samples. Its fitted attributes are also
+        set on this estimator.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples by leave-one-out with the best setting.
+        Leave-one-out decision values of the training samples with the best setting.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -160,7 +159,7 @@ class DRMClassifierCV(ClassifierSearch):
     def _unfitted(self) -> DRMClassifier:
         classifier = super()._unfitted().set_params(probability=True)
         if not isinstance(self.random_state, int | np.integer):
-            # One draw for all settings and the last fit, so that they have the same features.
+            # One seed for all settings and the last fit, so that they use the same features.
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             classifier.set_params(random_state=int(seed))
         return classifier
@@ -235,14 +234,14 @@ class DRMClassifierCV(ClassifierSearch):
             counts.append(weight[rows])
         places, copies = np.concatenate(indices), np.concatenate(counts)
         sizes = class_sums(places, copies, len(classes))
-        with np.errstate(divide="ignore"):  # of classes that no fold holds out
+        with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
             copies = copies * class_weights(classifier.class_weight, classes, sizes)[places]
         tau = fit_inverse_temperature(np.vstack(scores), places, copies)
         return tau, log_loss(np.vstack(scores), places, copies, tau)
 
 
 def _samples(classifier: DRMClassifier, X: Any, groups: Groups, weights: Array) -> TrainingSamples:
-    """Training samples for one kernel, of which the solver that was asked for can be fitted."""
+    """Prepare the training samples of one kernel and check that the solver applies."""
     random = check_random_state(classifier.random_state)
     training = training_samples(classifier, X, groups, weights, random)
     choose_solver(classifier, training, Penalty.of(classifier.penalty))
@@ -255,7 +254,7 @@ def _each_penalty(
     classes: NDArray[Any],
     rows: NDArray[np.intp] | None = None,
 ) -> Iterator[HeldOut]:
-    """Scores for one penalty after another, or why it cannot be fitted."""
+    """Yield the scores of each penalty, or the reason why it cannot be fitted."""
     try:
         held_out = make()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Residuals of samples by models that have not seen them."""
+"""Residuals of held-out samples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def held_out_residuals(
     classes: NDArray[np.generic],
     random: np.random.RandomState,
 ) -> Array:
-    """δ of every training sample: exact leave-one-out, or five folds for penalties without it."""
+    """Compute δ of every training sample by leave-one-out (ridge) or five folds."""
     require_leavable(training.groups, units, classes)
     if settings.penalty.is_ridge:
         held_out = LeaveOneOutResiduals(training, solver, units)
@@ -44,7 +44,7 @@ def held_out_residuals(
     counts = np.bincount(groups.y)
     if counts.min() < 2:
         raise ValueError(
-            f"Class {classes[counts.argmin()]} has only one sample, so that folds cannot be held "
+            f"Class {classes[counts.argmin()]} has only one sample, so that no folds can be held "
             "out. Add samples, remove the class, or set probability=False."
         )
     folds = StratifiedKFold(min(N_FOLDS, counts.min()), shuffle=True, random_state=random)
@@ -58,18 +58,18 @@ def held_out_residuals(
 
 @dataclass
 class HeldOutResiduals(ABC):
-    """Residuals by the ridge model for any alpha and beta.
+    """Held-out residuals of the ridge model for any alpha and beta.
 
-    In the features where the solver is "scatter" or may choose it and they are few, else, and where
-    they would lose digits, in the kernel form.
+    Computed in the features if the solver is "scatter", or "auto" with few features; otherwise by
+    the kernel matrix. "auto" also uses the kernel matrix if the features would lose precision.
     """
 
     training: TrainingSamples
     solver: str
 
     def residuals(self, alpha: float, beta: float) -> Array:
-        """δ of every held-out sample."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the residuals tell
+        """Compute δ of every held-out sample."""
+        with np.errstate(over="ignore", invalid="ignore"):  # residuals are checked below
             delta = self._residuals(alpha, beta)
         if not np.all(np.isfinite(delta)):
             raise ValueError(
@@ -90,16 +90,16 @@ class HeldOutResiduals(ABC):
 
     @abstractmethod
     def _in_features(self, alpha: float, beta: float) -> Array:
-        """By the linear form in the features."""
+        """Compute the residuals by the linear form in the features."""
 
     @abstractmethod
     def _by_kernel(self, alpha: float, beta: float) -> Array:
-        """By the kernel matrix."""
+        """Compute the residuals by the kernel matrix."""
 
 
 @dataclass
 class LeaveOneOutResiduals(HeldOutResiduals):
-    """Exact leave-one-out of every training sample, of which one unit is left out."""
+    """Leave-one-out residuals of all training samples; `units` are the weights left out."""
 
     units: Array
 
@@ -118,13 +118,13 @@ class LeaveOneOutResiduals(HeldOutResiduals):
 
 @dataclass
 class FoldResiduals(HeldOutResiduals):
-    """New points, in the coordinates of the training samples."""
+    """Residuals of the points of a held-out fold, in the coordinates of the training samples."""
 
     points: Any
 
     @cached_property
     def matrices(self) -> tuple[Array, Array]:
-        """Kernel matrix of the training samples, and that between the points and them."""
+        """Kernel matrix of the training samples, and between the points and these samples."""
         return self.training.matrix(copies=3), self.training.cross(self.points)
 
     def _in_features(self, alpha: float, beta: float) -> Array:

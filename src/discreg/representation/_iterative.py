@@ -1,8 +1,8 @@
-"""Algorithms 3 to 6: iterations for a whole batch of test points, the rows of a matrix.
+"""Algorithms 3 to 6: iterations for a batch of test points, the rows of a matrix.
 
-Each runs until the paper's rule ‖w⁽ᵗ⁺¹⁾ − w⁽ᵗ⁾‖ ≤ tol; points that satisfy it leave the batch. With
-sample weights s the iterations work in the coordinates u = v / √s, in which the penalty is plain
-and a step of weight s is the step of s copies.
+Iterations stop by the paper's rule ‖w⁽ᵗ⁺¹⁾ − w⁽ᵗ⁾‖ ≤ tol; points that satisfy it leave the batch.
+With sample weights s, the iterations use the coordinates u = v / √s. There the penalty has no
+weights, and a step for a sample of weight s equals that for s repeated samples.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ LANCZOS_TOLERANCE = 1e-8
 
 
 class Iterations(NamedTuple):
-    """What an iterative algorithm did for a batch of test points.
+    """Result of an iterative algorithm for a batch of test points.
 
     Attributes
     ----------
     coef : ndarray of shape (n_points, n)
         Representations.
     objective_history : ndarray of shape (n_iter + 1, n_points)
-        Objective after each iteration, the start first; a point that has converged keeps its last
+        Objective at the start and after each iteration; a point that has converged keeps its last
         value.
     n_iter : ndarray of shape (n_points,)
-        Iterations of each point.
+        Number of iterations of each point.
     converged : ndarray of shape (n_points,)
         Whether the stopping rule was met.
     gap : ndarray of shape (n_points,)
-        Bound of the distance to the minimum, relative to k(x, x) / 2.
+        Upper bound of (objective − minimum), relative to k(x, x) / 2.
     """
 
     coef: Array
@@ -54,13 +54,13 @@ class Iterations(NamedTuple):
 
 @dataclass(frozen=True)
 class Quadratic:
-    """f(u) = ½ uᵀ(S½QS½ + βI)u − uᵀS½K_x for the rows of a batch."""
+    """The objective f(u) = ½ uᵀ(S½QS½ + βI)u − uᵀS½K_x for the rows of a batch."""
 
     operator: Operator
     beta: float
 
     def curved(self, U: Array) -> Array:
-        """U (S½QS½ + βI)."""
+        """Compute U (S½QS½ + βI)."""
         root = np.sqrt(self.operator.groups.weights)
         return self.operator.apply(U * root) * root + self.beta * U
 
@@ -71,7 +71,7 @@ Step = Generator[tuple[Array, Array], NDArray[np.bool_], None]
 def gradient_descent(
     problem: Quadratic, b: Array, U: Array, eigenvalue: float | None, backtracking: bool
 ) -> Step:
-    """Algorithm 3: steps along the gradient with the exact line search (16)."""
+    """Run Algorithm 3: gradient descent with the exact line search (16)."""
     gradient = problem.curved(U) - b
     while True:
         image = problem.curved(gradient)
@@ -85,7 +85,7 @@ def gradient_descent(
 def proximal_point(
     problem: Quadratic, b: Array, U: Array, eigenvalue: float, backtracking: bool
 ) -> Step:
-    """Algorithms 4 and 5: w ← (K_x − Qw + cw) / (β + c), equation (18)."""
+    """Run Algorithms 4 and 5: w ← (K_x − Qw + cw) / (β + c), equation (18)."""
     gradient = problem.curved(U) - b
     while True:
         U = U - gradient / (problem.beta + eigenvalue)
@@ -97,12 +97,12 @@ def proximal_point(
 def accelerated(
     problem: Quadratic, b: Array, U: Array, eigenvalue: float, backtracking: bool
 ) -> Step:
-    """Algorithm 6: accelerated proximal gradient, with or without backtracking by (25)."""
+    """Run Algorithm 6: accelerated proximal gradient, with or without backtracking by (25)."""
     ahead = U  # v of the paper
     image = problem.curved(U)
     image_ahead = image
     inertia = 1.0  # d of the paper
-    # Without backtracking b = c + β is known; with it, b grows from the curvature at the start.
+    # b of (25): c + β without backtracking; with backtracking a smaller value that is increased.
     bound = np.full(len(U), problem.beta + eigenvalue)
     if backtracking:
         bound = np.full(len(U), problem.beta + 1e-3 * eigenvalue)
@@ -117,7 +117,7 @@ def accelerated(
         following_image = problem.curved(following)
         inertia, previous = (1 + np.sqrt(1 + 4 * inertia**2)) / 2, inertia
         momentum = (previous - 1) / inertia
-        # The image of a combination is the combination of the images: one product an iteration.
+        # The map is linear, so that an iteration needs one product only.
         ahead = following + momentum * (following - U)
         image_ahead = following_image + momentum * (following_image - image)
         U, image = following, following_image
@@ -157,13 +157,13 @@ def iterate(
         Kernel of each point with itself.
     algorithm : {"gd", "ppa", "apg"}
     tol, max_iter
-        The stopping rule.
+        Parameters of the stopping rule.
     eigenvalue : float
         The paper's c, an upper bound of the largest eigenvalue of Q; not used by "gd".
     backtracking : bool
         Whether "apg" finds the bound by (25) instead.
     start : ndarray of shape (n_points, n), optional
-        Representations to begin with; zero by default.
+        Initial representations; zero by default.
 
     Returns
     -------
@@ -193,17 +193,17 @@ def iterate(
             break
     converged = np.ones(n_points, dtype=bool)
     converged[running] = False
-    # Strong convexity with constant β bounds what is left by the gradient.
+    # Strong convexity with constant β: f(u) − min f ≤ ‖∇f(u)‖² / (2β).
     scale = np.maximum(k_xx, np.finfo(float).tiny)
     gap = row_dots(gradient, gradient) / (problem.beta * scale)
     return Iterations(coef * root, np.array(history), n_iter, converged, gap)
 
 
 def largest_eigenvalue(operator: Operator) -> float:
-    """An upper bound of the largest eigenvalue of S½QS½, by Lanczos' method.
+    """Compute an upper bound of the largest eigenvalue of S½QS½ by Lanczos' method.
 
-    A Ritz value is below an eigenvalue by at most the norm of its residual, which is added. The
-    residual is made so small that two eigenvalues which are close do not hide each other.
+    The bound is the Ritz value plus the norm of its residual. The tolerance is small, so that
+    Lanczos' method does not stop at the second of two close eigenvalues.
     """
     n = len(operator.groups.weights)
     root = np.sqrt(operator.groups.weights)
@@ -224,11 +224,11 @@ def largest_eigenvalue(operator: Operator) -> float:
 
 
 def _objective(U: Array, gradient: Array, b: Array) -> Array:
-    """½ uᵀAu − uᵀb from the gradient Au − b."""
+    """Compute ½ uᵀAu − uᵀb from the gradient Au − b."""
     return 0.5 * row_dots(U, gradient - b)
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Quotient, zero where there is nothing left to divide."""
+    """Divide, with quotient zero where the denominator is not positive."""
     positive = denominator > 0
     return np.where(positive, numerator / np.where(positive, denominator, 1.0), 0.0)

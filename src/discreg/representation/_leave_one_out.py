@@ -1,12 +1,12 @@
-"""Exact leave-one-out of DRM, equations (11) and (14): in the kernel form, and in the features.
+"""Exact leave-one-out of DRM, equations (11) and (14), in the kernel form and in the features.
 
 The kernel form takes O(n³). In the coefficients v of the samples (see `_problem`) the matrix of
 (14) is M = K − aK_ii + D, with a = α / n_i in the diagonal block of class i and
-D = diag((αh + β) / s). A unit of weight u of sample k in class i that leaves turns a into
-a' = α / (n_i − u) and adds 1/κ to the k-th diagonal entry, κ = s (s − u) / (u (αh + β)); κ = 0 says
-that the coefficient of k is zero.
+D = diag((αh + β) / s). Removing a unit of weight u of sample k in class i changes a to
+a' = α / (n_i − u) and adds 1/κ to the k-th diagonal entry, κ = s (s − u) / (u (αh + β)); κ = 0
+means that the coefficient of k is zero.
 
-With N = M⁻¹ and I the samples of class i, eliminating the other classes leaves a system for v_I,
+With N = M⁻¹ and I the samples of class i, eliminating the other classes gives a system for v_I,
 
     (N_II⁻¹ − (a' − a) K_II + e_k e_kᵀ/κ) v_I = (N_II⁻¹ − D + a K_II) e_k,
 
@@ -14,16 +14,16 @@ and the others follow from v_I and the multiplier t = v_k / κ:
 
     v_rest = N_rest,I z,    z = (a' − a) K_II v_I − (D + t − a K_II) e_k.
 
-The products in (11) need no K v: by the system of the model without the unit, v_cᵀ(Kv)_c is
-v_cᵀK_xc + (α/n_c) v_cᵀK_cc v_c − v_cᵀDv_c, with a' for α/n_c and κt² more to take off in class i.
+The products in (11) need no K v: by the system of the model without the unit, v_cᵀ(Kv)_c equals
+v_cᵀK_xc + (α/n_c) v_cᵀK_cc v_c − v_cᵀDv_c; for class i, replace α/n_c by a' and subtract κt².
 
-In its features linear DRM takes as long as predicting the training set (see `_scatter`). Leaving a
-unit of weight u out of sample x of class i changes n_i to n_i − u and one entry of D_i. The first
-is the same for all samples of a class that lose the same weight: with ν = α / (n_i − u),
+In the features, leave-one-out takes as long as predicting the training set (see `_scatter`).
+Removing a unit of weight u of sample x in class i changes n_i to n_i − u and one entry of D_i. The
+first change is the same for all samples of a class with the same u: with ν = α / (n_i − u),
 
     J = (I − ν S_i)⁻¹,   P̃ = J S_i,   R̃ = (I + Σ_{j≠i} P_j + P̃)⁻¹.
 
-The second is a change of rank one: with z = J x and τ = (α h + β) / u + ν xᵀz,
+The second change has rank one: with z = J x and τ = (α h + β) / u + ν xᵀz,
 
     P_i' = P̃ − z zᵀ / τ,   R' = R̃ + R̃z zᵀR̃ / (τ − zᵀR̃z).
 """
@@ -48,16 +48,16 @@ __all__ = ["leave_one_out_residuals", "require_leavable", "scatter_leave_one_out
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-12
-# How much `_shared_solution` may magnify the rounding errors of N.
+# Largest factor by which `_shared_solution` may magnify the rounding errors of N.
 MAX_GROWTH = 1e2
-# Columns that LAPACK treats at a time.
+# Block size of LAPACK.
 BLOCK = 64
-# What a matrix with n_i − u may grow by against those with n_i, else a class is fitted afresh.
+# Largest growth of an inverse with n_i − u; beyond it, each sample of the class is refitted.
 LARGEST_GROWTH = 1e4
 
 
 def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
-    """Raise ValueError when leaving one unit out would leave a class without samples.
+    """Raise ValueError if leaving out one unit of weight would remove a class.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
     units : ndarray of shape (n,)
         The weight that is left out of each sample.
     classes : ndarray of shape (n_classes,)
-        The labels, for the message.
+        Class labels, for the message.
     """
     whole = units >= (1 - ROUNDING) * groups.weights
     single = [
@@ -86,23 +86,23 @@ def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
 def leave_one_out_residuals(
     kernel: Array, groups: Groups, alpha: float, beta: float, units: Array
 ) -> Array:
-    """Residuals δ of equation (11) of every sample by the model that has not seen one unit of it.
+    """Compute the leave-one-out residuals δ of equation (11) of all samples.
 
-    They are those of n refits to rounding, which grows with the condition number of M and with α.
-    Beside the kernel matrix the memory is between two matrices of its size (small classes) and four
-    (one class has nearly all samples; seven if its units differ).
+    They equal those of n refits up to rounding errors, which grow with the condition number of M
+    and with α. In addition to the kernel matrix, the memory is between two matrices of its size
+    (small classes) and four (one class has nearly all samples; seven if its units differ).
 
     Parameters
     ----------
     kernel : ndarray of shape (n, n)
-        Kernel matrix of the samples in order of their class. It is not changed.
+        Kernel matrix of the samples sorted by class. It is not modified.
     groups : Groups
-        Every class has a sample; `require_leavable` holds.
+        Groups that pass `require_leavable`.
     alpha, beta : float
         α ≥ 0 and β > 0.
     units : ndarray of shape (n,)
-        The weight that is left out, positive and at most the weight of the sample. Units that are
-        the same throughout a class are about twice as fast.
+        The weight that is left out, positive and at most the weight of the sample. Classes with
+        equal units are about twice as fast.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def leave_one_out_residuals(
     kappa = np.maximum(groups.weights - units, 0.0) / (units * shrinkage)
     remaining = groups.remaining(units)
     multipliers, own_quadratic = np.empty((2, len(kernel)))
-    # N at first; the solutions take the place of its columns, which only their own class needs.
+    # Starts as N. The solutions of a class overwrite its columns of N, which no other class uses.
     solutions = _inverse(system_matrix(kernel.copy(), groups, alpha, beta))
     for rows, total in zip(groups.slices, groups.totals, strict=True):
         held_out, pull, multipliers[rows], own_quadratic[rows] = _within_class(
@@ -147,23 +147,23 @@ def leave_one_out_residuals(
 
 
 def _others(rows: slice) -> tuple[slice, slice]:
-    """The samples before and after those of a class."""
+    """Return the slices of samples before and after those of a class."""
     return slice(0, rows.start), slice(rows.stop, None)
 
 
 def _inverse(matrix: Array) -> Array:
-    """Inverse of a positive definite matrix, in its memory."""
+    """Compute the inverse of a positive definite matrix in place."""
     factor, scale, rcond = unit_cholesky(matrix)
     if rcond <= 10 * EPS:
         raise np.linalg.LinAlgError(
-            "The system of leave-one-out is not positive definite to rounding. Use a larger beta, "
-            "or a kernel that is positive semi-definite."
+            "The leave-one-out system is not numerically positive definite. Use a larger beta, or "
+            "a positive semi-definite kernel."
         )
     return inverse_of_factor(factor, scale)
 
 
 def _indefinite_inverse(matrix: Array) -> Array | None:
-    """Inverse of a symmetric matrix, in its memory; None when it is singular."""
+    """Compute the inverse of a symmetric matrix in place; None if it is singular."""
     factor, pivots, failed = linalg.lapack.dgetrf(matrix.T, overwrite_a=1)
     if failed:
         return None
@@ -174,7 +174,7 @@ def _indefinite_inverse(matrix: Array) -> Array | None:
 def _within_class(
     kernel: Array, inverse: Array, shrinkage: Array, kappa: Array, before: float, shift: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The v_I and z of every sample of a class in columns, their t and v_IᵀK_IIv_I.
+    """Compute v_I and z (columns), t and v_IᵀK_IIv_I for every sample of a class.
 
     `before` is a and `shift` is a' − a.
     """
@@ -197,10 +197,10 @@ def _within_class(
 def _shared_solution(
     kernel: Array, inverse: Array, shrinkage: Array, kappa: Array, before: float, shift: float
 ) -> tuple[Array, Array] | None:
-    """The v_I and t of a class whose units are the same, from A = (N_II⁻¹ − (a' − a) K_II)⁻¹.
+    """Compute v_I and t for a class with equal units from A = (N_II⁻¹ − (a' − a) K_II)⁻¹.
 
-    None when A would be too large: its inverse may be near to singular, although the system of v_I
-    is not, and is often indefinite (classes that are nearly homogeneous, large α).
+    None if A is too large: its inverse can be nearly singular although the system of v_I is not,
+    and is often indefinite (for nearly homogeneous classes and large α).
     """
     difference = _inverse(inverse.copy())
     difference -= shift * kernel
@@ -208,13 +208,13 @@ def _shared_solution(
     if shifted is None:
         return None
     held_out = shifted @ kernel
-    # A = N_II (1 + (a' − a) K_II A): the norm says what becomes of the errors of N.
+    # A = N_II (1 + (a' − a) K_II A): the norm bounds the growth of the errors of N.
     if not shift * linalg.norm(held_out) < MAX_GROWTH:
         return None
     held_out *= before + shift
     own = shifted.diagonal()
     multipliers = (1 - own * shrinkage + held_out.diagonal()) / (own + kappa)
-    # Column k is (1 − A(D − a'K)) e_k − t A e_k; the caller knows the diagonal.
+    # Column k is (1 − A(D − a'K)) e_k − t A e_k; the caller sets the diagonal.
     shifted *= shrinkage + multipliers
     held_out -= shifted
     return held_out, multipliers
@@ -223,11 +223,12 @@ def _shared_solution(
 def _spectral_solution(
     kernel: Array, inverse: Array, shrinkage: Array, kappa: Array, before: float, shift: Array
 ) -> tuple[Array, Array]:
-    """The v_I and t of a class, whatever its units, from the eigenvectors of K_II N_II.
+    """Compute v_I and t for a class with any units from the eigenvectors of K_II N_II.
 
     With N_II = XXᵀ and XᵀK_IIX = diag(λ), N_II⁻¹ − (a' − a) K_II becomes diag(1 − (a' − a) λ). Only
     the entry of the largest λ can be near zero or negative, because the rank-one term e_k e_kᵀ/κ
-    makes the system positive definite; it is eliminated together with t, without dividing by it.
+    makes the system positive definite. This entry is eliminated together with t, without dividing
+    by it.
     """
     values, dual = linalg.eigh(kernel, inverse, type=2)  # dual = X⁻ᵀ
     basis = inverse @ dual
@@ -246,7 +247,7 @@ def _spectral_solution(
 
 
 def _quadratic_form(kernel: Array, v: Array) -> Array:
-    """vᵀKv for the columns of v, from one triangle of K, which is half the work."""
+    """Compute vᵀKv for the columns of v from one triangle of K, with half the multiplications."""
     half = linalg.blas.dtrmm(1.0, kernel.T, v.T, side=1).T
     return 2 * np.einsum("ij,ij->j", half, v) - np.einsum("i,ij,ij->j", kernel.diagonal(), v, v)
 
@@ -254,7 +255,7 @@ def _quadratic_form(kernel: Array, v: Array) -> Array:
 def scatter_leave_one_out_residuals(
     X: Any, groups: Groups, alpha: float, beta: float, units: Array
 ) -> Array:
-    """δ of every training sample by the model that has not seen one unit of it.
+    """Compute the leave-one-out residuals δ of all training samples in the features.
 
     Parameters
     ----------
@@ -263,7 +264,7 @@ def scatter_leave_one_out_residuals(
     groups : Groups
     alpha, beta : float
     units : ndarray of shape (n,)
-        The weight that leaves with each sample: all of its weight, or that of one copy.
+        The weight that is left out of each sample: at most one unit of sample weight.
 
     Returns
     -------
@@ -273,7 +274,7 @@ def scatter_leave_one_out_residuals(
     shrinkage = alpha * norms + beta  # α h + β
     scatters = class_scatters(X, norms, groups, alpha, beta)
     maps = class_maps(scatters, groups.totals, alpha)
-    resolvent(maps)  # or say that digits would be lost
+    resolvent(maps)  # raises LossOfPrecisionError
     lost = shrinkage / units
     remaining = groups.remaining(units)
     delta = np.empty((X.shape[0], groups.n_classes))
@@ -303,10 +304,9 @@ def scatter_leave_one_out_residuals(
 def _shared_inverses(
     scatter: Array, maps: list[Array], own: int, nu: float, natural: float
 ) -> tuple[Array, Array, Array] | None:
-    """J, P̃ and R̃ for all samples that change n_i alike; None where they are nearly singular.
+    """Compute J, P̃ and R̃ for samples with the same u; None if they are nearly singular.
 
-    With all samples of the class and the smaller n_i they need not be definite. R alone has norm 1
-    at most.
+    The matrices can be indefinite, because they combine all samples of the class with n_i − u.
     """
     identity = np.eye(len(scatter))
     J = _bounded_inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
@@ -321,7 +321,7 @@ def _shared_inverses(
 
 
 def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
-    """Inverse of a symmetric matrix that need not be definite; None if it is too large."""
+    """Compute the inverse of a symmetric, possibly indefinite matrix; None if it is too large."""
     inverse = _indefinite_inverse(matrix)
     if inverse is None or linalg.norm(inverse, 1) > largest * len(matrix):
         return None
@@ -331,7 +331,7 @@ def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
 def _updated(
     X: Array, lost: Array, maps: list[Array], own: int, nu: float, J: Array, P: Array, R: Array
 ) -> Array:
-    """Residuals of samples by updates of rank one, a row each."""
+    """Compute residuals by rank-one updates, one row per sample."""
     Z = X @ J
     tau = lost + nu * np.einsum("ij,ij->i", X, Z)
     RZ = Z @ R
@@ -346,7 +346,7 @@ def _updated(
 
 
 def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) -> Array:
-    """Residuals of one sample, from the scatter of what is left of its class."""
+    """Compute the residuals of one sample from the scatter of its class without the unit."""
     changed = list(maps)
     changed[own] = class_maps([scatter], np.ones(1), nu)[0]
     remaining = (x @ resolvent(changed))[None]
@@ -354,7 +354,7 @@ def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) 
 
 
 def _residuals(X: Array, remaining: Array, projections: Any) -> Array:
-    """δ of (11) from r and ψ_1, …, ψ_g: ‖u‖² + 2 ψ·(ψ − x − u), u = x − r."""
+    """Compute δ of (11) from r and ψ_1, …, ψ_g: ‖u‖² + 2 ψ·(ψ − x − u), u = x − r."""
     explained = X - remaining
     offset = X + explained
     square = np.einsum("ij,ij->i", explained, explained)

@@ -1,8 +1,8 @@
 """The penalties ρ(‖v‖_{q,r}) of equation (4) of the DRM paper, and their proximal operators.
 
-‖v‖_{q,r} is the r-norm of the q-norms of the classes. A sample of weight s stands for s copies that
-share its coefficient v evenly, so the q-norm of a class is (Σ s^{1−q} |v|^q)^{1/q}. In coordinates
-u = v/√s, with c = √s, that is
+‖v‖_{q,r} is the r-norm of the q-norms of the classes. A sample of weight s is equivalent to s
+repeated samples with the coefficient v/s each, so the q-norm of a class is
+(Σ s^{1−q} |v|^q)^{1/q}. In coordinates u = v/√s, with c = √s, this is
 
     q = 1: Σ c|u|,    q = 2: ‖u‖,    q = ∞: max |u|/c,
 
@@ -16,14 +16,14 @@ With t the norms ‖u‖_q of the classes,
     r = 2: τ = step·t/‖t‖,
     r = ∞: Σ τ = step, and τ > 0 only where t is largest;
 
-the half-square has step·‖t‖_r in place of step. Three remarks leave few cases to solve.
+the half-square has step·‖t‖_r in place of step. Three remarks reduce the number of cases.
 
-- q = r: all samples may count as one class.
+- q = r: all samples can be treated as one class.
 - q = 2: u is a multiple of v in each class. The multiples are those of the problem with q = 1 whose
   classes have one coordinate each, the norm of v.
-- q = ∞ and q = 1 need one level x per class: u is v clipped to [−cx, cx] for q = ∞, and what the
-  clip cuts off for q = 1. The level is the norm t for q = ∞ and the threshold τ for q = 1; F(x) of
-  `_prox_loops` is the other one of the two.
+- q = ∞ and q = 1 need one level x per class: u is v clipped to [−cx, cx] for q = ∞, and v minus
+  the clipped v for q = 1. The level is the norm t for q = ∞ and the threshold τ for q = 1. F(x) of
+  `_prox_loops` is the threshold τ for q = ∞ and the norm t for q = 1.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Penalty:
-    """ρ(‖·‖_{q,r}) with ρ(t) = t ("identity") or ρ(t) = t²/2 ("half_square").
+    """Penalty ρ(‖·‖_{q,r}) with ρ(t) = t ("identity") or ρ(t) = t²/2 ("half_square").
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Penalty:
 
     @classmethod
     def of(cls, value: Any) -> Penalty:
-        """The penalty of a name (ridge, lasso, ...) or of a triple (q, r, rho)."""
+        """Create the penalty from a name ("ridge", "lasso", ...) or a triple (q, r, rho)."""
         try:
             q, r, rho = NAMES[value] if isinstance(value, str) else value
             known = q in EXPONENTS and r in EXPONENTS and rho in SHAPES
@@ -89,26 +89,26 @@ class Penalty:
 
     @property
     def is_ridge(self) -> bool:
-        """Whether it is ½‖u‖², for which the problem is a linear system."""
+        """Whether the penalty is ½‖u‖², for which the problem is a linear system."""
         return self == Penalty.of("ridge")
 
     def norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
-        """‖u‖_{q,r} of each row."""
+        """Compute ‖u‖_{q,r} of each row."""
         return np.linalg.norm(group_norms(U, self.q, slices, c), ord=self.r, axis=1)
 
     def dual_norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
-        """The largest ⟨u, z⟩ over ‖z‖_{q,r} ≤ 1, of each row u."""
+        """Compute the dual norm of each row u: the largest ⟨u, z⟩ over ‖z‖_{q,r} ≤ 1."""
         dual = Penalty(CONJUGATE[self.q], CONJUGATE[self.r], self.rho)
         return dual.norm(U, slices, c)
 
     def value(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
-        """ρ(‖u‖_{q,r}) of each row."""
+        """Compute ρ(‖u‖_{q,r}) of each row."""
         norm = self.norm(U, slices, c)
         return norm**2 / 2 if self.half_square else norm
 
 
 def group_norms(U: Array, q: float, slices: Sequence[slice], c: Array | None = None) -> Array:
-    """q-norms of the groups, one column per group; groups without samples have no column."""
+    """Compute the q-norms of the groups, one column per group that has samples."""
     starts = [rows.start for rows in slices if rows.stop > rows.start]
     size = np.abs(U)
     if q == 2:
@@ -137,8 +137,8 @@ def prox(
     slices : sequence of slice
         The columns of each group: consecutive, from the first column to the last.
     weights : ndarray of shape (n_samples,), default=None
-        The positive weights c of the coordinates: Σ c|u| for q = 1, max |u|/c for q = ∞; q = 2 has
-        none. None: all ones.
+        The positive weights c of the coordinates: Σ c|u| for q = 1, max |u|/c for q = ∞. They are
+        not used for q = 2. None means all ones.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def prox(
 
 
 def _levels(A: Array, step: float, penalty: Penalty, slices: list[slice], c: Array) -> Array:
-    """The levels x of each row, one column per group."""
+    """Compute the levels x of each row, one column per group."""
     from . import _prox_loops as loops
 
     starts = np.array([0] + [rows.stop for rows in slices])
@@ -186,6 +186,6 @@ def _levels(A: Array, step: float, penalty: Penalty, slices: list[slice], c: Arr
     else:  # one threshold τ for all groups, Σ t = τ / step
         loops.levels_at_common_value(A, starts, c, 0.0, 1 / step, levels)
     if q == 1 and not (separable or half_square):
-        # Rounding leaves a trace of what the minimiser has as zero.
+        # The minimiser is exactly zero here; rounding errors would leave small values.
         levels[penalty.dual_norm(A, slices, c) <= step] = inf
     return levels

@@ -1,7 +1,7 @@
-"""The quadratic problem behind a representation, equation (9) of the DRM paper, with weights.
+"""The quadratic problem of a representation, equation (9) of the DRM paper, with sample weights.
 
-Samples are in order of their class. A sample of weight s stands for s copies, which share its
-coefficient v evenly, so that in terms of v the objective for a test point x is
+Samples are sorted by class. A sample of weight s is equivalent to s repeated samples with the
+coefficient v/s each, so that in terms of v the objective for a test point x is
 
     ½ vᵀQv − K_xᵀv + penalty(v),    Q = K + α diag(h/s) − α B,
 
@@ -44,12 +44,12 @@ LINEAR = FittedKernel("linear", None, 1, 0.0, None)
 
 @dataclass(frozen=True)
 class Groups:
-    """Training samples of positive weight, in order of their class.
+    """Training samples of positive weight, sorted by class.
 
     Attributes
     ----------
     order : ndarray of shape (n,)
-        Which rows of the training data they are.
+        Indices of the samples in the training data.
     y : ndarray of shape (n,)
         Class indices, ascending.
     weights : ndarray of shape (n,)
@@ -70,12 +70,12 @@ class Groups:
         return cls(order, y[order], weights[order], n_classes)
 
     def subset(self, rows: NDArray[np.intp]) -> Groups:
-        """Some of the samples, by their positions in ascending order."""
+        """Select samples by their positions, in ascending order."""
         return Groups(self.order[rows], self.y[rows], self.weights[rows], self.n_classes)
 
     @cached_property
     def slices(self) -> list[slice]:
-        """The samples of each class."""
+        """Slice of the samples of each class."""
         ends = np.searchsorted(self.y, np.arange(self.n_classes + 1)).tolist()
         return [slice(*pair) for pair in pairwise(ends)]
 
@@ -85,9 +85,10 @@ class Groups:
         return np.array([self.weights[rows].sum() for rows in self.slices])
 
     def remaining(self, units: Array) -> Array:
-        """Weight that is left in a sample's class once it has lost a unit of weight.
+        """Compute the weight of each sample's class after removing a unit of its weight.
 
-        Added up rather than subtracted, so that no digits are lost to one large weight.
+        Sums the other weights instead of subtracting, which would lose precision if one weight is
+        large.
         """
         left = np.empty_like(units)
         for rows in self.slices:
@@ -98,20 +99,20 @@ class Groups:
         return left
 
     def shrinkage(self, norms: Array, alpha: float, beta: float) -> Array:
-        """(α h + β) / s: the diagonal of Q + βS⁻¹ beside K and B, for squared norms h."""
+        """Compute (α h + β) / s, the diagonal of Q + βS⁻¹ − K + αB, for squared norms h."""
         return (alpha * norms + beta) / self.weights
 
 
 @dataclass(frozen=True)
 class KernelOperator:
-    """Q for any kernel, from the matrix of the training samples in order of their class."""
+    """Q for any kernel, from the kernel matrix of the training samples sorted by class."""
 
     groups: Groups
     kernel: Array
     alpha: float
 
     def apply(self, V: Array) -> Array:
-        """V Q; vectors are rows, one per test point."""
+        """Compute V Q; V has one row per test point."""
         product = V @ self.kernel
         product += V * (self.alpha * self.kernel.diagonal() / self.groups.weights)
         for rows, total in zip(self.groups.slices, self.groups.totals, strict=True):
@@ -119,7 +120,7 @@ class KernelOperator:
         return product
 
     def residuals(self, V: Array, K_x: Array) -> Array:
-        """δ of equation (11), one column per class, for the representations V of the points K_x."""
+        """Compute δ of equation (11), one column per class, for the representations V."""
         images = V @ self.kernel
         columns = []
         for rows in self.groups.slices:
@@ -130,7 +131,7 @@ class KernelOperator:
 
 @dataclass(frozen=True)
 class FeatureOperator:
-    """Q for the linear kernel without any n × n matrix: equations (21) to (23)."""
+    """Q for the linear kernel without an n × n matrix, equations (21) to (23)."""
 
     groups: Groups
     X: Any
@@ -138,7 +139,7 @@ class FeatureOperator:
     alpha: float
 
     def apply(self, V: Array) -> Array:
-        """V Q."""
+        """Compute V Q."""
         projections = self.projections(V)
         total = np.sum(projections, axis=0)
         product = V * (self.alpha * self.norms / self.groups.weights)
@@ -147,11 +148,11 @@ class FeatureOperator:
         return product
 
     def projections(self, V: Array) -> list[Array]:
-        """ψ_i = X_iᵀ v_i for each class, one row per test point."""
+        """Compute ψ_i = X_iᵀ v_i for each class, one row per test point."""
         return [rmatmul(self.X[rows], V[:, rows].T).T for rows in self.groups.slices]
 
     def residuals(self, V: Array, K_x: Array) -> Array:
-        """δ of equation (11)."""
+        """Compute δ of equation (11)."""
         projections = self.projections(V)
         total = np.sum(projections, axis=0)
         columns = [
@@ -166,22 +167,22 @@ Operator = KernelOperator | FeatureOperator
 
 @dataclass(frozen=True)
 class TrainingSamples:
-    """What all solvers share.
+    """Training samples and their kernel, as used by all solvers.
 
     Attributes
     ----------
     X : ndarray or CSR of shape (n, n_features)
         Training rows in the order of the groups; with a feature map, their features; with a
-        precomputed kernel, the kernel matrix as it was given. None once it is not needed.
+        precomputed kernel, the kernel matrix in the original order. None once it is not needed.
     rows : ndarray or CSR of shape (n, n_features) or None
-        The training rows themselves; None for a precomputed kernel.
+        The training rows before the feature map; None for a precomputed kernel.
     groups : Groups
     kernel : FittedKernel
-        Kernel between rows of X; linear where there is a feature map.
+        Kernel between rows of X; linear if there is a feature map.
     features : FeatureMap or None
-        How points become rows like those of X.
+        Feature map of rows, if the kernel is approximated.
     source_kernel : FittedKernel
-        Kernel between rows of the data as they are given.
+        Kernel between the original rows.
     """
 
     X: Any
@@ -198,9 +199,10 @@ class TrainingSamples:
 
     @property
     def has_few_features(self) -> bool:
-        """Whether the linear form in the features is the cheaper one.
+        """Whether the linear form in the features is cheaper than the kernel form.
 
-        A prediction takes n² multiplications in the kernel form and g p² in the features.
+        For n samples, p features and g classes, a prediction takes n² multiplications in the kernel
+        form and g p² in the features.
         """
         if not self.is_linear:
             return False
@@ -209,11 +211,11 @@ class TrainingSamples:
 
     @property
     def is_precomputed(self) -> bool:
-        """Whether points come as rows of the kernel matrix."""
+        """Whether points are given as rows of the kernel matrix."""
         return self.kernel.kernel == "precomputed"
 
     def matrix(self, copies: int) -> Array:
-        """Kernel matrix of the training samples, a fresh array that has been checked."""
+        """Compute and check the kernel matrix of the training samples, as a new array."""
         has_components = self.features is None and not self.is_precomputed
         matrix = self.kernel.training_matrix(self.X, copies=copies, has_components=has_components)
         if self.is_precomputed:
@@ -222,36 +224,37 @@ class TrainingSamples:
         return matrix
 
     def subset(self, rows: NDArray[np.intp]) -> TrainingSamples:
-        """Some of the samples, by their positions in ascending order."""
+        """Select samples by their positions, in ascending order."""
         X = self.X if self.is_precomputed else self.X[rows]
         groups = self.groups.subset(rows)
         return TrainingSamples(X, None, groups, self.kernel, None, self.kernel)
 
     def without_matrix(self) -> TrainingSamples:
-        """The same for new points alone: a precomputed kernel matrix is let go."""
+        """Drop a precomputed kernel matrix, which new points do not need."""
         return replace(self, X=None) if self.is_precomputed else self
 
     def without_features(self) -> TrainingSamples:
-        """The same without the features of the training rows, which can be had again."""
+        """Drop the mapped training rows, which can be computed again from `rows`."""
         return self if self.features is None else replace(self, X=None)
 
     def points(self, X: Any) -> Any:
-        """Rows of new data in the coordinates of the training rows."""
+        """Convert new rows to the coordinates of the training rows."""
         if self.features is not None:
             return self.features(X)
         return X[:, self.groups.order] if self.is_precomputed else X
 
     def cross(self, points: Any) -> Array:
-        """Kernel K_x between points and training samples."""
+        """Compute the kernel K_x between points and training samples."""
         if self.is_precomputed:
             rows = points.toarray() if hasattr(points, "toarray") else points
             return np.asarray(rows, dtype=np.float64)
         return self.kernel(points, self.X)
 
     def self_kernel(self, points: Any) -> Array:
-        """k(x, x) of each point.
+        """Compute k(x, x) of each point.
 
-        Of a precomputed kernel only the part in the span of the training samples is known.
+        With a precomputed kernel, compute it for the projection onto the span of the training
+        samples.
         """
         if self.is_precomputed:
             triangle, pivots = self._span
@@ -265,12 +268,12 @@ class TrainingSamples:
 
     @cached_property
     def _span(self) -> tuple[Array, NDArray[np.intp]]:
-        """Coordinates of samples that span all training samples of a precomputed kernel."""
+        """Triangular coordinates and indices of samples that span all training samples."""
         factor, pivots = pivoted_cholesky(self.matrix(copies=2))
         return factor[pivots], pivots
 
     def batches(self, n_points: int) -> Iterator[slice]:
-        """Slices of points whose kernel with all training samples stays small."""
+        """Yield slices of points so small that K_x of a slice takes little memory."""
         return gen_batches(n_points, max(1, BATCH_BYTES // (8 * len(self.groups.y))))
 
 
@@ -281,7 +284,7 @@ def training_samples(
     weights: NDArray[np.float64],
     random: np.random.RandomState,
 ) -> TrainingSamples:
-    """Training rows in order of their class, in features where they approximate a kernel."""
+    """Sort the training rows by class and apply the feature map if there is one."""
     kernel = FittedKernel.of(estimator, X, weights)
     precomputed = kernel.kernel == "precomputed"
     require_squares(X, kernel)
@@ -290,15 +293,15 @@ def training_samples(
         return TrainingSamples(rows, None if precomputed else rows, groups, kernel, None, kernel)
     if precomputed:
         raise ValueError(
-            "n_components approximates a kernel between rows; a precomputed kernel has none. Set "
-            "n_components=None, or pass the features and the name of the kernel."
+            "n_components cannot approximate a precomputed kernel, because it needs the features. "
+            "Set n_components=None, or pass the features and the name of the kernel."
         )
     features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
     return TrainingSamples(features(rows), rows, groups, LINEAR, features, kernel)
 
 
 def require_squares(X: Any, kernel: FittedKernel) -> None:
-    """Refuse rows whose squared norms overflow, for kernels that depend on inner products."""
+    """Raise an error if squared norms overflow and the kernel depends on inner products."""
     if not kernel.has_product:
         return
     with np.errstate(over="ignore"):

@@ -1,12 +1,12 @@
-"""Representations under any penalty ρ(‖·‖_{q,r}): accelerated proximal gradient, certified.
+"""Accelerated proximal gradient with duality gaps, for any penalty ρ(‖·‖_{q,r}).
 
 In coordinates u = v/√s the problem of a test point x, equation (9) of the DRM paper, is
 
     P(u) = ½ uᵀQu − bᵀu + β ρ(Ω(u)),
 
-with √s on both sides of Q and b = √s K_x. How far u is from the optimum follows from duality. K
-with K_x and k(x, x) is a Gram matrix and α(H − B) is positive semidefinite, so there are z and Φ
-with ΦᵀΦ = Q, Φᵀz = b and zᵀz = k(x, x), and
+with √s on both sides of Q and b = √s K_x. Duality bounds the distance of u from the optimum. K with
+K_x and k(x, x) is a Gram matrix and α(H − B) is positive semidefinite, so there are z and Φ with
+ΦᵀΦ = Q, Φᵀz = b and zᵀz = k(x, x), and
 
     P(u) + ½ k(x, x) = ½ ‖z − Φu‖² + β ρ(Ω(u)) ≥ θᵀz − ½ ‖θ‖² − β ρ*(Ω°(Φᵀθ) / β)    for any θ,
 
@@ -39,7 +39,7 @@ TINY = np.finfo(np.float64).tiny
 
 
 class _State(NamedTuple):
-    """The points still iterated on: one row, or one entry, each."""
+    """Iterates of the points that have not converged, one row or entry per point."""
 
     b: Array  # √s K_x
     k_xx: Array
@@ -79,11 +79,11 @@ def solve_penalised(
         Weight of the penalty, positive.
     penalty : Penalty
     tol : float
-        A point is done when its duality gap is at most `tol` times ½ k(x, x).
+        A point has converged when its duality gap is at most `tol` times ½ k(x, x).
     max_iter : int
-        Iterations after which the points that are not done are returned as they are.
+        Maximum number of iterations.
     lipschitz : float
-        At least the largest eigenvalue of S^{1/2} Q S^{1/2}, S the diagonal of sample weights.
+        Upper bound of the largest eigenvalue of S^{1/2} Q S^{1/2}, with S = diag(s).
 
     Returns
     -------
@@ -133,9 +133,9 @@ def solve_penalised(
 def _advance(
     state: _State, operator: Operator, c: Array, step: float, beta: float, penalty: Penalty
 ) -> _State:
-    """One step of FISTA. A point whose step turns against its momentum starts it anew.
+    """Take one step of FISTA with adaptive restart of the momentum.
 
-    Q times the extrapolated point is extrapolated too, so a step costs one product.
+    Q times the extrapolated point is also extrapolated, so that a step needs one product.
     """
     slices = operator.groups.slices
     U = prox(state.ahead - step * (state.Q_ahead - state.b), step * beta, penalty, slices, c)
@@ -156,7 +156,7 @@ def _advance(
 def _objective_and_bound(
     state: _State, beta: float, penalty: Penalty, slices: Sequence[slice], c: Array
 ) -> tuple[Array, Array]:
-    """P(u) and the largest D(κ) over κ ≥ 0; see the top of this file."""
+    """Compute P(u) and the largest D(κ) over κ ≥ 0; see the module docstring."""
     linear = np.einsum("ij,ij->i", state.b, state.U)
     quadratic = np.einsum("ij,ij->i", state.QU, state.U)
     objective = 0.5 * quadratic - linear + beta * penalty.value(state.U, slices, c)

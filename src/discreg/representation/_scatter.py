@@ -1,4 +1,4 @@
-"""Linear DRM in its features: prediction does not depend on the number of training samples.
+"""Linear DRM by scatter matrices, with a prediction time that does not depend on n.
 
 With squared norms h, D = diag((α h + β) / s), ψ_i = X_iᵀ v_i the projection on class i, u = Σ ψ_i
 and r = x − u, row block i of the system (14) reads D_i v_i = X_i (r + (α / n_i) ψ_i), so
@@ -6,7 +6,7 @@ and r = x − u, row block i of the system (14) reads D_i v_i = X_i (r + (α / n
     S_i = X_iᵀ D_i⁻¹ X_i,     P_i = (I − (α / n_i) S_i)⁻¹ S_i,
     r   = (I + Σ P_i)⁻¹ x,    ψ_i = P_i r,    v_i = D_i⁻¹ X_i (r + (α / n_i) ψ_i).
 
-The S_i are sums over samples. δ of (11) is a quadratic form of x for each class.
+The S_i are sums over samples. For each class, δ of (11) is a quadratic form of x.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ __all__ = [
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 8 << 20
-PRECISE = 1e-9  # reciprocal condition below which residuals would lose most of their digits
+PRECISE = 1e-9  # smallest reciprocal condition number at which residuals are accurate enough
 
 
 class LossOfPrecisionError(ValueError):
-    """The scatter form would lose the digits that the kernel form keeps."""
+    """The scatter form would lose precision that the kernel form keeps."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The scatter form loses its digits: beta is too small against the squared features. "
-            "Use a larger beta, solver='closed', or scale the features, for example with "
+            "solver='scatter' loses precision: beta is too small compared with the squared "
+            "features. Use a larger beta, solver='closed', or scale the features, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
 
 
 def class_scatters(X: Any, norms: Array, groups: Groups, alpha: float, beta: float) -> list[Array]:
-    """S_i of every class, for rows X in the order of the groups."""
+    """Compute S_i of every class, for rows X in the order of the groups."""
     gains = 1 / groups.shrinkage(norms, alpha, beta)
     return [centred_gram(X[rows], gains[rows], None) for rows in groups.slices]
 
 
 def class_maps(scatters: Sequence[Array], totals: Array, alpha: float) -> list[Array]:
-    """P_i of every class, symmetric, from its scatter and its total weight."""
+    """Compute the symmetric P_i of every class from its scatter and its total weight."""
     maps = []
     for S, total in zip(scatters, totals, strict=True):
         factor, failed = linalg.lapack.dpotrf(_identity_minus(alpha / total, S), lower=1)
@@ -67,9 +67,9 @@ def class_maps(scatters: Sequence[Array], totals: Array, alpha: float) -> list[A
 
 
 def resolvent(maps: Sequence[Array]) -> Array:
-    """R = (I + Σ P_i)⁻¹.
+    """Compute R = (I + Σ P_i)⁻¹.
 
-    The matrix is brought to a unit diagonal first, so that features of unlike size do no harm.
+    Scaling to unit diagonal keeps precision if features have different scales.
     """
     total = np.sum(maps, axis=0)
     total[np.diag_indices_from(total)] += 1.0
@@ -80,7 +80,7 @@ def resolvent(maps: Sequence[Array]) -> Array:
 
 
 def decision_form(P: Array, R: Array) -> Array:
-    """Upper triangle T with δ_i = Σ (x T) ∘ x.
+    """Compute the upper triangle T with δ_i = Σ (x T) ∘ x.
 
     δ_i = ‖u‖² + 2 ψ·(ψ − x − u) with ψ = P R x and u = (I − R) x.
     """
@@ -95,7 +95,7 @@ def decision_form(P: Array, R: Array) -> Array:
 
 @dataclass(frozen=True)
 class ScatterForm:
-    """Everything a prediction of linear DRM needs: matrices of features times features.
+    """A fitted linear DRM: matrices of shape (n_features, n_features) for predictions.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class ScatterForm:
 
     @classmethod
     def of(cls, X: Any, groups: Groups, alpha: float, beta: float) -> ScatterForm:
-        """Fit in one pass over the rows X, which are in the order of the groups."""
+        """Fit in one pass over the rows X, sorted by group."""
         scatters = class_scatters(X, row_norms(X), groups, alpha, beta)
         return cls.from_scatters(scatters, groups.totals, alpha, beta)
 
@@ -124,13 +124,13 @@ class ScatterForm:
     def from_scatters(
         cls, scatters: Sequence[Array], totals: Array, alpha: float, beta: float
     ) -> ScatterForm:
-        """Fit from the scatters of the classes and their total weights."""
+        """Fit from the scatter matrices and the total weights of the classes."""
         maps = class_maps(scatters, totals, alpha)
         R = resolvent(maps)
         return cls(maps, R, [decision_form(P, R) for P in maps], alpha, beta)
 
     def residuals(self, X: Any) -> Array:
-        """δ of (11) for the rows of X, one column per class."""
+        """Compute δ of (11) for the rows of X, one column per class."""
         n_points, n_features = X.shape
         delta = np.empty((n_points, len(self.forms)))
         for rows in gen_batches(n_points, max(64, BATCH_BYTES // (8 * n_features))):
@@ -142,13 +142,13 @@ class ScatterForm:
                 continue
             block = np.asarray(block, dtype=np.float64)
             for k, form in enumerate(self.forms):
-                # A product with a triangle takes half of the multiplications.
+                # A triangular product needs half of the multiplications.
                 half = linalg.blas.dtrmm(1.0, form.T, block.T, lower=1)
                 delta[rows, k] = np.einsum("ji,ij->i", half, block)
         return delta
 
     def represent(self, X: Any, X_fit: Any, groups: Groups) -> Array:
-        """Representations v of the rows of X by the training rows X_fit."""
+        """Compute the representations v of the rows of X by the training rows X_fit."""
         remaining = matmul(X, self.resolvent)
         gains = 1 / groups.shrinkage(row_norms(X_fit), self.alpha, self.beta)
         V = np.empty((X.shape[0], X_fit.shape[0]))

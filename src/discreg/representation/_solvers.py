@@ -1,4 +1,4 @@
-"""The solvers of the model: residuals and representations of points, a batch at a time."""
+"""Solvers of DRM: residuals and representations of batches of points."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEW_FEATURES = 64
 
 @dataclass(frozen=True)
 class DRMSettings:
-    """Parameters of the model and of the iterations."""
+    """Parameters of the model and of the iterative solvers."""
 
     alpha: float
     beta: float
@@ -52,7 +52,7 @@ class DRMSettings:
 
 @dataclass(frozen=True)
 class ScatterSolver:
-    """The linear form in the features."""
+    """Solver of linear DRM by scatter matrices of the features."""
 
     training: TrainingSamples
     form: ScatterForm
@@ -74,20 +74,20 @@ class ScatterSolver:
 
 
 def _threads_for(X: Any) -> AbstractContextManager[None]:
-    """One BLAS thread for so few features that two would wait for each other."""
+    """Use one BLAS thread for few features, where a second thread would slow it down."""
     return one_blas_thread() if X.shape[1] <= FEW_FEATURES else nullcontext()
 
 
 @dataclass(frozen=True)
 class ClosedSolver:
-    """Algorithm 2."""
+    """Solver by the closed form, Algorithm 2."""
 
     training: TrainingSamples
     form: ClosedForm
 
     @classmethod
     def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ClosedSolver:
-        # The kernel matrix becomes the factor; the blocks of its classes are a second array.
+        # Two arrays: the factor overwrites the kernel matrix, and the class blocks are copied.
         form = ClosedForm.of(training.matrix(copies=2), training.groups, alpha, beta)
         return cls(training.without_matrix(), form)
 
@@ -107,7 +107,7 @@ class ClosedSolver:
 
 @dataclass(frozen=True)
 class IterativeSolver:
-    """Algorithms 3 to 6 for ridge, proximal gradient for other penalties, a batch at a time."""
+    """Solver by Algorithms 3 to 6 for ridge, by proximal gradient for other penalties."""
 
     training: TrainingSamples
     operator: Operator
@@ -116,7 +116,7 @@ class IterativeSolver:
     algorithm: str
 
     def run(self, K_x: Array, k_xx: Array) -> Iterations:
-        """Iterate for the points of one batch."""
+        """Solve for one batch of points."""
         settings = self.settings
         if settings.penalty.is_ridge:
             return iterate(
@@ -141,7 +141,7 @@ class IterativeSolver:
         )
 
     def runs(self, points: Any, stacklevel: int) -> list[tuple[slice, Array, Iterations]]:
-        """Iterate for all points, batch by batch; `stacklevel` leads a warning to the user."""
+        """Solve for all points, batch by batch; `stacklevel` is that of the warning."""
         outcomes = []
         for rows in self.training.batches(points.shape[0]):
             K_x = self.training.cross(points[rows])
@@ -160,7 +160,7 @@ class IterativeSolver:
         return outcomes
 
     def largest_sample(self) -> Iterations:
-        """What the iterations do for the training sample of the largest norm."""
+        """Solve for the training sample with the largest norm."""
         if isinstance(self.operator, KernelOperator):
             norms = self.operator.kernel.diagonal()
             K_x = self.operator.kernel[[norms.argmax()]]
@@ -183,19 +183,19 @@ Solver = ScatterSolver | ClosedSolver | IterativeSolver
 
 
 def choose_solver(estimator: Any, training: TrainingSamples, penalty: Penalty) -> str:
-    """The solver that "auto" means for these data, or the one that was asked for if it can be."""
+    """Resolve the parameter `solver` for these data, and check that the solver applies."""
     asked = estimator.solver
     if not penalty.is_ridge:
         if asked not in ("auto", "apg"):
             raise ValueError(
-                f"solver={asked!r} is for penalty='ridge'; other penalties are solved by "
+                f"solver={asked!r} requires penalty='ridge'; other penalties are solved by "
                 "accelerated proximal gradient. Use solver='auto' or 'apg'."
             )
         return "apg"
     if asked == "scatter" and not training.is_linear:
         raise ValueError(
-            "solver='scatter' is for inner products of features. Use kernel='linear', or set "
-            "n_components to approximate the kernel by features."
+            "solver='scatter' requires a linear kernel. Use kernel='linear', or set n_components "
+            "to approximate the kernel by features."
         )
     if asked == "auto":
         asked = "scatter" if training.has_few_features else "closed"
@@ -207,7 +207,7 @@ def choose_solver(estimator: Any, training: TrainingSamples, penalty: Penalty) -
 
 
 def require_scatter_memory(n_classes: int, n_features: int, advice: str) -> None:
-    """Refuse scatter matrices that do not fit into memory."""
+    """Raise an error if the scatter matrices do not fit into memory."""
     require_memory(
         8 * (3 * n_classes + 3) * n_features**2,
         f"Scatter matrices of {n_classes} classes in {n_features:,} features",
@@ -216,16 +216,16 @@ def require_scatter_memory(n_classes: int, n_features: int, advice: str) -> None
 
 
 def make_solver(name: str, training: TrainingSamples, settings: DRMSettings) -> Solver:
-    """Fit the solver of that name: "closed", "scatter", "gd", "ppa" or "apg"."""
+    """Fit the named solver: "closed", "scatter", "gd", "ppa" or "apg"."""
     alpha, beta = settings.alpha, settings.beta
     if name == "scatter":
         return ScatterSolver.of(training, alpha, beta)
     if name == "closed":
         return ClosedSolver.of(training, alpha, beta)
-    operator: Operator  # without an n × n matrix for the linear kernel
+    operator: Operator  # the linear kernel needs no n × n matrix
     if training.is_linear:
         operator = FeatureOperator(training.groups, training.X, row_norms(training.X), alpha)
     else:
         operator = KernelOperator(training.groups, training.matrix(copies=2), alpha)
-    eigenvalue = 0.0 if name == "gd" else largest_eigenvalue(operator)  # "gd" needs none
+    eigenvalue = 0.0 if name == "gd" else largest_eigenvalue(operator)
     return IterativeSolver(training, operator, eigenvalue, settings, name)

@@ -1,1 +1,1 @@
-"""From a file to features: reading, column types, preprocessing."""
+"""Reading of tables: file formats, column types, preprocessing."""

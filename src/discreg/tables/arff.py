@@ -1,6 +1,6 @@
-"""The ARFF format: numeric, nominal, string and date attributes, quotes, comments, missing cells.
+"""Reader of ARFF files with numeric, nominal, string and date attributes.
 
-Sparse rows (``{0 1, 3 2}``) and relational attributes are refused.
+Sparse rows (``{0 1, 3 2}``) and relational attributes are not supported.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ class Attribute(NamedTuple):
 
     name: str
     kind: str  # one of NUMERIC, one of TEXT, or "nominal"
-    values: tuple[str, ...] = ()  # of a nominal one
+    values: tuple[str, ...] = ()  # of a nominal attribute
 
 
 def parse_arff(text: str) -> pd.DataFrame:
-    """The data of an ARFF file: floats, categories for nominal attributes, texts."""
+    """Parse an ARFF file into columns of floats, categories (nominal attributes) or strings."""
     lines = _lines(text)
     attributes = _attributes(lines)
     numbers, rows = [], []
     for number, line in lines:
         if line.startswith("{"):
             raise InputError(
-                f"line {number} is a sparse row, which is not read; save the file as svmlight or "
-                "as plain ARFF"
+                f"line {number} is a sparse row, which is not supported; save the file as svmlight "
+                "or as dense ARFF"
             )
         cells = _cells(line, number)
         if len(cells) != len(attributes):
             raise InputError(
-                f"line {number} should have {len(attributes)} cells, as many as there are "
-                f"attributes, but has {len(cells)}"
+                f"line {number} should have {len(attributes)} cells, one per attribute, but has "
+                f"{len(cells)}"
             )
         numbers.append(number)
         rows.append(cells)
@@ -61,7 +61,7 @@ def parse_arff(text: str) -> pd.DataFrame:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without empty ones and comments."""
+    """Yield line numbers and lines, without empty lines and comments."""
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.strip()
         if line and not line.startswith("%"):
@@ -69,7 +69,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _attributes(lines: Iterator[tuple[int, str]]) -> list[Attribute]:
-    """The declarations; the lines after them are left in the iterator."""
+    """Read the declarations up to @data; the iterator then continues with the data."""
     attributes: list[Attribute] = []
     for number, line in lines:
         keyword = line.split(maxsplit=1)[0].lower()
@@ -81,12 +81,12 @@ def _attributes(lines: Iterator[tuple[int, str]]) -> list[Attribute]:
             attributes.append(_attribute(line, number))
             if attributes[-1].name in {each.name for each in attributes[:-1]}:
                 raise InputError(
-                    f"line {number} declares '{attributes[-1].name}' for the second time; two "
-                    "columns cannot have one name"
+                    f"line {number} declares '{attributes[-1].name}' a second time; two columns "
+                    "cannot have the same name"
                 )
         elif keyword != "@relation":
             raise InputError(
-                f"line {number} is no ARFF: @relation, @attribute or @data is expected, not "
+                f"line {number} is not ARFF: @relation, @attribute or @data is expected, not "
                 f"'{line[:40]}'"
             )
     raise InputError("the file has no @data")
@@ -103,12 +103,12 @@ def _attribute(line: str, number: int) -> Attribute:
         return Attribute(name, "nominal", tuple(value for value in values if value is not None))
     kind = kind.split()[0].lower()
     if kind not in (*NUMERIC, *TEXT):
-        raise InputError(f"line {number}: attributes of type '{kind}' are not read")
+        raise InputError(f"line {number}: attributes of type '{kind}' are not supported")
     return Attribute(name, kind)
 
 
 def _cells(line: str, number: int) -> list[str | None]:
-    """The cells of a line, None where one is missing."""
+    """Split a line into cells; a missing cell is None."""
     if "'" not in line and '"' not in line:
         cells = [cell.strip() for cell in line.split(",")]
         return [None if cell == "?" else cell for cell in cells]
@@ -117,7 +117,7 @@ def _cells(line: str, number: int) -> list[str | None]:
     while divider == ",":
         cell = CELL.match(line, place)
         if cell is None:
-            raise InputError(f"line {number} has a quote that is not closed, or text beside one")
+            raise InputError(f"line {number} has an unclosed quote, or text next to a quote")
         text, divider = cell[1].strip(), cell[2]
         found.append(None if text == "?" else _unquoted(text))
         place = cell.end()

@@ -1,4 +1,4 @@
-"""A model fitted to a table: the columns that it expects, and whether those of new rows fit."""
+"""A classifier fitted to a table, which checks the columns of new rows."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ TRUTHS = {**TRUE_AND_FALSE, "1": 1.0, "0": 0.0}
 
 @dataclass(frozen=True)
 class ExpectedColumns:
-    """What a model was fitted to; ``dataclasses.asdict`` gives it as plain values for JSON."""
+    """Columns that a model was fitted to; ``dataclasses.asdict`` converts them for JSON."""
 
-    kinds: dict[str, Kind]  # by name, in their order; empty for sparse data
+    kinds: dict[str, Kind]  # column name to type, in order; empty for sparse data
     n_features: int
-    first_index: int = 0  # of the features in svmlight files
+    first_index: int = 0  # index of the first feature in svmlight files
 
 
 def expected_columns(table: Table) -> ExpectedColumns:
-    """The names and kinds of the columns that a model of this table is fitted to."""
+    """Return the columns that a model of this table is fitted to."""
     kinds = {column.name: column.kind for column in table.columns if column.kind in USED}
     return ExpectedColumns(kinds, table.X.shape[1], table.first_index)
 
 
 def check_columns(frame: pd.DataFrame, expected: ExpectedColumns) -> pd.DataFrame:
-    """The expected columns of a frame, in their order and as the kinds they should be.
+    """Select the expected columns of a frame and convert them to the expected types.
 
-    Other columns, such as a target or those that were left out, are ignored.
+    Other columns, such as the target or unused columns, are ignored.
     """
     if not expected.kinds:
         raise InputError(
-            f"the model was fitted to sparse data of {expected.n_features} features without "
-            "names; a table with named columns does not fit it"
+            f"the model was fitted to sparse data with {expected.n_features} unnamed features and "
+            "cannot be applied to a table with named columns"
         )
     missing = [name for name in expected.kinds if name not in frame]
     if missing:
         others = [str(name) for name in frame if name not in expected.kinds]
         candidates = ((name, nearest(name, others)) for name in missing[:8])
-        hints = [f"; is '{near}' meant to be '{name}'?" for name, near in candidates if near]
+        hints = [f"; is '{near}' the column '{name}'?" for name, near in candidates if near]
         raise InputError(
             f"{len(missing)} of {len(expected.kinds)} columns are missing: {quoted(missing)}"
             + "".join(hints[:1])
@@ -82,14 +82,14 @@ def _as_kind(name: str, column: pd.Series, kind: Kind) -> NDArray[Any]:
         values = np.array([TRUTHS.get(str(text).lower(), np.nan) for text in texts])
         wrong = np.flatnonzero(np.isnan(values) & ~pd.isna(texts))
     else:
-        # What a file declares as categories are numbers to a model that was fitted to numbers.
+        # The file may declare categories although the model was fitted to numbers.
         is_category = isinstance(column.dtype, pd.CategoricalDtype)
         found, values = parse(column.astype(object) if is_category else column)
         texts, expected = values, "numbers were"
         wrong = places_of_text(values) if found == "categorical" else np.array([], dtype=np.intp)
     if wrong.size:
         raise InputError(
-            f"column '{name}' holds text '{texts[wrong[0]]}' in row {wrong[0] + 1} where "
+            f"column '{name}' contains text '{texts[wrong[0]]}' in row {wrong[0] + 1} where "
             f"{expected} expected"
         )
     refuse_infinite(name, values, pd.RangeIndex(len(values)))
@@ -101,17 +101,17 @@ def _has_probabilities(model: TableClassifier) -> bool:
 
 
 class TableClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted pipeline that takes tables like the one it was fitted to.
+    """A fitted pipeline that predicts from tables like the training table.
 
-    Columns are found by name, in any order; those it does not know are ignored, and those that are
-    missing or of another kind are refused by name.
+    Columns are found by name, in any order. Unknown columns are ignored. Columns that are missing
+    or have another type raise an error.
 
     Parameters
     ----------
     pipeline : Pipeline
-        Fitted, from the columns to labels.
+        Fitted pipeline from the columns to labels.
     columns : dict
-        The columns that it expects: `ExpectedColumns` as plain values.
+        The expected columns: `ExpectedColumns` as a dict.
     """
 
     def __init__(self, pipeline: Pipeline, columns: dict[str, Any]) -> None:
@@ -120,22 +120,22 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def of(cls, pipeline: Pipeline, table: Table) -> TableClassifier:
-        """A pipeline that was fitted to this table."""
+        """Create the classifier from a pipeline that was fitted to this table."""
         return cls(pipeline, asdict(expected_columns(table)))
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels."""
+        """Class labels."""
         return self.pipeline.classes_
 
     @property
     def expected(self) -> ExpectedColumns:
-        """The columns that it expects."""
+        """The expected columns."""
         return ExpectedColumns(**self.columns)
 
     @property
     def categories(self) -> dict[str, NDArray[Any]]:
-        """The categories that it was fitted to, by column."""
+        """The categories of the training table, by column."""
         if "categorical" not in self.expected.kinds.values():
             return {}
         parts = self.pipeline[0]
@@ -144,12 +144,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return dict(zip(names, encoder.categories_, strict=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the rows of a data frame (of a sparse array, if it was fitted to one)."""
+        """Predict labels of the rows of a data frame, or of a sparse array if fitted to one."""
         return self.pipeline.predict(self._checked(X))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes, in the order of `classes_`."""
+        """Predict class probabilities, in the order of `classes_`."""
         return self.pipeline.predict_proba(self._checked(X))
 
     def _checked(self, X: Any) -> Any:

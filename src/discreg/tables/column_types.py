@@ -1,7 +1,7 @@
-"""What the columns of a table are: numbers, truth values, categories, or nothing to learn from.
+"""Column types of a table: numeric, boolean, categorical, constant or identifier.
 
-A parsed column is an array: floats for numeric, 0.0 and 1.0 for boolean, texts for categorical
-ones. A missing cell is NaN in all of them.
+A parsed column is an array: floats for numeric columns, 0.0 and 1.0 for boolean columns, strings
+for categorical columns. A missing cell is NaN in all of them.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ __all__ = [
 Kind = Literal["numeric", "boolean", "categorical", "constant", "identifier"]
 USED: tuple[Kind, ...] = ("numeric", "boolean", "categorical")
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
-MAX_CATEGORIES = 50  # of a column; its rarer ones share an indicator
-# A text column is an identifier if at least this share of its cells are different.
+MAX_CATEGORIES = 50  # per column; rarer categories share an indicator
+# A text column is an identifier if at least this fraction of its cells is distinct.
 IDENTIFIER_SHARE = 0.9
-# So is an integer column without repetitions that counts the rows or has such a name. Fewer rows
-# can be in order by chance.
+# An integer column of distinct values is an identifier if it counts the rows or has one of these
+# names. Fewer rows can be in order by chance.
 COUNTER_NAMES = ("id", "index")
 COUNTER_BEGINNINGS = (UNTITLED.lower(), "__index_level_")
 COUNTER_ROWS = 10
-# What is a whole number, or a day, but for how it is written.
+# Whole numbers and days in the forms "3.0" and "2024-01-31 00:00:00".
 WHOLE = re.compile(r"([-+]?\d{1,15})\.0+")
 DAY = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?")
 
 
 @dataclass(frozen=True)
 class Column:
-    """What was found in a column of a table."""
+    """Name, type and counts of a column of a table."""
 
     name: str
     kind: Kind
@@ -60,7 +60,7 @@ class Column:
 
 
 def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
-    """The kind of a column by its cells, and its cells as that kind."""
+    """Infer the type of a column from its cells and convert the cells to that type."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     if pd.api.types.is_numeric_dtype(column.dtype) and not is_category:
         kind: Kind = "boolean" if pd.api.types.is_bool_dtype(column.dtype) else "numeric"
@@ -71,20 +71,20 @@ def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
         truths = [TRUE_AND_FALSE.get(str(text).lower(), np.nan) for text in vocabulary]
         return "boolean", np.array(truths)[codes]
     numbers = _numbers(vocabulary)
-    # Categories were declared to be such, even if they are digits.
+    # A declared category stays one, even if its values are digits.
     if not is_category and (~np.isnan(numbers)).sum() == len(present):
         return "numeric", numbers[codes]
     return "categorical", _categories(vocabulary)[codes]
 
 
 def as_categories(column: pd.Series) -> NDArray[Any]:
-    """The cells of a column as categories: 3 and 3.0 are one, and so are a day and its midnight."""
+    """Convert cells to categories: 3 and 3.0 are the same, as are a day and its midnight."""
     codes, vocabulary = _vocabulary(column)
     return _categories(vocabulary)[codes]
 
 
 def _categories(vocabulary: NDArray[Any]) -> NDArray[Any]:
-    """Texts in the one way of writing them that all formats of files share."""
+    """Normalise strings, so that all file formats give the same categories."""
     categories = vocabulary.copy()
     for place, text in enumerate(vocabulary[:-1]):
         if isinstance(text, str) and (written := WHOLE.fullmatch(text) or DAY.fullmatch(text)):
@@ -93,13 +93,13 @@ def _categories(vocabulary: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_texts(column: pd.Series) -> NDArray[Any]:
-    """The cells of a column as texts, whatever they are; 3 and 3.0 are one text."""
+    """Convert the cells of a column to strings; 3 and 3.0 give the same string."""
     codes, vocabulary = _vocabulary(column)
     return vocabulary[codes]
 
 
 def _vocabulary(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Which text each cell is, and the texts; the last one, NaN, is the one of code -1."""
+    """Return the code of each cell and the strings; the last, NaN, has the code -1."""
     codes, values = pd.factorize(column)
     vocabulary = np.empty(len(values) + 1, dtype=object)
     vocabulary[:-1] = [_as_text(value) for value in values]
@@ -119,23 +119,23 @@ def _numbers(texts: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def places_of_text(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Which cells of a categorical column are not numbers."""
+    """Find the cells of a categorical column that are not numbers."""
     return np.flatnonzero(~pd.isna(values) & np.isnan(_numbers(values)))
 
 
 def refuse_infinite(name: object, values: NDArray[Any], rows: pd.Index) -> None:
-    """Raise if a numeric column has an infinite cell."""
+    """Raise an error if a numeric column has an infinite cell."""
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = rows[np.flatnonzero(np.isinf(values))[0]] + 1
         raise InputError(
-            f"column '{name}' is infinite in row {row}; correct the value, or leave the cell empty"
+            f"column '{name}' is infinite in row {row}; correct the value or empty the cell"
         )
 
 
 def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], list[str]]:
-    """Parse the columns of a frame: those to learn from, all that were found, and notes.
+    """Parse the columns of a frame; return the columns to use, all column types, and notes.
 
-    The index of the frame is the position of a row in its file, from 0.
+    The index of the frame is the position of a row in the file, from 0.
     """
     columns: list[Column] = []
     used: dict[str, NDArray[Any]] = {}
@@ -151,7 +151,7 @@ def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], lis
             used[column.name] = values
     notes = [*_kinds_found(columns), *doubts, *_left_out(columns), *_gaps(columns)]
     if not used:
-        raise InputError(f"no column is left to learn from: {'; '.join(_left_out(columns))}")
+        raise InputError(f"no column can be used as a feature: {'; '.join(_left_out(columns))}")
     return pd.DataFrame(used), tuple(columns), notes
 
 
@@ -169,7 +169,7 @@ def _column(name: str, kind: Kind, values: NDArray[Any], rows: pd.Index) -> Colu
 
 
 def _counts(name: str, values: NDArray[np.float64], rows: pd.Index) -> bool:
-    """Whether different numbers count the rows: in a sorted file they would give the labels."""
+    """Return whether distinct numbers count the rows; in a sorted file they reveal the labels."""
     if len(values) < COUNTER_ROWS or (values != np.round(values)).any():
         return False
     name = name.lower()
@@ -178,15 +178,15 @@ def _counts(name: str, values: NDArray[np.float64], rows: pd.Index) -> bool:
 
 
 def _almost_numeric(name: str, values: NDArray[Any], rows: pd.Index) -> list[str]:
-    """A note on a column which a few texts keep from being numeric."""
+    """Write a note if a column would be numeric without a few cells of text."""
     places = places_of_text(values)
     if not 0 < len(places) <= 0.1 * (~pd.isna(values)).sum():
         return []
     first = places[0]
     return [
-        f"column '{name}' is numeric but for {_count(len(places), 'cell')}, the first "
-        f"'{values[first]}' in row {rows[first] + 1}, and is taken as categorical; empty such "
-        "cells if it should be numeric"
+        f"column '{name}' is numeric except for {_count(len(places), 'cell')}, the first "
+        f"'{values[first]}' in row {rows[first] + 1}, and is treated as categorical; empty these "
+        "cells if the column should be numeric"
     ]
 
 
@@ -208,7 +208,7 @@ def _kinds_found(columns: Sequence[Column]) -> list[str]:
         )
     notes += [
         f"column '{column.name}' has {column.n_distinct} categories: the {MAX_CATEGORIES - 1} most "
-        "frequent of a training fold have an indicator column each, the others share one"
+        "frequent ones in the training rows have one indicator column each, the others share one"
         for column in categorical
         if column.n_distinct > MAX_CATEGORIES
     ]
@@ -227,25 +227,25 @@ def _left_out(columns: Sequence[Column]) -> list[str]:
     if identifiers:
         are = "is" if len(identifiers) == 1 else "are"
         notes.append(
-            f"{_subject(identifiers, 'has', 'have')} a different value in nearly every row that "
-            f"has one, as a name or a number of the row has, and {are} left out"
+            f"{_subject(identifiers, 'has', 'have')} a different value in nearly every row, like "
+            f"an identifier, and {are} left out"
         )
     return notes
 
 
 def _subject(names: Sequence[str], one: str = "is", many: str = "are") -> str:
-    """The columns of these names and their verb."""
+    """Write the subject of a sentence on columns, with its verb."""
     return f"column '{names[0]}' {one}" if len(names) == 1 else f"columns {quoted(names)} {many}"
 
 
 def _gaps(columns: Sequence[Column]) -> list[str]:
-    """A note on the missing values of the columns in use."""
+    """Write a note on the missing values of the columns that are used."""
     with_gaps = [column for column in columns if column.n_missing and column.kind in USED]
     if not with_gaps:
         return []
     n_missing = sum(column.n_missing for column in with_gaps)
     return [
         f"{_count(n_missing, 'missing value')} in {_count(len(with_gaps), 'column')} "
-        f"({quoted(column.name for column in with_gaps)}), filled inside each training fold by the "
-        "median or the most frequent value"
+        f"({quoted(column.name for column in with_gaps)}), replaced by the median or the most "
+        "frequent value of the training rows"
     ]

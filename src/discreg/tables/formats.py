@@ -1,4 +1,4 @@
-"""Files of labelled data: one function per format, from bytes to columns or arrays."""
+"""Readers of data files, one function per format."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ __all__ = [
     "refuse_duplicates",
 ]
 
-# Not "None", which is a category ("no garage") more often than a gap.
+# Without "None", which is more often a category ("no garage") than a missing value.
 MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "nan", "NaN", "NULL", "null")
-UNTITLED = "Unnamed: "  # what pandas calls a column without a name; its position follows
+UNTITLED = "Unnamed: "  # pandas' name of a column without a name, followed by its position
 
 
 @dataclass(frozen=True)
 class FileBytes:
-    """The bytes of a file, and the columns that stay text whatever they look like."""
+    """The bytes of a file, and the columns to read as text."""
 
     content: bytes
     text_columns: Collection[str] = ()
 
     def text(self) -> str:
-        """The bytes as UTF-8, with or without a byte order mark."""
+        """Decode the bytes as UTF-8, with or without a byte order mark."""
         try:
             return self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -57,27 +57,27 @@ class FileBytes:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds: columns with names, or a sparse array."""
+    """The contents of a file: named columns or a sparse array."""
 
     X: pd.DataFrame | sparse.csr_array
     y: NDArray[Any] | None = None
-    labels_apart: bool = False  # whether the format has a place for y; else it is a column of X
-    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # all that are not X or y
-    first_index: int | None = None  # svmlight: the index its features begin with, 0 or 1
+    labels_apart: bool = False  # whether the format separates y; otherwise y is a column of X
+    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # arrays other than X and y
+    first_index: int | None = None  # svmlight: index of the first feature, 0 or 1
 
 
 def read_contents(path: Path, *, text_columns: Collection[str] = ()) -> Contents:
-    """Read a file by the format that its suffix names."""
+    """Read a file in the format of its suffix."""
     if not path.exists():
         raise InputError(f"there is no such file{_nearest_file(path)}")
     if path.is_dir():
-        raise InputError("this is a folder; name a file in it")
+        raise InputError("this is a directory; give a file")
     zipped = path.suffix.lower() == ".gz"
     suffix = (path.with_suffix("") if zipped else path).suffix.lower()
     if suffix not in READERS:
         raise InputError(
-            f"files of type '{suffix}' are not read; there are {', '.join(READERS)}, each also "
-            "with .gz; save a spreadsheet as CSV"
+            f"files of type '{suffix}' are not supported; supported types are "
+            f"{', '.join(READERS)}, also with .gz; save a spreadsheet as CSV"
         )
     try:
         content = path.read_bytes()
@@ -94,60 +94,60 @@ def read_contents(path: Path, *, text_columns: Collection[str] = ()) -> Contents
 
 @contextmanager
 def _intact(kind: str) -> Iterator[None]:
-    """Say what the file is not, whatever its reader raises: readers have no error of their own."""
+    """Convert any exception of a reader, which can be of any type, to an InputError."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"the file is no intact {kind}: {error}") from error
+        raise InputError(f"the file is not a valid {kind}: {error}") from error
 
 
 def _nearest_file(path: Path) -> str:
     if not path.parent.is_dir():
-        return f"; nor is there a folder '{path.parent}'"
+        return f"; the directory '{path.parent}' does not exist either"
     name = nearest(path.name, [each.name for each in path.parent.iterdir() if each.is_file()])
     return f"; did you mean '{path.with_name(name)}'?" if name else ""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of the names that looks most like a mistyped one, if any does."""
+    """Find the name that is most similar to a mistyped one; None if none is similar."""
     by_lower = {each.lower(): each for each in names}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     return by_lower[found[0]] if found else None
 
 
 def quoted(names: Iterable[object], *, at_most: int = 8) -> str:
-    """Names in quotes for a message, the first few of many."""
+    """Write the first few names in quotes, for a message."""
     names = list(names)
     shown = ", ".join(f"'{name}'" for name in names[:at_most])
     return f"{shown} and {len(names) - at_most} more" if len(names) > at_most else shown
 
 
 def default_names(n_features: int) -> list[str]:
-    """The names of columns that have none: x1, x2, ..."""
+    """Return the names x1, x2, ... for columns without names."""
     return [f"x{place}" for place in range(1, n_features + 1)]
 
 
 def refuse_duplicates(names: Collection[str]) -> None:
-    """Raise if two columns share a name."""
+    """Raise an error if two columns have the same name."""
     seen: dict[str, int] = {}
     for place, name in enumerate(names, start=1):
         if name in seen:
             raise InputError(
-                f"two columns are called '{name}', the columns {seen[name]} and {place}; "
-                f"rename one{_no_header_hint(names)}"
+                f"columns {seen[name]} and {place} have the same name '{name}'; rename one"
+                f"{_no_header_hint(names)}"
             )
         seen[name] = place
 
 
 def _no_header_hint(names: Iterable[str]) -> str:
-    """What to add to a message if the names look like data."""
+    """Return a hint for a message if the names look like data."""
     numbers = [name for name in names if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", name, re.I)]
     return ", or add a header line: the first line looks like data" if numbers else ""
 
 
-# Numbers between tabs: one whose comma can be no divider of thousands, and one with a point.
+# Numbers between tabs: with a comma that cannot separate thousands, and with a point.
 WITH_COMMA, WITH_POINT = (
     re.compile(rf"(?<![^\t\n])[-+]?(?:{number})(?=[\t\r\n]|$)")
     for number in (r"\d+,(?!\d{3}(?:\D|$))\d+|(?:0|\d{4})\d*,\d+", r"\d*\.\d+")
@@ -156,14 +156,14 @@ THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?")
 
 
 def read_csv(file: FileBytes) -> Contents:
-    """Cells divided by commas, semicolons or tabs, whichever divides the header most."""
+    """Read cells separated by commas, semicolons or tabs: the most frequent one in the header."""
     header, _, _ = file.text().lstrip("\r\n").partition("\n")
     unquoted = re.sub('"[^"]*"', "", header)
     return read_delimited(file, max(",;\t", key=unquoted.count))
 
 
 def read_delimited(file: FileBytes, delimiter: str = "\t") -> Contents:
-    """Cells divided by a delimiter."""
+    """Read cells separated by a delimiter."""
     text = file.text()
     _, header = next(_records(text, delimiter), (1, None))
     if header is None:
@@ -173,12 +173,12 @@ def read_delimited(file: FileBytes, delimiter: str = "\t") -> Contents:
     decimal = _decimal_sign(text, delimiter)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # of cells beyond the header
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than the header
             frame = pd.read_csv(
                 io.StringIO(text),
                 sep=delimiter,
-                # Numbers with a point come as text where the comma is the decimal sign, and are
-                # recognised as numbers when the columns are parsed.
+                # With a decimal comma, numbers with a point are read as text and converted when
+                # the columns are parsed.
                 decimal=decimal,
                 header=0,
                 names=names,
@@ -192,10 +192,10 @@ def read_delimited(file: FileBytes, delimiter: str = "\t") -> Contents:
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         if "EOF inside string" in str(error):
             *_, (line, _) = _records(text, delimiter)
-            raise InputError(f"a quote in line {line} is never closed") from error
+            raise InputError(f"a quote in line {line} is not closed") from error
         _refuse_ragged_line(text, delimiter, len(names))
         raise InputError(f"the file is malformed: {error}") from error
-    if frame.iloc[:, -1].isna().any():  # with which pandas fills short lines
+    if frame.iloc[:, -1].isna().any():  # pandas fills short lines with NaN
         _refuse_ragged_line(text, delimiter, len(names))
     if decimal == ",":
         _refuse_thousands(frame.drop(columns=[*file.text_columns], errors="ignore"))
@@ -203,7 +203,7 @@ def read_delimited(file: FileBytes, delimiter: str = "\t") -> Contents:
 
 
 def _decimal_sign(text: str, delimiter: str) -> str:
-    """The comma where spreadsheets write it: with semicolons, or with tabs and not one point."""
+    """Infer a decimal comma, as in spreadsheets: with semicolons, or with tabs and no point."""
     if delimiter == ";" and "," in text:
         return ","
     if delimiter == "\t" and WITH_COMMA.search(text) and not WITH_POINT.search(text):
@@ -212,7 +212,7 @@ def _decimal_sign(text: str, delimiter: str) -> str:
 
 
 def _refuse_thousands(frame: pd.DataFrame) -> None:
-    """Raise if the points of a column may be decimal signs or divide thousands."""
+    """Raise an error if the points of a column may be decimal points or separate thousands."""
     for name, column in frame.items():
         if pd.api.types.is_numeric_dtype(column.dtype):
             continue
@@ -220,13 +220,13 @@ def _refuse_thousands(frame: pd.DataFrame) -> None:
         pointed = [cell for cell in cells if "." in cell]
         if pointed and all(map(THOUSANDS.fullmatch, pointed)):
             raise InputError(
-                f"column '{name}' has cells such as '{pointed[0]}' in a file whose decimal sign is "
-                "the comma: does the point divide thousands? Write numbers without points"
+                f"column '{name}' has cells such as '{pointed[0]}' in a file with decimal commas: "
+                "does the point separate thousands? Write numbers without points"
             )
 
 
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The line a record begins in, and its cells: slower than pandas, which does not know lines."""
+    """Yield the first line and the cells of each record; slower than pandas, which has no lines."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     line = 1
     try:
@@ -235,22 +235,19 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"line {line} cannot be read; is a quote never closed? ({error})"
-        ) from error
+        raise InputError(f"line {line} cannot be read; is a quote not closed? ({error})") from error
 
 
 def _refuse_ragged_line(text: str, delimiter: str, n_columns: int) -> None:
     for line, cells in _records(text, delimiter):
         if len(cells) != n_columns:
             raise InputError(
-                f"line {line} should have {n_columns} cells, as the header has, but has "
-                f"{len(cells)}"
+                f"line {line} should have {n_columns} cells like the header, but has {len(cells)}"
             )
 
 
 def read_parquet(file: FileBytes) -> Contents:
-    """The columns of a Parquet file; an index that pandas stored is one of them."""
+    """Read the columns of a Parquet file, including an index stored by pandas."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -260,14 +257,14 @@ def read_parquet(file: FileBytes) -> Contents:
         for column in table.schema:
             if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
                 raise InputError(
-                    f"column '{column.name}' is of type {column.type}; a cell can be a number, a "
-                    "truth value or a text"
+                    f"column '{column.name}' has type {column.type}; cells must be numbers, "
+                    "booleans or strings"
                 )
         return Contents(table.to_pandas(ignore_metadata=True))
 
 
 def read_arff(file: FileBytes) -> Contents:
-    """The attributes of an ARFF file; nominal ones are categories even where they are digits."""
+    """Read an ARFF file; nominal attributes are categories even if they are digits."""
     return Contents(parse_arff(file.text()))
 
 
@@ -276,16 +273,16 @@ SVMLIGHT_LINE = re.compile(rf"{NUMBER}(\s+qid:\d+)?(?P<pairs>(\s+\d+:{NUMBER})*)
 
 
 def read_svmlight(file: FileBytes) -> Contents:
-    """Lines of a label and ``index:value`` pairs; column j of X is index j."""
+    """Read lines of a label and ``index:value`` pairs; column j of X is index j."""
     from sklearn.datasets import load_svmlight_file
 
     try:
         X, y = load_svmlight_file(io.BytesIO(file.content), zero_based=True)
     except (ValueError, OverflowError) as error:
         line = _malformed_svmlight_line(file.text())
-        where = f"line {line} is no svmlight" if line else "the file is no svmlight file"
+        where = f"line {line} is not svmlight" if line else "the file is not an svmlight file"
         raise InputError(
-            f"{where}: a numeric label and 'index:value' pairs with growing indices are "
+            f"{where}: a numeric label and 'index:value' pairs with increasing indices are "
             f"expected ({error})"
         ) from error
     X = sparse.csr_array(X)
@@ -306,25 +303,25 @@ def _malformed_svmlight_line(text: str) -> int | None:
 
 
 def read_txt(file: FileBytes) -> Contents:
-    """A text file, if it is svmlight."""
+    """Read a text file in svmlight format."""
     lines = (line.partition("#")[0].strip() for line in file.text().split("\n"))
     first = SVMLIGHT_LINE.fullmatch(next(filter(None, lines), ""))
     if first is None or not first["pairs"]:
         raise InputError(
-            "a .txt file is read as svmlight only, and this is none; rename it to .csv if commas "
-            "or semicolons divide its cells, to .tsv if tabs do"
+            "a .txt file must be in svmlight format, and this file is not; rename it to .csv if "
+            "commas or semicolons separate its cells, to .tsv if tabs do"
         )
     return read_svmlight(file)
 
 
 def read_npz(file: FileBytes) -> Contents:
-    """Arrays ``X`` and ``y``, or the parts of a CSR matrix (data, indices, indptr, shape) and y."""
+    """Read arrays X and y, or the arrays data, indices, indptr and shape of a CSR matrix and y."""
     arrays = _arrays(file.content)
     is_sparse = {"data", "indices", "indptr", "shape"} <= set(arrays)
     if not is_sparse and "X" not in arrays:
         raise InputError(
-            "an array 'X', or 'data', 'indices', 'indptr' and 'shape' of a CSR matrix, is expected "
-            f"beside 'y'; the file holds {quoted(arrays) or 'nothing'}"
+            "the file must contain an array 'X', or 'data', 'indices', 'indptr' and 'shape' of a "
+            f"CSR matrix, and 'y'; it contains {quoted(arrays) or 'nothing'}"
         )
     X = _csr(arrays) if is_sparse else _dense(arrays)
     y = arrays.pop("y", None)
@@ -343,7 +340,9 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
         if array.dtype.kind == "S":
             arrays[name] = array.astype(str)
         elif array.dtype.kind not in "biufU":
-            raise InputError(f"array '{name}' is of type {array.dtype}; numbers or texts are read")
+            raise InputError(
+                f"array '{name}' has type {array.dtype}; arrays must contain numbers or strings"
+            )
     return arrays
 
 
@@ -351,8 +350,8 @@ def _dense(arrays: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
     X = arrays["X"]
     if X.ndim != 2:
         raise InputError(
-            f"'X' has shape {X.shape}; one row per sample is expected, such as "
-            "X.reshape(len(X), -1)"
+            f"'X' has shape {X.shape}; two dimensions with one row per sample are expected, such "
+            "as X.reshape(len(X), -1)"
         )
     names = arrays["feature_names"].tolist() if "feature_names" in arrays else None
     if names is not None and len(names) != X.shape[1]:
@@ -368,7 +367,7 @@ def _csr(arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array:
         X = sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
         X.check_format(full_check=True)
     except (ValueError, TypeError) as error:
-        raise InputError(f"the parts make no CSR matrix: {error}") from error
+        raise InputError(f"the arrays are not a CSR matrix: {error}") from error
     X.sum_duplicates()
     return X
 

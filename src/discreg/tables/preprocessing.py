@@ -1,4 +1,4 @@
-"""How the columns of a table become numbers inside a fold."""
+"""Preprocessing of the columns of a table, fitted to training rows only."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["preprocessor"]
 
 
 def preprocessor(table: Table, *, scale: bool) -> Any:
-    """An unfitted transformer from the features of a table to float64.
+    """Create an unfitted transformer from the features of a table to float64.
 
-    Missing values are filled by the median or the most frequent value, categories become
-    indicators, and with ``scale`` the numeric columns are standardised; all by what the rows it is
-    fitted to say. A category that was not among them counts as one of the rare ones, which share
-    an indicator, or has none if there are no rare ones. Both indicators of a two-valued column are
-    kept, since leaving one out makes an unknown category look like the other. Sparse data stay
-    sparse, scaled by their largest values.
+    It replaces missing values by the median or the most frequent value, encodes categories by
+    indicators and, with ``scale``, standardises numeric columns. All statistics come from the rows
+    that it is fitted to. An unknown category is treated as a rare one; rare categories share an
+    indicator. Without rare categories, all indicators of an unknown category are zero. Both
+    indicators of a binary column are kept: dropping one would make an unknown category equal to
+    the other. Sparse data stay sparse and are scaled by their largest absolute values.
     """
     if sparse.issparse(table.X):
         return MaxAbsScaler() if scale else FunctionTransformer(accept_sparse=True)
@@ -44,7 +44,7 @@ def preprocessor(table: Table, *, scale: bool) -> Any:
 
 
 def _filled(strategy: str) -> SimpleImputer:
-    # Without keep_empty_features a fold in which a column is empty would lose that column.
+    # keep_empty_features: a column can be empty in the training rows of a fold.
     return SimpleImputer(strategy=strategy, keep_empty_features=True)
 
 

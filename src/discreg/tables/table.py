@@ -1,4 +1,4 @@
-"""A person's labelled table: reading it, and what was found in it."""
+"""The user's labelled table: reading and checking it."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ from .formats import (
 
 __all__ = ["Column", "Table", "read_features", "read_table"]
 
-TARGET_IN_FILE = "y"  # what the target of a file of arrays is called
+TARGET_IN_FILE = "y"  # name of the labels in files of arrays
 PLAIN = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.0+)?")
-MANY_NUMBERS = 20  # more different numbers than this are classes only if they repeat
+MANY_NUMBERS = 20  # more distinct numbers than this are classes only if they repeat
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Features and labels that a study can work with, and what was found and done to get them."""
+    """Features and labels of a table, with notes on its columns and on rows left out."""
 
     name: str
-    X: pd.DataFrame | sparse.csr_array  # the columns that are used; float64, or texts
-    y: NDArray[Any]  # integers or texts
-    folds: NDArray[np.intp] | None  # which fold a row is tested in, from 0
-    columns: tuple[Column, ...]  # all that were found; empty for sparse data
+    X: pd.DataFrame | sparse.csr_array  # the columns that are used; float64 or strings
+    y: NDArray[Any]  # integers or strings
+    folds: NDArray[np.intp] | None  # the fold that tests each row, from 0
+    columns: tuple[Column, ...]  # all columns of the file; empty for sparse data
     class_counts: dict[str, int]
     notes: tuple[str, ...]
-    first_index: int = 0  # of the features in the svmlight file they came from
+    first_index: int = 0  # index of the first feature in the svmlight file
 
     @classmethod
     def from_arrays(
         cls, name: str, X: Any, y: Any, feature_names: Sequence[str] | None = None
     ) -> Table:
-        """A table of data in memory: an array, a data frame or a sparse array, and labels."""
+        """Create a table from an array, a data frame or a sparse array, and labels."""
         with _located(name):
             if sparse.issparse(X):
                 return _table(name, sparse.csr_array(X, dtype=np.float64), np.asarray(y), "y")
@@ -70,7 +70,7 @@ class Table:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits of the contents: the same data have the same, anywhere."""
+        """Hash of the contents, sixteen hexadecimal digits; equal data have equal hashes."""
         digest = hashlib.sha256()
         kinds = [column.kind for column in self.columns]
         for part in (*_contents(self.X), *kinds, self.y, self.folds):
@@ -79,22 +79,22 @@ class Table:
 
 
 def read_table(path: str | PathLike[str], *, target: str | None, fold: str | None = None) -> Table:
-    """Read a file of labelled data by its suffix.
+    """Read a file of labelled data in the format of its suffix.
 
     Parameters
     ----------
     path : str or path
         CSV, TSV, Parquet, ARFF, svmlight or npz; each may be gzipped.
     target : str or None
-        The column of labels. None for svmlight and npz files, which have their own.
+        The column of labels. None for svmlight and npz files, which contain labels.
     fold : str, optional
-        A column (of an npz file: an array) that says in which fold a row is tested.
+        A column (in npz files an array) with the fold that tests each row.
 
     Raises
     ------
     InputError
-        If the file cannot be read or its contents cannot be learnt from. Rows are counted from 1,
-        without the header.
+        If the file cannot be read or its contents cannot be used for classification. Row numbers
+        count from 1, without the header.
     """
     path = Path(path)
     with _located(path):
@@ -107,7 +107,7 @@ def read_table(path: str | PathLike[str], *, target: str | None, fold: str | Non
 def read_features(
     path: str | PathLike[str], expected: ExpectedColumns
 ) -> pd.DataFrame | sparse.csr_array:
-    """Read the features of new rows for a model that was fitted to the expected columns."""
+    """Read the features of new rows for a model with these expected columns."""
     path = Path(path)
     as_text = {name for name, kind in expected.kinds.items() if kind == "categorical"}
     with _located(path):
@@ -120,13 +120,13 @@ def read_features(
 def _check_sparse(contents: Contents, expected: ExpectedColumns) -> sparse.csr_array:
     if expected.kinds:
         raise InputError(
-            f"the model needs columns by name ({quoted(expected.kinds)}), and the features of this "
-            "file have none"
+            f"the model needs named columns ({quoted(expected.kinds)}), but the features of this "
+            "file have no names"
         )
     X = contents.X
     if contents.first_index is not None:
         if contents.first_index < expected.first_index:
-            raise InputError("an index is 0, but the model was fitted to indices from 1 on")
+            raise InputError("a feature has index 0, but the model was fitted to indices from 1")
         X = X[:, expected.first_index :]
         X.resize(len(X.indptr) - 1, max(X.shape[1], expected.n_features))
     if X.shape[1] != expected.n_features:
@@ -139,7 +139,7 @@ def _check_sparse(contents: Contents, expected: ExpectedColumns) -> sparse.csr_a
 
 @contextmanager
 def _located(where: object) -> Iterator[None]:
-    """Put the file or data set in front of what was wrong with it."""
+    """Prefix error messages with the file or the data set."""
     try:
         yield
     except InputError as error:
@@ -148,7 +148,7 @@ def _located(where: object) -> Iterator[None]:
 
 def _stem(path: Path) -> str:
     stem = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).stem
-    return stem.encode("utf-8", "replace").decode()  # names of files need not be UTF-8
+    return stem.encode("utf-8", "replace").decode()  # file names need not be UTF-8
 
 
 def _from_columns(name: str, frame: pd.DataFrame, target: str | None, fold: str | None) -> Table:
@@ -173,8 +173,8 @@ def _from_labelled_arrays(
         raise InputError("the file has no array 'y' of labels")
     if target not in (None, TARGET_IN_FILE):
         raise InputError(
-            f"the labels of this file are its 'y', so the target cannot be '{target}'; leave "
-            "--target out"
+            f"the labels of this file are its array 'y', so the target cannot be '{target}'; omit "
+            "--target"
         )
     X, first_index = contents.X, contents.first_index or 0
     marks = {name: array for name, array in contents.others.items() if array.shape == X.shape[:1]}
@@ -203,7 +203,7 @@ def _table(
     *,
     first_index: int = 0,
 ) -> Table:
-    """Check labels, folds and features, in this order, and leave out what cannot be used."""
+    """Check labels, folds and features, and leave out rows and columns that cannot be used."""
     y = _labels(pd.Series(labels), target)
     if len(y) != X.shape[0]:
         raise InputError(f"there are {len(y)} labels for {X.shape[0]} rows")
@@ -227,7 +227,7 @@ def _table(
 
 
 def _labels(column: pd.Series, target: str) -> NDArray[Any]:
-    """Labels as integers where they are whole numbers, else as texts."""
+    """Convert labels to integers if they are whole numbers, otherwise to strings."""
     column = column.reset_index(drop=True)
     kind, values = parse(column)
     missing = np.flatnonzero(pd.isna(values))
@@ -245,14 +245,14 @@ def _labels(column: pd.Series, target: str) -> NDArray[Any]:
         raise InputError(
             f"target '{target}' has {len(numbers)} different numbers in {len(values)} rows "
             f"({', '.join(f'{number:g}' for number in numbers[:3])}, ...), which looks like "
-            "regression; choose a column of classes, or divide the numbers into classes"
+            "regression; choose a column of classes, or group the numbers into classes"
         )
     texts = as_texts(column).astype(str)
     return values.astype(np.int64) if _are_plain(texts) else texts
 
 
 def _are_plain(texts: NDArray[np.str_]) -> bool:
-    """Whether all are whole numbers that are told apart as such: 007 and 7 are not."""
+    """Return whether all are whole numbers without leading zeros: 007 and 7 must differ."""
     return all(PLAIN.fullmatch(text) for text in np.unique(texts).tolist())
 
 
@@ -263,11 +263,11 @@ def _rows(places: NDArray[np.intp], *, at_most: int = 5) -> str:
 
 
 def _repeated(y: NDArray[Any], target: str) -> tuple[NDArray[np.bool_], list[str]]:
-    """Which rows are of a class with more than one, and a note on the others."""
+    """Find the rows of classes with at least two rows; write a note on the others."""
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) == 1:
         raise InputError(
-            f"target '{target}' has one class only, '{classes[0]}' ({len(y)} rows); at least two "
+            f"target '{target}' has only one class, '{classes[0]}' ({len(y)} rows); at least two "
             "are needed"
         )
     kept = counts[codes] > 1
@@ -282,21 +282,21 @@ def _repeated(y: NDArray[Any], target: str) -> tuple[NDArray[np.bool_], list[str
     alone = classes[counts == 1]
     which = f"class {quoted(alone)} has" if len(alone) == 1 else f"classes {quoted(alone)} have"
     rows = _rows(np.flatnonzero(~kept))
-    return kept, [f"{which} one row only, left out: {rows}"]
+    return kept, [f"{which} only one row, left out: {rows}"]
 
 
 def _fold_codes(column: pd.Series, fold: str) -> tuple[NDArray[np.intp], list[str]]:
     values = as_texts(column)
     missing = column.index[pd.isna(values)].to_numpy()
     if missing.size:
-        raise InputError(f"fold '{fold}' is missing in {_rows(missing)}; complete it")
-    # Sorted by their texts, so that the same file always gives the same codes.
+        raise InputError(f"fold '{fold}' is missing in {_rows(missing)}; fill in these cells")
+    # Sorted as strings, so that the same file always gives the same codes.
     names, codes = np.unique(values.astype(str), return_inverse=True)
     if len(names) == 1:
         raise InputError(f"fold '{fold}' is '{names[0]}' in every row; at least two are needed")
     sizes = np.bincount(codes)
     return codes, [
-        f"{len(names)} folds are given by '{fold}', of {sizes.min()} to {sizes.max()} rows"
+        f"column '{fold}' defines {len(names)} folds of {sizes.min()} to {sizes.max()} rows"
     ]
 
 
@@ -313,12 +313,12 @@ def _refuse_non_finite(X: sparse.csr_array, first_index: int) -> None:
 def _sparse_note(X: sparse.csr_array) -> str:
     n_rows, n_features = X.shape
     if not X.nnz:
-        raise InputError("no column is left to learn from: every feature is zero in every row")
-    return f"{n_features} features, {X.nnz / (n_rows * n_features):.2%} of the values are not zero"
+        raise InputError("no column can be used as a feature: every feature is zero in every row")
+    return f"{n_features} features, {X.nnz / (n_rows * n_features):.2%} of the values are nonzero"
 
 
 def _contents(X: pd.DataFrame | sparse.csr_array) -> Iterator[Any]:
-    """What makes two sets of features the same."""
+    """Yield the parts of the features that the hash depends on."""
     if isinstance(X, pd.DataFrame):
         for name, column in X.items():
             yield name
@@ -328,7 +328,7 @@ def _contents(X: pd.DataFrame | sparse.csr_array) -> Iterator[Any]:
 
 
 def _as_bytes(part: Any) -> bytes:
-    """A value, a name or an array as bytes that do not depend on the process."""
+    """Convert a value, a name or an array to bytes that do not depend on the process."""
     if isinstance(part, np.ndarray) and part.dtype.kind in "iuf":
         return np.ascontiguousarray(part).tobytes()
     texts = part.tolist() if isinstance(part, np.ndarray) else [part]
