@@ -15,10 +15,13 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreg import __version__
 from discreg.base.errors import InputError
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 __all__ = ["load_model", "save_model"]
 
@@ -53,7 +56,7 @@ WITHOUT_PUBLIC_NAME = (
 )
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file that `load_model` reads.
 
     Parameters
@@ -109,7 +112,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
+def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     """Read a model that `save_model` or ``discreg compare`` has written.
 
     Loading executes nothing that is in the file. It may hold numbers, texts, arrays, and instances

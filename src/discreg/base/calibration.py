@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
+from discreg.linalg.types import Array
+
 __all__ = ["fit_inverse_temperature", "log_loss", "probabilities"]
 
-Array = NDArray[np.float64]
 LOWEST, HIGHEST = 1e-3, 1e3  # bounds of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
 MOST_SPREAD = 10.0  # largest spread of a row's scores, in medians
@@ -78,7 +79,7 @@ def probabilities(scores: Array, tau: float, dtype: type = np.float64) -> NDArra
     winners = scores.argmax(axis=1)
     tied = shares.argmax(axis=1) != winners
     shares[rows[tied], winners[tied]] = np.nextafter(shares[tied].max(axis=1), dtype(2))
-    return shares
+    return np.asarray(shares)
 
 
 def _smoothed_targets(y: NDArray[np.intp], weights: Array, n_classes: int) -> Array:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
+from discreg.linalg.types import Array
 
 from .held_out import Setting
 
 __all__ = ["candidates_of", "kernel_settings"]
-
-Array = NDArray[np.float64]
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:

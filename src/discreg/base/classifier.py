@@ -45,6 +45,7 @@ from discreg.linalg.ridge import (
     linear_regression,
 )
 from discreg.linalg.rows import class_sums, varies
+from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray
 
 from .partial_fit import (
     PartialFitState,
@@ -71,17 +72,17 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
     """
 
     kernel: Any
-    class_weight: Any
+    class_weight: ClassWeight
     classes_: NDArray[Any]
     _constraints: dict[str, Any]
     _statistics_depend_on: tuple[str, ...] = ("class_weight",)
 
     @abstractmethod
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> RealArray:
         """Compute decision values; for two classes one number, positive for the second."""
 
     @lazily
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> Labels:
         """Predict the class with the largest score.
 
         Parameters
@@ -95,9 +96,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         scores = self.decision_function(X)
         winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[winners]
+        return np.asarray(self.classes_[winners])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute the mean accuracy of the predicted labels.
 
         Parameters
@@ -122,7 +123,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
     @available_if(_supports_partial_fit)
     def partial_fit(
         self,
-        X: ArrayLike,
+        X: MatrixLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -352,7 +353,7 @@ class RegressionClassifier(BaseClassifier):
         self.intercept_ = _one_row_if_binary(intercept).astype(dtype)
 
     @lazily
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> RealArray:
         """Compute the decision values of samples.
 
         Parameters

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from discreg.blocks.validation import encode_labels, row_weights
+
 from .calibration import probabilities
 
-__all__ = ["Fold", "HeldOut", "HeldOutScores", "Setting", "cv_results", "weighted_score"]
+if TYPE_CHECKING:
+    from .search import ClassifierSearch
+
+__all__ = [
+    "Fold",
+    "HeldOut",
+    "HeldOutScores",
+    "Judged",
+    "Setting",
+    "Weights",
+    "cv_results",
+    "held_out_path",
+    "weighted_score",
+]
 
 Setting = dict[str, Any]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+Weights = NDArray[np.float64] | None
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,18 @@ class HeldOut:
         return cls(np.empty((0, 0)), np.empty(0), failure=str(reason))
 
 
+class Judged(NamedTuple):
+    """The score of one setting on one fold, with the time and the convergence of its fit."""
+
+    score: float
+    seconds: float
+    gap: float
+    converged: bool
+    log_loss: float
+    used_weights: bool = True
+    failure: str | None = None
+
+
 class HeldOutScores(ClassifierMixin, BaseEstimator):
     """Classifier that takes decision values as its input, so that any scorer can be applied.
 
@@ -79,7 +109,7 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
 
     def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Predict the label of the largest score."""
-        return self.classes[scores.argmax(axis=1)]
+        return np.asarray(self.classes[scores.argmax(axis=1)])
 
     def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
         """Compute the accuracy without checking the labels again for every setting."""
@@ -89,6 +119,55 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
     def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Compute the softmax of the scores times the inverse temperature."""
         return probabilities(scores, float(self.inverse_temperature or 0.0))
+
+
+def held_out_path(
+    search: type[ClassifierSearch],
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    weights: Weights,
+    penalties: Sequence[Setting],
+    fold: Fold | None,
+    number: int,
+) -> list[tuple[HeldOut, float]]:
+    """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
+
+    Training rows that no setting can fit raise an error. If the kernel or a penalty is the
+    reason, the remaining settings of the fold count as failed.
+    """
+    if not sparse.issparse(X):
+        X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
+    if fold is None:
+        path = search._leave_one_out(classifier, X, y, weights, penalties)
+    else:
+        train, test = fold
+        columns = train if classifier.kernel == "precomputed" else slice(None)
+        train_weights = None if weights is None else weights[train]
+        try:
+            row_weights(train_weights, classifier.class_weight, *encode_labels(y[train]))
+        except ValueError as error:
+            raise ValueError(
+                f"The training part of fold {number} cannot be fitted. {error}"
+            ) from error
+        path = search._held_out(
+            classifier,
+            X[train][:, columns],
+            y[train],
+            train_weights,
+            X[test][:, columns],
+            penalties,
+        )
+    fits: list[tuple[HeldOut, float]] = []
+    for _ in penalties:
+        started = time.perf_counter()
+        try:
+            held_out = next(path)
+        except ValueError as error:
+            left = len(penalties) - len(fits)
+            return fits + [(HeldOut.failed(error), time.perf_counter() - started)] * left
+        fits.append((held_out, time.perf_counter() - started))
+    return fits
 
 
 def weighted_score(

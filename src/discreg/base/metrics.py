@@ -63,17 +63,17 @@ class Metric:
 
 
 def _accuracy(confusion: NDArray[Any]) -> float:
-    return np.diag(confusion).sum() / confusion.sum()
+    return float(np.diag(confusion).sum() / confusion.sum())
 
 
 def _recalls(confusion: NDArray[Any]) -> NDArray[Any]:
     """Recalls of the classes that have test samples."""
     actual = confusion.sum(axis=1)
-    return np.diag(confusion)[actual > 0] / actual[actual > 0]
+    return np.asarray(np.diag(confusion)[actual > 0] / actual[actual > 0])
 
 
 def _balanced_accuracy(confusion: NDArray[Any]) -> float:
-    return _recalls(confusion).mean()
+    return float(_recalls(confusion).mean())
 
 
 def _g_mean(confusion: NDArray[Any]) -> float:
@@ -84,7 +84,7 @@ def _g_mean(confusion: NDArray[Any]) -> float:
 def _macro_f1(confusion: NDArray[Any]) -> float:
     """Mean F1 of the classes that have test samples or predictions."""
     total = confusion.sum(axis=1) + confusion.sum(axis=0)
-    return (2 * np.diag(confusion)[total > 0] / total[total > 0]).mean()
+    return float((2 * np.diag(confusion)[total > 0] / total[total > 0]).mean())
 
 
 METRICS = {
@@ -128,7 +128,7 @@ def probability_scores(
 
 def counts(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """How many samples of each class (rows) were predicted as each (columns)."""
-    return confusion_matrix(y, predicted, labels=classes)
+    return np.asarray(confusion_matrix(y, predicted, labels=classes))
 
 
 def g_mean_score(

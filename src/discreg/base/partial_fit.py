@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from discreg.blocks.source import BlockLayout, require_labels
@@ -22,10 +22,9 @@ from discreg.blocks.validation import (
     sample_weights,
 )
 from discreg.linalg.rows import class_sums
+from discreg.linalg.types import Array
 
 __all__ = ["PartialFitState", "merge_partial_fits", "update_partial_fit"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

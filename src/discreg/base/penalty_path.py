@@ -14,8 +14,8 @@ from operator import add
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from discreg.blocks.moments import Moments, moments_by_group
@@ -31,10 +31,9 @@ from discreg.blocks.validation import (
     check_params,
     is_streamed,
 )
+from discreg.linalg.types import Array, MatrixLike
 
 __all__ = ["PenaltyPath", "penalty_path"]
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -70,13 +69,13 @@ class PenaltyPath:
     betas: Array
     errors: Array
     best_beta: float
-    best_estimator: Any
+    best_estimator: BaseEstimator
 
 
 def penalty_path(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
     betas: Sequence[float],
     *,
     cv: int = 5,
@@ -183,7 +182,8 @@ def _fold_moments(block: Block, n_folds: int, n_classes: int) -> AddableTuple:
 def _without(folds: AddableTuple, number: int) -> Moments:
     """Sum the moments of all folds but one."""
     others = [fold for other, fold in enumerate(folds) if other != number]
-    return reduce(add, others)
+    total: Moments = reduce(add, others)
+    return total
 
 
 def _fit(model: Any, moments: Moments, sizes: Array, source: BlockSource) -> None:

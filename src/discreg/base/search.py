@@ -13,16 +13,14 @@ are already set when `_held_out` and `_leave_one_out` are called.
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer_names, make_scorer
@@ -41,14 +39,23 @@ from discreg.blocks.validation import (
     sample_weights,
 )
 from discreg.linalg.fitted_kernel import require_square
+from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
 from .candidates import kernel_settings
-from .held_out import Fold, HeldOut, Setting, cv_results, weighted_score
+from .held_out import (
+    Fold,
+    HeldOut,
+    Judged,
+    Setting,
+    Weights,
+    cv_results,
+    held_out_path,
+    weighted_score,
+)
 from .metrics import METRICS
 
 __all__ = ["ClassifierSearch"]
 
-Weights = NDArray[np.float64] | None
 
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
@@ -61,25 +68,13 @@ SEARCH_CONSTRAINTS = {
 }
 
 
-class Judged(NamedTuple):
-    """The score of one setting on one fold, with the time and the convergence of its fit."""
-
-    score: float
-    seconds: float
-    gap: float
-    converged: bool
-    log_loss: float
-    used_weights: bool = True
-    failure: str | None = None
-
-
 class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     """Base of the ...CV classifiers: predictions and fitted attributes of `best_estimator_`."""
 
     kernel: Any
-    class_weight: Any
-    cv: Any
-    scoring: Any
+    class_weight: ClassWeight
+    cv: Splitting
+    scoring: Scoring
     n_jobs: int | None
     verbose: int
     best_estimator_: Any
@@ -130,7 +125,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     def fit(
         self,
-        X: ArrayLike,
+        X: MatrixLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -201,8 +196,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     def _scorer(self, classifier: Any) -> Callable[..., float]:
         known = METRICS.get(self.scoring) if isinstance(self.scoring, str) else None
         if known is not None and known.score and known.name not in get_scorer_names():
-            return make_scorer(known.of_labels)
-        return check_scoring(classifier, scoring=self.scoring)
+            scorer: Callable[..., float] = make_scorer(known.of_labels)
+        else:
+            scorer = check_scoring(classifier, scoring=self.scoring)
+        return scorer
 
     def _folds(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[Fold | None]:
         """Split the rows into training and test rows of each fold; None means leave-one-out."""
@@ -243,7 +240,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                     "samples of weight zero out, or use fewer folds."
                 )
         paths = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_held_out_path)(
+            delayed(held_out_path)(
                 type(self),
                 clone(classifier).set_params(**kernel),
                 X,
@@ -368,7 +365,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
 
     @lazily
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> RealArray:
         """Compute the decision values of the best classifier.
 
         Parameters
@@ -381,10 +378,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             One column per class; for two classes, the score of the second minus that of the first.
         """
-        return self._best(X).decision_function(X)
+        return np.asarray(self._best(X).decision_function(X))
 
     @lazily
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> Labels:
         """Predict labels with the best classifier.
 
         Parameters
@@ -396,11 +393,11 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._best(X).predict(X)
+        return np.asarray(self._best(X).predict(X))
 
     @available_if(lambda self: hasattr(self._classifier, "predict_proba"))
     @lazily
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_proba(self, X: MatrixLike) -> RealArray:
         """Predict class probabilities with the best classifier.
 
         Parameters
@@ -413,7 +410,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         probabilities : ndarray of shape (n_samples, n_classes)
             The predicted class has the largest probability.
         """
-        return self._best(X).predict_proba(X)
+        return np.asarray(self._best(X).predict_proba(X))
 
     def _best(self, X: ArrayLike) -> Any:
         """Check new samples against this estimator and return the best classifier."""
@@ -426,52 +423,3 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-def _held_out_path(
-    search: type[ClassifierSearch],
-    classifier: Any,
-    X: Any,
-    y: NDArray[Any],
-    weights: Weights,
-    penalties: Sequence[Setting],
-    fold: Fold | None,
-    number: int,
-) -> list[tuple[HeldOut, float]]:
-    """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
-
-    Training rows that no setting can fit raise an error. If the kernel or a penalty is the
-    reason, the remaining settings of the fold count as failed.
-    """
-    if not sparse.issparse(X):
-        X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
-    if fold is None:
-        path = search._leave_one_out(classifier, X, y, weights, penalties)
-    else:
-        train, test = fold
-        columns = train if classifier.kernel == "precomputed" else slice(None)
-        train_weights = None if weights is None else weights[train]
-        try:
-            row_weights(train_weights, classifier.class_weight, *encode_labels(y[train]))
-        except ValueError as error:
-            raise ValueError(
-                f"The training part of fold {number} cannot be fitted. {error}"
-            ) from error
-        path = search._held_out(
-            classifier,
-            X[train][:, columns],
-            y[train],
-            train_weights,
-            X[test][:, columns],
-            penalties,
-        )
-    fits: list[tuple[HeldOut, float]] = []
-    for _ in penalties:
-        started = time.perf_counter()
-        try:
-            held_out = next(path)
-        except ValueError as error:
-            left = len(penalties) - len(fits)
-            return fits + [(HeldOut.failed(error), time.perf_counter() - started)] * left
-        fits.append((held_out, time.perf_counter() - started))
-    return fits

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from discreg.linalg.types import RealArray
+
 from ._drawing import estimators_inside, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 __all__ = ["CoefficientDisplay"]
 
@@ -90,8 +97,8 @@ class CoefficientDisplay:
     def __init__(
         self,
         *,
-        coef: NDArray[Any],
-        class_labels: Sequence[Any],
+        coef: RealArray,
+        class_labels: Sequence[object],
         feature_names: ArrayLike | None = None,
     ) -> None:
         self.coef = coef
@@ -101,12 +108,12 @@ class CoefficientDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         feature_names: ArrayLike | None = None,
         sort: bool = False,
-        cmap: Any = "viridis",
-        axes: Any = None,
+        cmap: str | Colormap = "viridis",
+        axes: Sequence[Axes] | None = None,
         **kwargs: Any,
     ) -> CoefficientDisplay:
         """Draw the coefficients of a fitted linear classifier.
@@ -142,7 +149,12 @@ class CoefficientDisplay:
         return display.plot(axes, sort=sort, cmap=cmap, **kwargs)
 
     def plot(
-        self, axes: Any = None, *, sort: bool = False, cmap: Any = "viridis", **kwargs: Any
+        self,
+        axes: Sequence[Axes] | None = None,
+        *,
+        sort: bool = False,
+        cmap: str | Colormap = "viridis",
+        **kwargs: Any,
     ) -> CoefficientDisplay:
         """Draw the singular values and the map.
 
@@ -220,7 +232,7 @@ def _pair(axes: Any) -> NDArray[Any]:
     return pair
 
 
-def _classifier_and_names(estimator: Any) -> tuple[Any, NDArray[Any] | None]:
+def _classifier_and_names(estimator: BaseEstimator) -> tuple[Any, NDArray[Any] | None]:
     """Find the classifier inside pipelines and searches, and the names of its features."""
     *outer, classifier = estimators_inside(estimator)
     names = getattr(classifier, "feature_names_in_", None)
@@ -235,7 +247,7 @@ def _names_after_steps(pipeline: Any) -> NDArray[Any] | None:
     if not hasattr(pipeline, "feature_names_in_"):
         return None
     try:
-        return pipeline[:-1].get_feature_names_out()
+        return np.asarray(pipeline[:-1].get_feature_names_out())
     except AttributeError:
         return None
 
@@ -260,7 +272,7 @@ def _coefficients(classifier: Any) -> NDArray[Any]:
             "for two classes: sklearn.svm.LinearSVC instead of SVC, which has one row per pair of "
             "classes."
         )
-    return coef
+    return np.asarray(coef)
 
 
 def _row_labels(classifier: Any) -> list[Any]:

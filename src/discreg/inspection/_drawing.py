@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 __all__ = ["by_name", "estimators_inside", "pyplot"]
 
 
-def estimators_inside(estimator: Any) -> list[Any]:
+def estimators_inside(estimator: BaseEstimator) -> list[Any]:
     """List an estimator and those nested in pipelines and searches, ending with the classifier."""
     nested = [estimator]
     while True:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,8 +15,12 @@ from discreg.blocks.validation import (
     Choice,
     sample_weights,
 )
+from discreg.linalg.types import MatrixLike
 
 from ._drawing import by_name, estimators_inside, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MarginDistributionDisplay"]
 
@@ -104,14 +109,14 @@ class MarginDistributionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
         name: str | None = None,
         normalize: str | None = "mean",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> MarginDistributionDisplay:
         """Draw the margins of one fitted classifier.
@@ -154,13 +159,13 @@ class MarginDistributionDisplay:
     @classmethod
     def from_estimators(
         cls,
-        estimators: Mapping[str, Any] | Sequence[Any],
-        X: Any,
+        estimators: Mapping[str, BaseEstimator] | Sequence[BaseEstimator],
+        X: MatrixLike,
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
         normalize: str | None = "mean",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> MarginDistributionDisplay:
         """Draw the margins of several fitted classifiers on the same samples.
@@ -203,7 +208,7 @@ class MarginDistributionDisplay:
         sample_weight: ArrayLike | None = None,
         name: str | None = None,
         normalize: str | None = "mean",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> MarginDistributionDisplay:
         """Draw the margins of decision values.
@@ -243,7 +248,7 @@ class MarginDistributionDisplay:
         curves = {"Classifier" if name is None else name: curve}
         return cls(curves=curves, normalize=normalize).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> MarginDistributionDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> MarginDistributionDisplay:
         """Draw the curves.
 
         Parameters
@@ -276,7 +281,7 @@ def _check_normalize(normalize: Any) -> None:
         raise ValueError(f"normalize must be {NORMALIZE}, got {normalize!r}.")
 
 
-def _scores(estimator: Any, X: Any, name: str) -> tuple[Any, NDArray[Any]]:
+def _scores(estimator: BaseEstimator, X: MatrixLike, name: str) -> tuple[Any, NDArray[Any]]:
     """Compute the decision values of a fitted classifier, and return its classes."""
     check_is_fitted(estimator)
     for attribute in ("decision_function", "classes_"):
@@ -320,23 +325,23 @@ def _margins(
         )
     own = _indices(labels, known, source)
     if n_columns == 1:
-        return np.where(own == 1, 1.0, -1.0) * values.ravel()
+        return np.asarray(np.where(own == 1, 1.0, -1.0) * values.ravel())
     rows = np.arange(len(own))
     others = values.copy()
     others[rows, own] = -np.inf
-    return values[rows, own] - others.max(axis=1)
+    return np.asarray(values[rows, own] - others.max(axis=1))
 
 
 def _known_classes(labels: NDArray[Any], classes: ArrayLike | None, source: str) -> list[Any]:
     if classes is None:
         try:
-            return np.unique(labels).tolist()
+            return list(np.unique(labels).tolist())
         except TypeError as error:
             raise ValueError(
                 f"{source} contains labels of different types, which cannot be sorted. Pass "
                 "classes."
             ) from error
-    known = column_or_1d(classes).tolist()
+    known = list(column_or_1d(classes).tolist())
     if len(set(known)) < len(known):
         raise ValueError(f"classes contains a class twice: {_list(known)}.")
     return known

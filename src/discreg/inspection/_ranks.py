@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from discreg.linalg.types import Array, Indices, MatrixLike
+
 from ._drawing import by_name, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["RankDisplay"]
 
-Array = NDArray[np.float64]
-Curve = tuple[NDArray[np.intp], Array, Array | None]
+Curve = tuple[Indices, Array, Array | None]
+
+
+class ScoredRanks(Protocol):
+    """Models of several ranks, such as the result of ``rank_path``."""
+
+    ranks: Indices
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Array:
+        """Compute the accuracy of every rank."""
 
 
 class RankDisplay:
@@ -79,7 +93,12 @@ class RankDisplay:
 
     @classmethod
     def from_search(
-        cls, search: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        search: BaseEstimator,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> RankDisplay:
         """Draw the best score of every rank of a search.
 
@@ -111,7 +130,11 @@ class RankDisplay:
 
     @classmethod
     def from_searches(
-        cls, searches: Mapping[str, Any] | Sequence[Any], *, ax: Any = None, **kwargs: Any
+        cls,
+        searches: Mapping[str, BaseEstimator] | Sequence[BaseEstimator],
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> RankDisplay:
         """Draw the best score of every rank for several searches.
 
@@ -136,13 +159,13 @@ class RankDisplay:
     @classmethod
     def from_path(
         cls,
-        path: Any,
-        X: Any,
+        path: ScoredRanks,
+        X: MatrixLike,
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RankDisplay:
         """Draw the accuracies of the models of all ranks.
@@ -193,12 +216,12 @@ class RankDisplay:
     @classmethod
     def from_paths(
         cls,
-        paths: Mapping[str, Any],
-        X: Any,
+        paths: Mapping[str, ScoredRanks],
+        X: MatrixLike,
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RankDisplay:
         """Draw the accuracies of several rank paths on the same samples.
@@ -229,7 +252,7 @@ class RankDisplay:
         }
         return cls(curves=curves, score_name="Accuracy").plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> RankDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> RankDisplay:
         """Draw the curves.
 
         Parameters
@@ -264,11 +287,11 @@ class RankDisplay:
         return self.ax_.fill_between(ranks, scores - errors, scores + errors, **style)
 
 
-def _last_step(search: Any) -> Any:
+def _last_step(search: BaseEstimator) -> Any:
     return _last_step(search[-1]) if isinstance(search, Pipeline) else search
 
 
-def _class_name(search: Any) -> str:
+def _class_name(search: BaseEstimator) -> str:
     return type(_last_step(search)).__name__
 
 
@@ -287,7 +310,7 @@ def _score_name(searches: Iterable[Any]) -> str:
     return names[0]
 
 
-def _search_curve(search: Any, name: str) -> Curve:
+def _search_curve(search: BaseEstimator, name: str) -> Curve:
     """Compute the best mean score of every rank, and its standard deviation over the folds."""
     search = _last_step(search)
     check_is_fitted(search)
@@ -316,7 +339,7 @@ def _search_curve(search: Any, name: str) -> Curve:
 
 
 def _path_curve(
-    path: Any, name: str, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+    path: ScoredRanks, name: str, X: MatrixLike, y: NDArray[Any], sample_weight: ArrayLike | None
 ) -> Curve:
     if not (hasattr(path, "ranks") and hasattr(path, "score")):
         raise ValueError(

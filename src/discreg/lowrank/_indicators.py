@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.base.classifier import Prepared
+from discreg.linalg.types import Array
 
 __all__ = ["Indicators"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Indicators:
     @property
     def mean(self) -> Array:
         """Weighted mean of the rows; zero without centring."""
-        return self.weights * self.entries / self.weights.sum() * self.centred
+        return np.asarray(self.weights * self.entries / self.weights.sum() * self.centred)
 
     @property
     def shift(self) -> Array:
@@ -63,13 +61,15 @@ class Indicators:
         """Compute the shift for other means of Y and other n_j, possibly one row per sample."""
         if not self.centred or np.array_equal(self.weights, self.sizes):
             return np.zeros_like(sizes)
-        return mean - np.sqrt(sizes) / sizes.sum(axis=-1, keepdims=True)
+        return np.asarray(mean - np.sqrt(sizes) / sizes.sum(axis=-1, keepdims=True))
 
     @property
     def second(self) -> Array:
         """YᵀSY, with Y centred if the features are."""
         mean = self.mean
-        return np.diag(self.weights / self.sizes) - self.weights.sum() * np.outer(mean, mean)
+        return np.asarray(
+            np.diag(self.weights / self.sizes) - self.weights.sum() * np.outer(mean, mean)
+        )
 
     @property
     def constant(self) -> float:

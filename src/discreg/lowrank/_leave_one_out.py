@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from discreg.base.classifier import Prepared
 from discreg.linalg.rows import class_totals, row_blocks
+from discreg.linalg.types import Array
 
 from ._indicators import Indicators
 
 __all__ = ["leave_one_out_by_rank"]
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-12
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.classifier import Prepared, RegressionClassifier
@@ -14,6 +13,7 @@ from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
     check_params,
 )
+from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
 from ._ranks import RankPath, fit_ranked
 from ._subspace import CONSTRAINTS, project
@@ -116,12 +116,12 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         *,
         rank: int | None = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
     ) -> None:
         self.rank = rank
         self.fit_intercept = fit_intercept
@@ -133,7 +133,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.kernel_params = kernel_params
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LRLRClassifier:
         """Fit the model.
 
@@ -188,7 +188,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         return RankPath.of(self, X, y, sample_weight)
 
     @lazily
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
+    def transform(self, X: MatrixLike) -> RealArray:
         """Project samples onto the discriminative subspace.
 
         Parameters

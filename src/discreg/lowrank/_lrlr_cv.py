@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.held_out import Setting
+from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._lrlr import LRLRClassifier
 from ._search import LowRankSearch, held_out_by_rank
@@ -87,14 +88,14 @@ class LRLRClassifierCV(LowRankSearch):
         *,
         ranks: Sequence[int] | None = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        cv: Any = None,
-        scoring: Any = None,
+        kernel_params: KernelParams = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

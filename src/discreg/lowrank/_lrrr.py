@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +15,7 @@ from discreg.blocks.validation import (
     Number,
     check_params,
 )
+from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
 from ._ranks import RankPath, fit_ranked
 from ._subspace import CONSTRAINTS, project
@@ -123,12 +123,12 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         rank: int | None = None,
         beta: float = 10.0,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
     ) -> None:
         self.rank = rank
         self.beta = beta
@@ -141,7 +141,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.kernel_params = kernel_params
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LRRRClassifier:
         """Fit the model.
 
@@ -196,7 +196,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         return RankPath.of(self, X, y, sample_weight)
 
     @lazily
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
+    def transform(self, X: MatrixLike) -> RealArray:
         """Project samples onto the discriminative subspace.
 
         Parameters
@@ -218,4 +218,4 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute the centred indicators of classes with these sums of sample weights."""
-        return np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum()
+        return np.asarray(np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum())

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
+from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._leave_one_out import leave_one_out_by_rank
 from ._lrrr import LRRRClassifier
@@ -100,14 +101,14 @@ class LRRRClassifierCV(LowRankSearch):
         betas: Sequence[float] = BETAS,
         ranks: Sequence[int] | None = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        cv: Any = None,
-        scoring: Any = None,
+        kernel_params: KernelParams = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -20,6 +20,7 @@ from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
 from discreg.linalg.resources import (
     one_blas_thread,
 )
+from discreg.linalg.types import Labels, MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._subspace import checked_rank, store_subspace
@@ -83,7 +84,7 @@ class RankPath:
         self.classes = estimator.classes_
         self._shift = estimator._shift
 
-    def coef(self, rank: int) -> NDArray[Any]:
+    def coef(self, rank: int) -> RealArray:
         """Return the coefficients of a rank, of the features or of the kernel functions.
 
         Parameters
@@ -97,9 +98,9 @@ class RankPath:
         """
         self._check(rank)
         fitted = self._estimator
-        return fitted.directions_[:, :rank] @ fitted.scalings_[:, :rank].T
+        return np.asarray(fitted.directions_[:, :rank] @ fitted.scalings_[:, :rank].T)
 
-    def intercept(self, rank: int) -> NDArray[Any]:
+    def intercept(self, rank: int) -> RealArray:
         """Return the intercepts of a rank.
 
         Parameters
@@ -113,9 +114,9 @@ class RankPath:
         """
         self._check(rank)
         fitted = self._estimator
-        return self._shift - fitted.directions_[:, :rank] @ fitted._means[:rank]
+        return np.asarray(self._shift - fitted.directions_[:, :rank] @ fitted._means[:rank])
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> RealArray:
         """Compute the decision values of the models of all ranks.
 
         Parameters
@@ -132,7 +133,7 @@ class RankPath:
         by_rank = scores_by_rank(projected, self._estimator.directions_, self._shift)
         return np.array(list(by_rank))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> Labels:
         """Predict labels with the models of all ranks.
 
         Parameters
@@ -144,10 +145,10 @@ class RankPath:
         -------
         labels : ndarray of shape (n_ranks, n_samples)
         """
-        return self.classes[self.decision_function(X).argmax(axis=2)]
+        return np.asarray(self.classes[self.decision_function(X).argmax(axis=2)])
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Compute the accuracies of the models of all ranks.
 

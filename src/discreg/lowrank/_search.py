@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.candidates import candidates_of
@@ -18,6 +18,7 @@ from discreg.blocks.validation import (
     encode_labels,
 )
 from discreg.linalg.rows import matmul
+from discreg.linalg.types import MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._ranks import ranked_ridge, scores_by_rank
@@ -51,7 +52,7 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         return list(range(1, largest + 1))
 
     @lazily
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
+    def transform(self, X: MatrixLike) -> RealArray:
         """Project samples onto the discriminative subspace of the best classifier.
 
         Parameters
@@ -63,7 +64,7 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         -------
         projected : ndarray of shape (n_samples, rank_)
         """
-        return self._best(X).transform(X)
+        return np.asarray(self._best(X).transform(X))
 
     @property
     def _n_features_out(self) -> int:

@@ -24,6 +24,7 @@ from discreg.blocks.validation import (
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+from discreg.linalg.types import ClassWeight, MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._sparse import indicator_problem, reweight
@@ -154,7 +155,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         rank: int | None = None,
         beta: float = 1.0,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         solver: str = "alternating",
         stopping: str = "gap",
         tol: float = 1e-4,
@@ -172,7 +173,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.warm_start = warm_start
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> SLRRClassifier:
         """Fit the model.
 
@@ -206,7 +207,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         return self
 
     @lazily
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
+    def transform(self, X: MatrixLike) -> RealArray:
         """Project samples onto the discriminative subspace.
 
         Parameters
@@ -303,4 +304,4 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 def _fits(start: SparseRankSolution, problem: SparseRankProblem) -> bool:
     """Return whether a start has the features and the classes of a problem."""
     n_features, n_classes = problem.moments.shape
-    return len(start.coef) == n_features and len(start.directions) == n_classes
+    return bool(len(start.coef) == n_features and len(start.directions) == n_classes)

@@ -12,6 +12,7 @@ from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
+from discreg.linalg.types import ClassWeight, Scoring, Splitting
 
 from ._indicators import Indicators
 from ._search import LowRankSearch
@@ -93,13 +94,13 @@ class SLRRClassifierCV(LowRankSearch):
         betas: Sequence[float] | None = None,
         ranks: Sequence[int] | None = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         solver: str = "alternating",
         stopping: str = "gap",
         tol: float = 1e-4,
         max_iter: int = 500,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.base.classifier import Prepared
@@ -16,12 +15,11 @@ from discreg.linalg.ridge import (
     psd_solver,
 )
 from discreg.linalg.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
+from discreg.linalg.types import Array
 
 from ._indicators import Indicators
 
 __all__ = ["indicator_problem", "largest_beta", "reweight"]
-
-Array = NDArray[np.float64]
 
 
 def indicator_problem(

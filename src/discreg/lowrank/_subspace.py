@@ -14,10 +14,10 @@ from discreg.blocks.validation import (
     Choice,
     Number,
 )
+from discreg.linalg.types import Array
 
 __all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "store_subspace"]
 
-Array = NDArray[np.float64]
 SAME = 1e-6  # relative difference below which entries count as equal
 CONSTRAINTS: dict[str, Any] = {
     "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
@@ -68,7 +68,7 @@ def store_subspace(
 def project(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Project new samples onto the subspace of a fitted estimator."""
     rows = estimator._new_samples(X)
-    return estimator._linear_scores(rows, estimator.scalings_.T, -estimator._means)
+    return np.asarray(estimator._linear_scores(rows, estimator.scalings_.T, -estimator._means))
 
 
 def _signs(directions: Array) -> Array:

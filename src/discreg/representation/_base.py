@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreg.base.calibration import probabilities
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
+from discreg.linalg.types import Labels, MatrixLike, RealArray
 
 from ._iterative import Iterations
 from ._problem import require_squares
@@ -44,7 +45,7 @@ class RepresentationClassifier(BaseClassifier):
     _n_training: int
 
     @lazily
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> RealArray:
         """Compute the negative residuals −δ of (11).
 
         Parameters
@@ -61,7 +62,7 @@ class RepresentationClassifier(BaseClassifier):
         return one_column_if_binary(-self._residuals(self._points(X))).astype(self._dtype)
 
     @lazily
-    def class_residuals(self, X: ArrayLike) -> NDArray[Any]:
+    def class_residuals(self, X: MatrixLike) -> RealArray:
         """Compute the residuals δ of (11); the smallest is that of the predicted class.
 
         Parameters
@@ -77,7 +78,7 @@ class RepresentationClassifier(BaseClassifier):
         return self._residuals(self._points(X)).astype(self._dtype)
 
     @lazily
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> Labels:
         """Predict the class with the smallest residual, equation (12).
 
         Parameters
@@ -93,7 +94,7 @@ class RepresentationClassifier(BaseClassifier):
         delta = self._residuals(self._solver.training.points(rows))
         labels = self.classes_[delta.argmin(axis=1)]
         if self.reject_above is None:
-            return labels
+            return np.asarray(labels)
         norms = self._solver.training.source_kernel.diagonal(rows)  # exact k(x, x)
         smallest = delta.min(axis=1) + norms
         rejected = smallest > self.reject_above * norms
@@ -102,7 +103,7 @@ class RepresentationClassifier(BaseClassifier):
 
     @available_if(_has_probability)
     @lazily
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_proba(self, X: MatrixLike) -> RealArray:
         """Predict class probabilities; the predicted class has the largest.
 
         Parameters
@@ -120,7 +121,7 @@ class RepresentationClassifier(BaseClassifier):
         scores = -self._residuals(self._points(X))
         return probabilities(scores, self.inverse_temperature_, self._dtype.type)
 
-    def representation(self, X: ArrayLike) -> NDArray[Any]:
+    def representation(self, X: MatrixLike) -> RealArray:
         """Compute the coefficients w* of the training samples that represent each sample.
 
         Parameters

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from discreg.blocks.moments import Moments, class_scatters, source_moments
@@ -27,6 +26,7 @@ from discreg.linalg.kernel_approximation import (
     random_seed,
 )
 from discreg.linalg.kernels import gamma_from_variance
+from discreg.linalg.types import Array
 
 from ._problem import LINEAR, Groups, TrainingSamples
 from ._scatter import ScatterForm
@@ -34,7 +34,6 @@ from ._solvers import ScatterSolver, require_scatter_memory
 
 __all__ = ["scatter_solver", "solve_blocks"]
 
-Array = NDArray[np.float64]
 FEATURE_BYTES = 16 << 20  # memory for the features of a batch of rows
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.types import Array
 
 from ._problem import Groups
 
 __all__ = ["ClosedForm", "inverse_of_factor", "system_matrix", "unit_cholesky"]
-
-Array = NDArray[np.float64]
 
 
 def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> Array:
@@ -58,7 +56,7 @@ def inverse_of_factor(factor: Array, scale: Array) -> Array:
     inverse += inverse.T
     inverse *= scale
     inverse *= scale[:, None]
-    return inverse
+    return np.asarray(inverse)
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class ClosedForm:
         solution, _ = linalg.lapack.dpotrs(
             self.factor, (K_x * self.scale).T, lower=1, overwrite_b=1
         )
-        return solution.T * self.scale
+        return np.asarray(solution.T * self.scale)
 
     def residuals(self, V: Array, K_x: Array) -> Array:
         """Compute δ of (11) from the class blocks: the system gives Kv = K_x − Dv + αBv."""

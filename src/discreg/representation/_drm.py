@@ -30,6 +30,7 @@ from discreg.blocks.validation import (
     row_weights,
     sample_weights,
 )
+from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
 from ._base import RepresentationClassifier, one_column_if_binary, unknown_label
 from ._blocks import scatter_solver, solve_blocks
@@ -195,16 +196,16 @@ class DRMClassifier(RepresentationClassifier):
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         penalty: str | tuple[float, float, str] = "ridge",
         solver: str = "auto",
         n_components: int | None = None,
         approximation: str = "nystroem",
         backtracking: bool = False,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         probability: bool = False,
         reject_above: float | None = None,
-        unknown_label: Any = None,
+        unknown_label: object = None,
         tol: float = 1e-5,
         max_iter: int = 150,
         random_state: int | np.random.RandomState | None = None,
@@ -230,7 +231,7 @@ class DRMClassifier(RepresentationClassifier):
         self.random_state = random_state
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> DRMClassifier:
         """Fit the model.
 

@@ -21,6 +21,7 @@ from discreg.blocks.validation import (
     row_weights,
 )
 from discreg.linalg.rows import class_sums
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._drm import DRMClassifier
 from ._held_out import FoldResiduals, HeldOutResiduals, LeaveOneOutResiduals
@@ -31,7 +32,6 @@ from ._solvers import choose_solver
 
 __all__ = ["DRMClassifierCV"]
 
-Array = NDArray[np.float64]
 DECADES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3)
 
 
@@ -124,15 +124,15 @@ class DRMClassifierCV(ClassifierSearch):
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         solver: str = "auto",
         n_components: int | None = None,
         approximation: str = "nystroem",
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         reject_above: float | None = None,
-        unknown_label: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
+        unknown_label: object = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -157,7 +157,7 @@ class DRMClassifierCV(ClassifierSearch):
         self.random_state = random_state
 
     def _unfitted(self) -> DRMClassifier:
-        classifier = super()._unfitted().set_params(probability=True)
+        classifier: DRMClassifier = super()._unfitted().set_params(probability=True)
         if not isinstance(self.random_state, int | np.integer):
             # One seed for all settings and the last fit, so that they use the same features.
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from discreg.linalg.types import Array
+
 from ._closed import ClosedForm
 from ._leave_one_out import (
     leave_one_out_residuals,
@@ -23,7 +25,6 @@ from ._solvers import DRMSettings, make_solver
 
 __all__ = ["FoldResiduals", "LeaveOneOutResiduals", "held_out_residuals"]
 
-Array = NDArray[np.float64]
 N_FOLDS = 5
 
 

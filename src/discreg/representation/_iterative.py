@@ -17,12 +17,12 @@ from scipy.sparse.linalg import LinearOperator as ScipyOperator
 from scipy.sparse.linalg import eigsh
 
 from discreg.linalg.rows import row_dots
+from discreg.linalg.types import Array
 
 from ._problem import Operator
 
 __all__ = ["ALGORITHMS", "Iterations", "Quadratic", "iterate", "largest_eigenvalue"]
 
-Array = NDArray[np.float64]
 GROWTH = 2.0  # η of Algorithm 6
 LANCZOS_TOLERANCE = 1e-8
 
@@ -209,7 +209,7 @@ def largest_eigenvalue(operator: Operator) -> float:
     root = np.sqrt(operator.groups.weights)
 
     def product(u: Array) -> Array:
-        return operator.apply((u.ravel() * root)[None])[0] * root
+        return np.asarray(operator.apply((u.ravel() * root)[None])[0] * root)
 
     if n <= 2:
         return float(np.linalg.norm([product(row) for row in np.eye(n)]))

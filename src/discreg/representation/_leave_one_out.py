@@ -33,12 +33,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.rows import centred_gram, row_norms
+from discreg.linalg.types import Array, Labels
 
 from ._closed import inverse_of_factor, system_matrix, unit_cholesky
 from ._problem import Groups
@@ -46,7 +46,6 @@ from ._scatter import BATCH_BYTES, class_maps, class_scatters, resolvent
 
 __all__ = ["leave_one_out_residuals", "require_leavable", "scatter_leave_one_out_residuals"]
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-12
 # Largest factor by which `_shared_solution` may magnify the rounding errors of N.
 MAX_GROWTH = 1e2
@@ -56,7 +55,7 @@ BLOCK = 64
 LARGEST_GROWTH = 1e4
 
 
-def require_leavable(groups: Groups, units: Array, classes: NDArray) -> None:
+def require_leavable(groups: Groups, units: Array, classes: Labels) -> None:
     """Raise ValueError if leaving out one unit of weight would remove a class.
 
     Parameters
@@ -168,7 +167,7 @@ def _indefinite_inverse(matrix: Array) -> Array | None:
     if failed:
         return None
     inverse, _ = linalg.lapack.dgetri(factor, pivots, lwork=BLOCK * len(matrix), overwrite_lu=1)
-    return inverse.T
+    return np.asarray(inverse.T)
 
 
 def _within_class(
@@ -249,7 +248,9 @@ def _spectral_solution(
 def _quadratic_form(kernel: Array, v: Array) -> Array:
     """Compute vᵀKv for the columns of v from one triangle of K, with half the multiplications."""
     half = linalg.blas.dtrmm(1.0, kernel.T, v.T, side=1).T
-    return 2 * np.einsum("ij,ij->j", half, v) - np.einsum("i,ij,ij->j", kernel.diagonal(), v, v)
+    return np.asarray(
+        2 * np.einsum("ij,ij->j", half, v) - np.einsum("i,ij,ij->j", kernel.diagonal(), v, v)
+    )
 
 
 def scatter_leave_one_out_residuals(
@@ -350,7 +351,7 @@ def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) 
     changed = list(maps)
     changed[own] = class_maps([scatter], np.ones(1), nu)[0]
     remaining = (x @ resolvent(changed))[None]
-    return _residuals(x[None], remaining, (remaining @ P for P in changed))[0]
+    return np.asarray(_residuals(x[None], remaining, (remaining @ P for P in changed))[0])
 
 
 def _residuals(X: Array, remaining: Array, projections: Any) -> Array:

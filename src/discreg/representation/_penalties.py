@@ -34,11 +34,11 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreg.linalg.types import Array
 
 __all__ = ["NAMES", "Penalty", "prox"]
 
-Array = NDArray[np.float64]
 
 EXPONENTS = (1, 2, inf)
 CONJUGATE: dict[float, float] = {1: inf, 2: 2, inf: 1}
@@ -94,7 +94,7 @@ class Penalty:
 
     def norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
         """Compute ‖u‖_{q,r} of each row."""
-        return np.linalg.norm(group_norms(U, self.q, slices, c), ord=self.r, axis=1)
+        return np.asarray(np.linalg.norm(group_norms(U, self.q, slices, c), ord=self.r, axis=1))
 
     def dual_norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
         """Compute the dual norm of each row u: the largest ⟨u, z⟩ over ‖z‖_{q,r} ≤ 1."""
@@ -156,7 +156,7 @@ def prox(
         singles = [slice(i, i + 1) for i in range(len(slices))]
         shrunk = prox(norms, step, Penalty(1, penalty.r, penalty.rho), singles)
         factors = np.divide(shrunk, norms, out=np.zeros_like(norms), where=norms > 0)
-        return V * np.repeat(factors, sizes, axis=1)
+        return np.asarray(V * np.repeat(factors, sizes, axis=1))
     c = np.ones(V.shape[1]) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     levels = np.repeat(_levels(np.abs(V), float(step), penalty, slices, c), sizes, axis=1)
     levels *= c

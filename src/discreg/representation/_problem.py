@@ -25,6 +25,7 @@ from discreg.linalg.factorisation import pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FeatureMap, feature_map
 from discreg.linalg.rows import matmul, rmatmul, row_dots, row_norms
+from discreg.linalg.types import Array
 
 __all__ = [
     "LINEAR",
@@ -37,7 +38,6 @@ __all__ = [
     "training_samples",
 ]
 
-Array = NDArray[np.float64]
 BATCH_BYTES = 32 << 20
 LINEAR = FittedKernel("linear", None, 1, 0.0, None)
 
@@ -263,7 +263,7 @@ class TrainingSamples:
             coordinates = linalg.solve_triangular(
                 triangle, self.cross(points)[:, pivots].T, lower=True, check_finite=False
             )
-            return np.einsum("ji,ji->i", coordinates, coordinates)
+            return np.asarray(np.einsum("ji,ji->i", coordinates, coordinates))
         return self.kernel.diagonal(points)
 
     @cached_property
@@ -274,7 +274,7 @@ class TrainingSamples:
 
     def batches(self, n_points: int) -> Iterator[slice]:
         """Yield slices of points so small that K_x of a slice takes little memory."""
-        return gen_batches(n_points, max(1, BATCH_BYTES // (8 * len(self.groups.y))))
+        yield from gen_batches(n_points, max(1, BATCH_BYTES // (8 * len(self.groups.y))))
 
 
 def training_samples(

@@ -27,13 +27,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.linalg.types import Array
+
 from ._iterative import Iterations
 from ._penalties import Penalty, prox
 from ._problem import Operator
 
 __all__ = ["solve_penalised"]
 
-Array = NDArray[np.float64]
 
 TINY = np.finfo(np.float64).tiny
 

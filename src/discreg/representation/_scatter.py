@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
 from discreg.linalg.rows import centred_gram, matmul, row_norms
+from discreg.linalg.types import Array
 
 from ._closed import inverse_of_factor, unit_cholesky
 from ._problem import Groups
@@ -33,7 +33,6 @@ __all__ = [
     "resolvent",
 ]
 
-Array = NDArray[np.float64]
 BATCH_BYTES = 8 << 20
 PRECISE = 1e-9  # smallest reciprocal condition number at which residuals are accurate enough
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.linalg.resources import (
@@ -16,6 +15,7 @@ from discreg.linalg.resources import (
     require_memory,
 )
 from discreg.linalg.rows import row_norms
+from discreg.linalg.types import Array
 
 from ._closed import ClosedForm
 from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
@@ -34,7 +34,6 @@ __all__ = [
     "require_scatter_memory",
 ]
 
-Array = NDArray[np.float64]
 FEW_FEATURES = 64
 
 

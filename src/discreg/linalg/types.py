@@ -1,0 +1,37 @@
+"""Types of arrays and parameters that signatures name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import BaseCrossValidator
+
+__all__ = [
+    "Array",
+    "ClassWeight",
+    "Indices",
+    "KernelParams",
+    "Labels",
+    "MatrixLike",
+    "RealArray",
+    "Scoring",
+    "Splitting",
+]
+
+Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
+RealArray: TypeAlias = NDArray[np.floating[Any]]  # in the precision of the features
+Labels: TypeAlias = NDArray[np.generic]
+
+# What users pass.
+MatrixLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray
+ClassWeight: TypeAlias = Mapping[object, float] | str | None
+KernelParams: TypeAlias = Mapping[str, object] | None
+Scoring: TypeAlias = str | Callable[..., float] | None
+Splitting: TypeAlias = "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] | None"
