@@ -7,8 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("*.md")),
     ROOT / "reproduction/README.md",
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("reproduction/docs/*.md")),
