@@ -9,6 +9,7 @@ Chromium and playwright to open them.
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -56,6 +57,13 @@ CHROMIUM = find_chromium()
 collect_ignore = [] if DATA_FOLDER else ["shared_data"]
 if CHROMIUM is None or find_spec("playwright") is None:
     collect_ignore += ["comparison/test_report_in_browser.py", "test_compare_in_browser.py"]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests marked "linux" on other systems."""
+    if sys.platform != "linux":
+        config.hook.pytest_deselected(items=[item for item in items if "linux" in item.keywords])
+        items[:] = [item for item in items if "linux" not in item.keywords]
 
 
 @dataclass(frozen=True)

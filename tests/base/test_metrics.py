@@ -31,7 +31,7 @@ def test_they_equal_those_of_scikit_learn(labels):
 def test_a_class_without_test_samples_counts_for_nothing_unless_it_is_predicted():
     y = np.array(["a", "a", "b", "b"])
     right = label_scores(counts(y, y, CLASSES))
-    assert right == {"accuracy": 1, "balanced_accuracy": 1, "g_mean": 1, "macro_f1": 1}
+    assert set(right.values()) == {1}
     wrong = label_scores(counts(y, np.array(["a", "a", "b", "c"]), CLASSES))
     assert wrong["balanced_accuracy"] == 0.75
     assert wrong["macro_f1"] == pytest.approx((1 + 2 / 3 + 0) / 3)

@@ -58,6 +58,7 @@ def test_two_workers_share_the_fits(tmp_path, log):
     assert len({line.split()[-1] for line in log.read_text().splitlines()}) == 2
 
 
+@pytest.mark.linux
 def test_a_model_that_raises_or_whose_worker_is_killed_leaves_the_others_alone(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
         progress = engine.run(Troubled(log), store, n_jobs=2)
@@ -139,6 +140,7 @@ def assert_nothing_is_left(log: Path) -> None:
     assert not list(log.parent.glob("discreg-*"))
 
 
+@pytest.mark.linux
 def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
     wait_for_fits(log, 5)
@@ -155,6 +157,7 @@ def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, lo
     assert sum(made.values()) <= 12 + 2  # two were under way
 
 
+@pytest.mark.linux
 def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
     wait_for_fits(log, 5)

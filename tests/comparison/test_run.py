@@ -211,6 +211,7 @@ def check_complete(output):
     assert all(set(fit) >= SCORES for _, fit in results.groupby(COLUMNS[1:4])["metric"])
 
 
+@pytest.mark.linux
 def test_a_killed_run_goes_on_without_repeating_or_losing_a_fit(tmp_path, capsys):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     arguments = ("compare", table, "--target", "kind", "--output", output, *SEVERAL)
@@ -236,6 +237,7 @@ def test_a_killed_run_goes_on_without_repeating_or_losing_a_fit(tmp_path, capsys
     check_complete(output)
 
 
+@pytest.mark.linux
 def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     arguments = ("compare", table, "--target", "kind", "--output", output, *SEVERAL)
@@ -260,6 +262,7 @@ def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
     assert "missing because" not in (output / "report.html").read_text()
 
 
+@pytest.mark.linux
 def test_a_request_to_end_before_the_first_fit_has_ended_is_told_in_a_sentence(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
     process = start("compare", table, "--target", "kind", "--output", output, *SEVERAL, 1)
