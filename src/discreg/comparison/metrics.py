@@ -1,4 +1,4 @@
-"""Metrics: what each is called, which direction is better, and how it is computed."""
+"""Metrics of a comparison: names, direction and computation."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Metric:
     Attributes
     ----------
     name : str
-        In results.
+        Name in results.
     title : str
-        In sentences and tables.
+        Name in sentences and tables.
     needs : {"labels", "probabilities", "clock", "fit"}
-        What it is computed from: predicted labels, predicted probabilities, the time that was
-        measured, or what a fitted model says of itself.
+        Source of the metric: predicted labels, predicted probabilities, measured time, or
+        attributes of the fitted model.
     lower_is_better : bool
         Whether the smallest value is the best.
     score : callable, optional
-        Of labels: the value for a confusion matrix with true classes in the rows.
+        For metrics of labels: function of a confusion matrix with true classes in the rows.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Metric:
 
     @property
     def is_share(self) -> bool:
-        """Whether its values are between 0 and 1."""
+        """Whether values are between 0 and 1."""
         return self.needs == "labels"
 
 
@@ -51,7 +51,7 @@ def _accuracy(confusion: NDArray[Any]) -> float:
 
 
 def _recalls(confusion: NDArray[Any]) -> NDArray[Any]:
-    """Recalls of the classes that have test samples."""
+    """Compute the recalls of the classes that have test samples."""
     actual = confusion.sum(axis=1)
     return np.diag(confusion)[actual > 0] / actual[actual > 0]
 
@@ -65,7 +65,7 @@ def _g_mean(confusion: NDArray[Any]) -> float:
 
 
 def _macro_f1(confusion: NDArray[Any]) -> float:
-    """Mean F1 of the classes that have test samples or predictions."""
+    """Compute the mean F1 of the classes that have test samples or predictions."""
     total = confusion.sum(axis=1) + confusion.sum(axis=0)
     return (2 * np.diag(confusion)[total > 0] / total[total > 0]).mean()
 
@@ -88,27 +88,24 @@ METRICS = {
 
 
 def metric(name: str) -> Metric:
-    """The metric of this name; of any other, one of which more is better."""
+    """Find a metric by name; an unknown metric is one where higher is better."""
     return METRICS.get(name) or Metric(name, name.replace("_", " "))
 
 
 def label_scores(confusion: NDArray[Any]) -> dict[str, float]:
-    """All metrics of predicted labels, for counts with true classes in the rows."""
+    """Compute all metrics of labels from a confusion matrix with true classes in the rows."""
     return {each.name: float(each.score(confusion)) for each in METRICS.values() if each.score}
 
 
 def probability_scores(
     y: NDArray[Any], probabilities: NDArray[Any], classes: NDArray[Any]
 ) -> dict[str, float]:
-    """Log-loss of probabilities of the classes that the model was trained on.
-
-    A test sample of a class that the training part does not have makes it undefined: NaN.
-    """
+    """Compute the log-loss; NaN if a test sample has a class that the model was not trained on."""
     if not np.isin(y, classes).all():
         return {"log_loss": np.nan}
     return {"log_loss": float(log_loss(y, probabilities, labels=classes))}
 
 
 def counts(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """How many samples of each class (rows) were predicted as each (columns)."""
+    """Compute the confusion matrix with true classes in the rows."""
     return confusion_matrix(y, predicted, labels=classes)
