@@ -54,7 +54,7 @@ def test_without_the_extra_it_says_what_to_install():
     process = start(program="import sys; sys.modules['typer'] = None; import discreg.cli")
     _, err = process.communicate()
     assert process.returncode != 0
-    assert err == "The discreg command needs more packages: pip install 'discreg[compare]'\n"
+    assert err == "The discreg command needs additional packages: pip install 'discreg[compare]'\n"
 
 
 def test_without_a_package_of_the_command_it_says_what_to_install(monkeypatch, capsys, table):
@@ -175,9 +175,9 @@ MISTAKES = {
     "one column for both": (["--target", "kind", "--fold", "kind"], "cannot be both"),
     "folds that are classes": (
         ["--target", "two", "--fold", "two as well"],
-        "Every row outside fold 1 of 2 is",
+        "All rows outside fold 1 of 2 belong to class",
     ),
-    "one class": (["--target", "one"], "one class only, 'a'"),
+    "one class": (["--target", "one"], "only one class, 'a'"),
     "regression": (["--target", "x2"], "looks like regression"),
     "gaps in the target": (["--target", "gaps"], "missing in 2 of 90 rows (rows 3, 7)"),
     "both sources": (["--target", "kind", "--dataset", "iris"], "FILE or --dataset, not both"),
@@ -210,7 +210,7 @@ def test_a_mistake_is_refused_in_a_sentence(tmp_path, capsys, case):
 def test_a_duplicated_column_is_refused(tmp_path, capsys):
     (tmp_path / "table.csv").write_text("a,b,a,y\n1,2,3,u\n")
     message = refused(capsys, "compare", tmp_path / "table.csv", "--target", "y")
-    assert "have the same name 'a', the columns 1 and 3" in message
+    assert "columns 1 and 3 have the same name 'a'" in message
 
 
 def test_an_output_that_is_a_file_is_refused(table, capsys):

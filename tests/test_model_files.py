@@ -407,7 +407,7 @@ def test_a_file_names_the_release_that_wrote_it(path):
 
 def test_a_file_without_metadata_is_refused(path):
     io.dump(LSRClassifier().fit(X, Y), path)
-    with pytest.raises(InputError, match=r"has no discreg\.json.*skops\.io\.load"):
+    with pytest.raises(InputError, match=r"does not contain discreg\.json.*skops\.io\.load"):
         load_model(path)
 
 
@@ -416,18 +416,18 @@ def test_a_file_with_broken_metadata_is_refused(path, metadata):
     io.dump(LSRClassifier().fit(X, Y), path)
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("discreg.json", metadata)
-    with pytest.raises(InputError, match="not a model that discreg has written"):
+    with pytest.raises(InputError, match="not a model file of discreg"):
         load_model(path)
 
 
 def test_what_is_no_model_file_is_refused(tmp_path, path, table):
     with pytest.raises(InputError, match="There is no file"):
         load_model(path)
-    with pytest.raises(InputError, match="not a model that discreg has written"):
+    with pytest.raises(InputError, match="not a model file of discreg"):
         load_model(tmp_path / "odd.csv")
 
 
 def test_a_cut_file_is_refused(small):
     small.write_bytes(small.read_bytes()[:-200])
-    with pytest.raises(InputError, match="not a model that discreg has written"):
+    with pytest.raises(InputError, match="not a model file of discreg"):
         load_model(small)

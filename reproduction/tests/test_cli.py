@@ -25,8 +25,8 @@ def test_data_sets_are_listed_with_where_they_come_from(capsys, tmp_path):
     ("arguments", "message"),
     [
         (("run", "drm/tabel7"), "Did you mean drm/table7?"),
-        (("run", "relsr/table1", "--time-budget", "soon"), "write 90s, 10m or 1h"),
-        (("datasets", "--data-dir", "nowhere"), "which is not a folder"),
+        (("run", "relsr/table1", "--time-budget", "soon"), "Write, for example, 90s, 10m or 1h"),
+        (("datasets", "--data-dir", "nowhere"), "which is not a directory"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(capsys, tmp_path, monkeypatch, arguments, message):

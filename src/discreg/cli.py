@@ -1,4 +1,4 @@
-"""The ``discreg`` command; a command imports what it needs when it runs, so that help is quick."""
+"""The ``discreg`` command. Subcommands import packages when they run, so that help is quick."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from discreg.base.errors import InputError
 try:
     import typer
 except ModuleNotFoundError:
-    sys.exit("The discreg command needs more packages: pip install 'discreg[compare]'")
+    sys.exit("The discreg command needs additional packages: pip install 'discreg[compare]'")
 
 if TYPE_CHECKING:
     from discreg.tables.table import Table
 
 __all__ = ["INTERRUPTED", "main", "parse_seconds", "reports_errors", "run_app"]
 
-INTERRUPTED = 130  # the exit code after Ctrl-C
-TRACEBACK = "DISCREG_TRACEBACK"  # environment variable: show where an error came from
+INTERRUPTED = 130  # exit code after Ctrl-C
+TRACEBACK = "DISCREG_TRACEBACK"  # environment variable that shows tracebacks
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 app = typer.Typer(
-    help="Discriminative regression classifiers for scikit-learn: which one suits your table?",
+    help="Compare discriminative regression classifiers with scikit-learn's on your own table.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -39,23 +39,23 @@ app = typer.Typer(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command with the given arguments, or with those of the process, and exit."""
+    """Run the command with these arguments, by default those of the process, and exit."""
     run_app(app, "discreg", argv)
 
 
 def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> None:
-    """Run a command that SIGTERM and a closed terminal end as Ctrl-C does."""
+    """Run a command that treats SIGTERM and SIGHUP like Ctrl-C."""
     for number in filter(None, (signal.SIGTERM, getattr(signal, "SIGHUP", None))):
         if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal may not know all letters of a label
+        if isinstance(stream, TextIOWrapper):  # labels may contain characters not in its encoding
             stream.reconfigure(errors="backslashreplace")
     app(args=argv, prog_name=name)
 
 
 def reports_errors(command: Callable[..., int]) -> Callable[..., None]:
-    """A command that prints its errors in a sentence and exits with the code it returns."""
+    """Decorate a command: print errors without a traceback and exit with the returned code."""
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -75,7 +75,7 @@ def reports_errors(command: Callable[..., int]) -> Callable[..., None]:
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    """A message and the exit code."""
+    """Return the message and the exit code of an error."""
     if isinstance(error, InputError):
         return str(error), 2
     if isinstance(error, ModuleNotFoundError):
@@ -84,7 +84,7 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"Results could not be stored ({error}). Is the disk full?", 2
     if isinstance(error, (OSError, MemoryError)):
         return f"{type(error).__name__}: {error}", 2
-    advice = f"Set {TRACEBACK}=1 and run again to see where; please report it."
+    advice = f"Please report this error. Set {TRACEBACK}=1 and run again to see the traceback."
     return f"An error inside discreg: {type(error).__name__}: {error}\n{advice}", 1
 
 
@@ -97,48 +97,67 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
 
 
-@app.command(help="Compare all models on a table of your own, and report.")
+@app.command(help="Compare all models on a table and write a report.")
 @reports_errors
 def compare(
     file: Annotated[
         Path | None,
-        typer.Argument(help="CSV, TSV, Parquet, ARFF, svmlight or npz, also gzipped."),
+        typer.Argument(
+            help="Table in CSV, TSV, Parquet, ARFF, svmlight or npz format, or gzipped."
+        ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column with the class labels.")] = None,
     output: Annotated[
-        Path, typer.Option(help="Directory for the results; what it holds is continued.")
+        Path, typer.Option(help="Directory for the results; fits stored there are not repeated.")
     ] = Path("discreg-comparison"),
     fold: Annotated[
-        str | None, typer.Option(help="A column that says in which fold a row is tested.")
+        str | None,
+        typer.Option(help="Column with the fold that tests each row, instead of random folds."),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="Without a file: one of scikit-learn's data sets.")
+        str | None,
+        typer.Option(
+            help="scikit-learn data set to use without a FILE: breast_cancer (the default), wine, "
+            "iris or digits."
+        ),
     ] = None,
-    models: Annotated[str | None, typer.Option(help="Some of them: ReLSR,DRM,SVC.")] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Models to compare, for example ReLSR,DRM,SVC; all by default."),
+    ] = None,
     folds: Annotated[
-        int | None, typer.Option(help="Folds of cross-validation; 5 by default.", min=2)
+        int | None, typer.Option(help="Number of cross-validation folds; 5 by default.", min=2)
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(help="How often they are drawn; 2 by default.", min=1)
+        int | None,
+        typer.Option(help="Number of repeated cross-validations; 2 by default.", min=1),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random folds.", min=0, max=2**31)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random folds.", min=0, max=2**31)] = 0,
     n_jobs: Annotated[
-        int | None, typer.Option(help="Processes; one per core by default.", min=1)
+        int | None, typer.Option(help="Number of processes; one per core by default.", min=1)
     ] = None,
     time_budget: Annotated[
         str | None,
-        typer.Option(help="Stop fits after this time: 90s, 10m, 1h. The same command continues."),
+        typer.Option(
+            help="Stop after this time, for example 90s, 10m or 1h; the same command continues."
+        ),
     ] = None,
 ) -> int:
     seconds = parse_seconds(time_budget)
     if fold is not None and (folds is not None or repeats is not None):
-        raise InputError("--folds and --repeats draw folds; with --fold the table gives them.")
+        raise InputError(
+            "--fold takes the folds from the table and cannot be combined with --folds or "
+            "--repeats."
+        )
     from discreg.comparison import console, nested_cv
     from discreg.comparison import run as comparison
 
@@ -162,13 +181,13 @@ def compare(
     return 0 if result.verdict is not None else 1
 
 
-@app.command(help="Label the rows of a file with a model that compare has written.")
+@app.command(help="Predict the labels of new rows with a saved model.")
 @reports_errors
 def predict(
-    model: Annotated[Path, typer.Argument(help="The model, such as model.skops.")],
-    file: Annotated[Path, typer.Argument(help="New rows, in any format of compare.")],
+    model: Annotated[Path, typer.Argument(help="Model file written by compare: model.skops.")],
+    file: Annotated[Path, typer.Argument(help="New rows, in any format that compare reads.")],
     output: Annotated[
-        Path | None, typer.Option(help="CSV file to write; without it the labels are printed.")
+        Path | None, typer.Option(help="CSV file to write; by default the labels are printed.")
     ] = None,
 ) -> int:
     from discreg.comparison import console
@@ -184,12 +203,12 @@ def predict(
             predicted.labels.to_csv(output, index=False)
         except OSError as error:
             raise InputError(f"{output} cannot be written ({error}).") from error
-        print(f"{len(predicted.labels)} labels in {output}")
+        print(f"Wrote {len(predicted.labels)} labels to {output}.")
     return 0
 
 
 def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:
-    """The table of a file, or one that comes with scikit-learn."""
+    """Read the table from a file, or load a data set of scikit-learn."""
     from discreg.comparison.bundled import DEFAULT, bundled_table
     from discreg.tables.table import read_table
 
@@ -199,13 +218,14 @@ def _table(file: Path | None, target: str | None, fold: str | None, dataset: str
         return read_table(file, target=target, fold=fold)
     if target is not None or fold is not None:
         raise InputError(
-            "--target and --fold name columns of a FILE: discreg compare FILE --target COLUMN"
+            "--target and --fold need a FILE with these columns: discreg compare FILE --target "
+            "COLUMN"
         )
     return bundled_table(dataset or DEFAULT)
 
 
 def parse_seconds(text: str | None) -> float | None:
-    """Seconds of "90", "90s", "10m" or "1h"."""
+    """Convert "90", "90s", "10m" or "1h" to seconds."""
     if text is None:
         return None
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
@@ -214,5 +234,5 @@ def parse_seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise InputError(f"--time-budget {text} is no time: write 90s, 10m or 1h.")
+        raise InputError(f"--time-budget {text} is not a time. Write, for example, 90s, 10m or 1h.")
     return seconds

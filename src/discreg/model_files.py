@@ -1,4 +1,4 @@
-"""Fitted models on disk and back, without pickle."""
+"""Saving and loading of fitted models without pickle."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["load_model", "save_model"]
 
 FORMAT = 1
-METADATA = "discreg.json"  # beside what skops writes into the zip file
-SCHEMA = "schema.json"  # where skops writes the names of the types
-# The packages that our estimators are made of; the comparison tool is not one of them.
+METADATA = "discreg.json"  # added to the zip file of skops
+SCHEMA = "schema.json"  # the file in which skops lists types
+# Packages whose classes a model file may contain; the comparison tool is not one of them.
 LIBRARY = (
     "base",
     "blocks",
@@ -40,7 +40,7 @@ LIBRARY = (
     "tables",
 )
 OUR_MODULE = re.compile(rf"discreg\.({'|'.join(LIBRARY)})(\.\w+)+")
-# What fitted estimators of scikit-learn hold that has no public name. All of them only store.
+# Private types inside fitted scikit-learn estimators. Their construction only stores values.
 WITHOUT_PUBLIC_NAME = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.compose._column_transformer._RemainderColsList",  # of scikit-learn 1.6
@@ -62,17 +62,16 @@ def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted estimator or pipeline of discreg and scikit-learn. It may hold arrays and ufuncs of
-        NumPy and SciPy and the scorers that scikit-learn has names for, but no other functions and
-        no estimators of other packages.
+        A fitted estimator or pipeline of discreg and scikit-learn. It may contain arrays and ufuncs
+        of NumPy and SciPy and the named scorers of scikit-learn, but no other functions and no
+        estimators of other packages.
     path : str or path
-        The file, by convention with the suffix ``.skops``. It holds the old model or the new one,
-        never a part.
+        The file, by convention with the suffix ``.skops``. It is replaced atomically.
 
     Raises
     ------
     InputError
-        If the model is not an estimator or holds what `load_model` would refuse.
+        If the model is not an estimator, or contains a type that `load_model` does not accept.
 
     Examples
     --------
@@ -113,15 +112,15 @@ def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
-    """Read a model that `save_model` or ``discreg compare`` has written.
+    """Read a model written by `save_model` or ``discreg compare``.
 
-    Loading executes nothing that is in the file. It may hold numbers, texts, arrays, and instances
-    of estimators of discreg and scikit-learn and of the classes that these consist of. Any other
-    type is refused, and so is every function except the ufuncs of NumPy and SciPy and the score
-    functions of scikit-learn's named scorers. A file that somebody has tampered with can still hold
-    a model that predicts nonsense or makes the process crash.
+    Loading executes no code from the file. The file may contain numbers, strings, arrays, and
+    instances of estimators of discreg and scikit-learn and of the classes that they consist of. Any
+    other type raises an error, as does every function except the ufuncs of NumPy and SciPy and the
+    score functions of scikit-learn's named scorers. A manipulated file can still contain a model
+    that predicts nonsense or crashes the process.
 
-    A class of discreg that has moved to another module since the file was written is found by its
+    Classes of discreg that have moved to another module since the file was written are found by
     name.
 
     Parameters
@@ -132,13 +131,13 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     Returns
     -------
     estimator
-        The model as it was saved.
+        The saved model.
 
     Raises
     ------
     InputError
-        If the file is not a model file, is of a format that this release does not know, or holds
-        types that are not trusted.
+        If the file is not a model file, has a format that this release does not support, or
+        contains types that are not trusted.
     """
     io = _skops_io()
     path = Path(path)
@@ -158,7 +157,7 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path} is not a model that discreg has written ({error}).") from error
+        raise InputError(f"{path} is not a model file of discreg ({error}).") from error
 
 
 def _skops_io() -> ModuleType:
@@ -169,12 +168,12 @@ def _skops_io() -> ModuleType:
 
 
 def _checked_writer(path: Path, content: bytes) -> str:
-    """The release of discreg that wrote the file, if this one can read its format."""
+    """Check the format of the file and return the release of discreg that wrote it."""
     with zipfile.ZipFile(BytesIO(content)) as file:
         if METADATA not in file.namelist():
             raise InputError(
-                f"{path} is not a model that discreg has written: it has no {METADATA}. "
-                "If you trust it, read it with skops.io.load."
+                f"{path} is not a model file of discreg: it does not contain {METADATA}. "
+                "If you trust the file, read it with skops.io.load."
             )
         metadata = json.loads(file.read(METADATA))
     writer = str(metadata["discreg"])
@@ -194,7 +193,7 @@ def _other_release(writer: str) -> str:
 
 
 def _with_moved_classes(content: bytes) -> bytes:
-    """The file with the names that classes of discreg have now, whatever release wrote it."""
+    """Replace the modules of discreg classes that have moved by their present modules."""
     with zipfile.ZipFile(BytesIO(content)) as file:
         written = file.read(SCHEMA)
         schema = json.loads(written, object_hook=_with_present_module)
@@ -218,12 +217,12 @@ def _with_present_module(node: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _library_classes() -> dict[str, type]:
-    """The classes of discreg's library by name; each name occurs once."""
+    """Collect the classes of discreg's library by name; each name occurs once."""
     classes: dict[str, type] = {}
     for package in LIBRARY:
         prefix = f"discreg.{package}"
         for found in pkgutil.walk_packages(import_module(prefix).__path__, f"{prefix}."):
-            with suppress(ImportError):  # of an optional dependency
+            with suppress(ImportError):  # an optional dependency may be missing
                 module = import_module(found.name)
                 classes |= {
                     name: value
@@ -234,11 +233,11 @@ def _library_classes() -> dict[str, type]:
 
 
 def _cannot_hold(path: Path, refused: Sequence[str]) -> str:
-    return f"{path} holds types that are not trusted: {', '.join(refused)}."
+    return f"{path} contains types that are not trusted: {', '.join(refused)}."
 
 
 def _advice(model: Any) -> str:
-    """What to do about parameters that are functions."""
+    """Write advice on parameters that are functions."""
     functions = [
         name
         for name, value in model.get_params().items()
@@ -252,7 +251,7 @@ def _advice(model: Any) -> str:
         if any(name.split("__")[-1] == "kernel" for name in functions)
         else ""
     )
-    return f" A model file holds no functions, such as the parameter {functions[0]}{kernel}."
+    return f" Model files cannot contain functions, such as the parameter {functions[0]}{kernel}."
 
 
 def _refused_types(names: Sequence[str]) -> list[str]:
@@ -260,12 +259,13 @@ def _refused_types(names: Sequence[str]) -> list[str]:
 
 
 def _is_trusted(name: str) -> bool:
-    """Whether a file may hold instances of the type of this name.
+    """Return whether a file may contain instances of the named type.
 
-    A trusted class can be constructed from whatever a file holds, so that only classes count whose
-    construction does nothing but store: estimators, and plain data holders. Functions and methods
-    are not trusted, because some of any package's execute what they are given; the exception are
-    the score functions of scikit-learn's named scorers, which only compute with arrays.
+    A file can construct a trusted class with any arguments. Therefore only classes whose
+    construction stores values and does nothing else are trusted: estimators and data classes.
+    Functions and methods are not trusted, because some of them execute their arguments. The
+    exceptions are the score functions of scikit-learn's named scorers, which only compute with
+    arrays.
     """
     import numpy as np
     from scipy import sparse
@@ -305,7 +305,7 @@ def _is_trusted(name: str) -> bool:
 
 @cache
 def _score_functions() -> frozenset[str]:
-    """The names of the public functions behind scikit-learn's named scorers."""
+    """Return the names of the public functions of scikit-learn's named scorers."""
     from sklearn import metrics
 
     scorers = map(metrics.get_scorer, metrics.get_scorer_names())
@@ -318,7 +318,7 @@ def _score_functions() -> frozenset[str]:
 
 
 def _class_called(name: str) -> type | None:
-    """The class that is defined under this very name; only modules of ours are imported for it."""
+    """Find the class that is defined under this name; only modules of discreg are imported."""
     module, _, attribute = name.rpartition(".")
     if OUR_MODULE.fullmatch(module):
         with suppress(ImportError):
@@ -330,6 +330,6 @@ def _class_called(name: str) -> type | None:
 
 
 def _holds_data(cls: type) -> bool:
-    """Whether a class is a dataclass or a NamedTuple that only stores its values."""
+    """Return whether a class is a dataclass or a NamedTuple that only stores its values."""
     is_dataclass = "__dataclass_fields__" in vars(cls) and not hasattr(cls, "__post_init__")
     return is_dataclass or (issubclass(cls, tuple) and "_fields" in vars(cls))

@@ -1,4 +1,4 @@
-"""What is printed: names as they are, lines as long as they are, nothing that was not judged."""
+"""What is printed: names as they are, lines as long as they are, nothing that is not ranked."""
 
 import io
 
@@ -35,7 +35,7 @@ def test_names_are_printed_as_they_are(capsys):
 def test_many_classes_are_counted(capsys):
     y = np.arange(60) // 2
     console.show_table(Table.from_arrays("many", np.random.default_rng(0).normal(size=(60, 2)), y))
-    assert "and 18 more; majority rate 3" in capsys.readouterr().out
+    assert "and 18 more; the most frequent class has 3" in capsys.readouterr().out
 
 
 def test_the_ranking_has_every_model_once_the_best_first_and_the_majority(capsys, tmp_path):
@@ -59,7 +59,7 @@ def test_a_model_without_all_folds_is_not_ranked(capsys, tmp_path):
     )
     printed = capsys.readouterr().out.splitlines()
     assert MODELS[0] not in [line.split()[0] for line in printed if "±" in line]
-    (reason,) = [line for line in printed if line.startswith(f"{MODELS[0]} was not judged")]
+    (reason,) = [line for line in printed if line.startswith(f"{MODELS[0]} is not ranked")]
     assert reason.endswith("MemoryError: 9 GB")
 
 

@@ -79,7 +79,7 @@ def test_a_slow_model_is_stopped_and_occupies_one_worker(tmp_path, log):
         ended = {(key.model, key.fold) for key in store.ended()}
         reason = store.failures()[Key("data", "model 0", 0, 0)]
     assert ended == {(f"model {model}", fold) for model in range(1, 10) for fold in range(2)}
-    assert reason == "the fit took longer than it may"
+    assert reason == "the fit exceeded its time limit"
     assert (progress.n_dropped, progress.stopped_by) == (2, None)
 
 

@@ -33,5 +33,5 @@ def test_folders_that_cannot_be_made_are_told_in_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"):
         make_folder(tmp_path / "file")
-    with pytest.raises(InputError, match=r"file/b cannot be made \(Not a directory\). Give"):
+    with pytest.raises(InputError, match=r"file/b cannot be created \(Not a directory\). Give"):
         make_folder(tmp_path / "file" / "b")

@@ -113,7 +113,7 @@ def test_every_row_is_held_out_once_in_every_repeat_and_repeats_differ():
 def test_a_rare_class_is_missing_in_some_test_parts_and_never_in_training_and_that_is_said():
     table = noisy_table(counts=[30, 20, 3])
     experiment = NestedCrossValidation(table, ["LSR"], n_repeats=1, n_folds=5)
-    said = "The rarest class has 3 rows, so that some folds test none of them."
+    said = "The rarest class has 3 rows, so that some folds have no test row of it."
     assert said in experiment.judged_by()
     for fold in range(5):
         train, test = experiment._parts(0, fold)
@@ -127,7 +127,7 @@ def test_there_are_no_more_folds_than_the_largest_class_has_rows():
     assert experiment.folds == 3
     assert len(experiment.keys()) == 3
     said = experiment.judged_by()
-    assert "No class has more than 3 rows, so that there are no more folds." in said
+    assert "There are only 3 folds, because no class has more than 3 rows." in said
     assert said[0].startswith("1 x 3-fold")
     assert experiment.run(experiment.keys()[0]).values["accuracy"] >= 0
 
@@ -181,5 +181,5 @@ def test_settings_tell_apart_what_gives_other_results():
 def test_a_comparison_of_nothing_is_refused():
     X = sparse.csr_array(np.eye(6))
     table = Table.from_arrays("table", X, np.arange(6) % 2)
-    with pytest.raises(InputError, match="HistGB is left out: it takes no sparse data"):
+    with pytest.raises(InputError, match="HistGB is left out: it does not support sparse data"):
         NestedCrossValidation(table, ["HistGB"]).check()

@@ -36,7 +36,7 @@ def test_labels_and_probabilities_are_written_row_by_row(table, capsys):
     new.to_parquet(table.with_name("new.parquet"))
     output = table.with_name("labels.csv")
     assert run("predict", model, table.with_name("new.parquet"), "--output", output) == 0
-    assert capsys.readouterr().out == f"60 labels in {output}\n"
+    assert capsys.readouterr().out == f"Wrote 60 labels to {output}.\n"
     predicted = pd.read_csv(output)
     classes = [str(label) for label in load_model(model).classes_]
     assert list(predicted) == ["label", *(f"probability of {label}" for label in classes)]
@@ -86,7 +86,7 @@ def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
     printed = capsys.readouterr()
     assert len(pd.read_csv(io.StringIO(printed.out))) == 60
     assert printed.err == (
-        "column 'colour' has a category that the model was not fitted to in 1 of 60 rows: "
+        "column 'colour' has categories that the model was not fitted to in 1 of 60 rows: "
         "'ultraviolet'\n"
     )
 
@@ -132,7 +132,7 @@ MISFITS = {
     ),
     "renamed": (
         lambda frame: frame.rename(columns={"a b": "a_b"}),
-        "is 'a_b' meant to be 'a b'?",
+        "is 'a_b' the column 'a b'?",
     ),
     "text": (with_text, "column 'a b' contains text '?!' in row 5"),
     "no truth": (
@@ -161,7 +161,7 @@ def test_rows_that_do_not_fit_are_refused(table, capsys, case):
 
 
 def test_a_file_that_is_no_model_is_refused(table, capsys):
-    assert "not a model that discreg has written" in refused(capsys, "predict", table, table)
+    assert "not a model file of discreg" in refused(capsys, "predict", table, table)
     assert "There is no file" in refused(capsys, "predict", table.with_name("none.skops"), table)
 
 
@@ -174,7 +174,7 @@ def test_sparse_rows_are_labelled_and_others_refused(tmp_path, table, capsys):
     assert run("predict", model, tmp_path / "table.svm") == 0
     labels = capsys.readouterr().out.split()[1:]
     assert [int(label) for label in labels] == load_model(model).predict(X).tolist()
-    assert "without names" in refused(capsys, "predict", model, table)
+    assert "unnamed features" in refused(capsys, "predict", model, table)
     wide = sparse.csr_array(np.eye(9))
     dump_svmlight_file(wide, np.zeros(9), str(tmp_path / "wide.svm"), zero_based=False)
     assert "fitted to 5" in refused(capsys, "predict", model, tmp_path / "wide.svm")

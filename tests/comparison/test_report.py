@@ -59,17 +59,17 @@ def page(tmp_path_factory):
 
 def test_parts_come_in_the_order_of_a_reader(page):
     assert page.headings == [
-        "Which classifier to take for tumours.csv",
+        "Which classifier to use for tumours.csv",
         "Ranking",
-        "Which differences are noise",
+        "Which differences are significant",
         "Plots",
         "The data",
-        "How it was judged",
+        "How the models were compared",
         "Failures and warnings",
-        "Use it",
+        "Use the model",
         "Versions",
     ]
-    assert page.text.index("Take GReLSRClassifierCV") < page.text.index("Ranking")
+    assert page.text.index("Use GReLSRClassifierCV") < page.text.index("Ranking")
 
 
 def test_page_needs_nothing_from_elsewhere(page):
@@ -89,31 +89,32 @@ def test_every_image_and_table_has_words(page):
 def test_tie_names_the_quickest_and_no_winner(page):
     assert (
         "GReLSRClassifierCV has the highest mean accuracy, but LSRClassifierCV, DLSRClassifierCV, "
-        "ReLSRClassifierCV and 5 others cannot be told apart from it on these 10 folds; "
-        "LSRClassifierCV was the quickest of them to fit."
+        "ReLSRClassifierCV and 5 others are not significantly worse on these 10 folds; "
+        "LSRClassifierCV was the fastest of them to fit."
     ) in page.text
-    assert "beyond the noise" not in page.text
-    assert page.text.count("within noise of the best") == 8
+    assert "is significant on" not in page.text
+    assert page.text.count("not significantly worse") == 9  # the sentence and eight rows
 
 
 def test_clear_winner_is_called_one(written):
     results = results_of(MODELS[:3])
     results.loc[(results["model"] == MODELS[2]) & (results["metric"] == "accuracy"), "value"] += 0.2
     page = Page(written(results=results))
-    assert f"Take {MODELS[2]}" in page.text
-    assert "is beyond the noise of these 10 folds" in page.text
-    assert "cannot be told apart" not in page.text
+    assert f"Use {MODELS[2]}" in page.text
+    assert "is significant on these 10 folds" in page.text
+    assert "not significantly worse on" not in page.text
 
 
 def test_majority_rate_is_beside_every_accuracy(page):
     rate = 124 / (30 + 77 + 124)
     assert page.text.count(f"majority {rate:.3f}") == len(MODELS)
-    assert f"Always answering the most frequent class has accuracy {rate:.3f}." in page.text
+    assert f"Always predicting the most frequent class has accuracy {rate:.3f}." in page.text
 
 
 def test_model_no_better_than_the_majority_is_said_to_be(written):
     page = Page(written(class_counts={"rare": 5, "frequent": 95}))
-    assert "these folds do not show that GReLSRClassifierCV has a higher one" in page.text
+    assert "the accuracy of GReLSRClassifierCV" in page.text
+    assert "is not significantly higher on these folds" in page.text
 
 
 def test_scores_that_a_model_does_not_have_are_dashes(written):
@@ -180,7 +181,7 @@ def test_the_style_is_not_escaped(written):
 
 def test_unfinished_run_says_so_before_the_answer(written):
     page = Page(written(incomplete="Stopped by the time budget of 60 s."))
-    assert page.text.index("Stopped by the time budget") < page.text.index("Take ")
+    assert page.text.index("Stopped by the time budget") < page.text.index("Use ")
 
 
 def test_failed_model_is_not_ranked_and_its_reason_is_told(written):
@@ -188,7 +189,7 @@ def test_failed_model_is_not_ranked_and_its_reason_is_told(written):
     failed = (results["model"] == MODELS[0]) & (results["repeat"] == 1)
     key = Key("table", MODELS[0], 1, 0)
     page = Page(written(results=results[~failed], failures={key: "MemoryError: 9 GB\nat x"}))
-    assert f"Take {MODELS[0]}" not in page.text
+    assert f"Use {MODELS[0]}" not in page.text
     assert f"{MODELS[0]} not ranked: finished 5 of 10 folds: MemoryError: 9 GB" in page.text
     assert "Failures (1)" in page.text
 
@@ -229,14 +230,14 @@ def test_many_classes_are_numbered_as_on_the_axes(written):
     labels = tuple(f"kind {place}" for place in range(40))
     page = Page(written(labels=labels))
     assert "40 kind 39" in page.text
-    assert "numbers of the classes" in page.text
+    assert "class numbers" in page.text
 
 
 def test_most_frequent_mistakes_are_told(written):
     counts = np.array([[50, 7, 0], [0, 40, 2], [0, 0, 9]])
     page = Page(written(confusion=dict.fromkeys(MODELS, counts)))
-    assert "malignant taken for benign: 7 of 57 benign taken for unsure: 2 of 42" in page.text
-    assert "99 of 108 held-out predictions are right" in page.text
+    assert "malignant predicted as benign: 7 of 57 benign predicted as unsure: 2 of 42" in page.text
+    assert "99 of 108 held-out predictions are correct" in page.text
 
 
 def test_page_of_a_large_comparison_is_small(written):
@@ -249,7 +250,7 @@ def test_page_of_a_large_comparison_is_small(written):
 def test_page_that_cannot_be_made_leaves_the_old_one(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
-    with pytest.raises(ValueError, match="no 'recall' in the results"):
+    with pytest.raises(ValueError, match="no metric 'recall'"):
         write_report(path, findings_of(metric="recall"))
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

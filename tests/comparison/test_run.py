@@ -47,12 +47,12 @@ def test_it_says_what_it_found_and_what_it_did(finished):
     for fact in (
         "60 rows, 4 features, 3 classes",
         "<b>ill</b> (28)",
-        "majority rate 48",
+        "the most frequent class has 48",
         "2 numeric, 1 boolean, 1 categorical",
         "up to 3 indicator columns",
         "column 'unit' is constant and left out",
         "3 missing values in 2 columns ('a b', 'colour')",
-        "The rarest class has 3 rows, so that some folds test none of them.",
+        "The rarest class has 3 rows, so that some folds have no test row of it.",
     ):
         assert fact in printed
     rows = [line.split() for line in printed.splitlines() if "±" in line]
@@ -79,7 +79,7 @@ def test_the_report_tells_of_the_data_and_escapes_their_names(finished):
     assert "<b>ill</b>" not in page
     for fact in (
         "&lt;b&gt;ill&lt;/b&gt;",
-        "some folds test none of them",
+        "some folds have no test row of it",
         "0.483",
         "model.skops",
         "load_model",
@@ -101,7 +101,7 @@ def test_the_report_says_how_long_the_model_took_to_fit(finished):
     folder, _ = finished
     page = (folder / "out" / "report.html").read_text()
     seconds = re.search(
-        r'fitted on all 60 samples in <time datetime="PT([\d.]+)S">[\d.]+ m?s<', page
+        r'fitted to all 60 samples in <time datetime="PT([\d.]+)S">[\d.]+ m?s<', page
     )
     assert 0 < float(seconds[1]) < PATIENCE
 
@@ -114,11 +114,11 @@ def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, m
     monkeypatch.setattr(engine, "call_in_worker", broken)
     again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
     assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
-    told = "could not be fitted to all rows and written: no memory left"
+    told = "could not be fitted to all rows and saved: no memory left"
     assert told in capsys.readouterr().out
     page = (folder / "out" / "report.html").read_text()
     assert told in page
-    assert "fitted on all" not in page
+    assert "fitted to all 60 samples" not in page
 
 
 def test_an_interrupt_of_the_final_fit_keeps_the_results(finished, monkeypatch, capsys):
@@ -147,14 +147,14 @@ def test_the_same_command_again_makes_no_fit(finished, capsys):
     ("arguments", "difference"),
     [
         (["--target", "smokes"], "classes was"),
-        (["--target", "kind", "--repeats", "1", "--seed", "1"], "seed was 0, now it is 1"),
+        (["--target", "kind", "--repeats", "1", "--seed", "1"], "seed was 0 and is now 1"),
         (
             ["--target", "kind", "--repeats", "1", "--folds", "2"],
-            "folds was 1 x 5, now it is 1 x 2",
+            "folds was 1 x 5 and is now 1 x 2",
         ),
-        (["--target", "kind"], "folds was 1 x 5, now it is 2 x 5"),
-        (["--target", "kind", "--fold", "smokes"], "folds was 1 x 5, now it is given"),
-        (["--target", "kind", "--models", "LSR"], "now it is LSR"),
+        (["--target", "kind"], "folds was 1 x 5 and is now 2 x 5"),
+        (["--target", "kind", "--fold", "smokes"], "folds was 1 x 5 and is now given"),
+        (["--target", "kind", "--models", "LSR"], "and is now LSR"),
     ],
 )
 def test_another_comparison_is_refused_with_what_differs(finished, capsys, arguments, difference):
@@ -162,7 +162,7 @@ def test_another_comparison_is_refused_with_what_differs(finished, capsys, argum
     table = folder / "odd.csv"
     models = [] if "--models" in arguments else ["--models", "LSR,DLSR,Logistic"]
     message = refused(capsys, "compare", table, "--output", folder / "out", *models, *arguments)
-    assert "holds results of another run" in message
+    assert "contains results of another run" in message
     assert difference in message
     assert "Give another --output directory" in message
 
@@ -273,7 +273,7 @@ def test_a_request_to_end_before_the_first_fit_has_ended_is_told_in_a_sentence(t
     assert "Traceback" not in out + err
     assert "No model has finished a fold." in out
     assert f"{N_FITS} of {N_FITS} fits are missing because the run was interrupted" in out
-    assert "(LRLR and KNN not begun)" in out
+    assert "(LRLR and KNN not started)" in out
 
 
 @pytest.mark.full
@@ -306,7 +306,7 @@ def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
     assert run("compare", table, "--target", "kind", "--output", output, *models, *budget) == 0
     printed = capsys.readouterr().out
     results = pd.read_parquet(output / "results.parquet")
-    assert "KNN was not judged: finished 0 of 2 folds: the fit took longer than it may" in printed
+    assert "KNN is not ranked: finished 0 of 2 folds: the fit exceeded its time limit" in printed
     assert "SVC is left out: its kernel matrix takes too long" in printed
     n_missing = 12 - results.groupby(["model", "fold"]).ngroups
     assert n_missing >= 2
@@ -332,10 +332,10 @@ def test_chance_has_no_winner(tmp_path, capsys):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(150, 4)), columns=list("abcd"))
     frame["kind"] = np.random.default_rng(1).choice(["u", "v"], 150)
     sentence = sentence_on(tmp_path, frame, "LSR,LRLR,KNN", capsys)
-    assert "cannot be told apart" in sentence
-    assert "beyond the noise" not in sentence
+    assert "not significantly worse" in sentence
+    assert "is significant on" not in sentence
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "do not show that" in page
+    assert "is not significantly higher on these folds" in page
 
 
 def test_a_clear_winner_is_named(tmp_path, capsys):
@@ -343,7 +343,9 @@ def test_a_clear_winner_is_named(tmp_path, capsys):
     frame = pd.DataFrame(X, columns=["a", "b"])
     frame["kind"] = np.where(X.prod(axis=1) > 0, "same", "other")  # exclusive or
     sentence = sentence_on(tmp_path, frame, "LSR,KNN", capsys)
-    assert sentence.startswith("KNN has the highest mean accuracy, and its lead over LSR is beyond")
+    assert sentence.startswith(
+        "KNN has the highest mean accuracy, and its lead over LSR is significant"
+    )
     assert "Neighbors" in type(load_model(tmp_path / "out" / "model.skops").pipeline[-1]).__name__
 
 
@@ -351,7 +353,9 @@ def test_a_clear_winner_is_named(tmp_path, capsys):
 def test_folds_are_given_or_drawn_and_not_both(tmp_path, capsys, option):
     table = write(easy_frame(), tmp_path / "table.csv")
     told = refused(capsys, "compare", table, "--target", "kind", "--fold", "x1", option, 3)
-    assert told == "--folds and --repeats draw folds; with --fold the table gives them.\n"
+    assert told == (
+        "--fold takes the folds from the table and cannot be combined with --folds or --repeats.\n"
+    )
 
 
 @pytest.mark.full

@@ -73,12 +73,12 @@ def test_one_fold_has_no_interval_and_equal_folds_have_no_width(values, end):
 
 def test_scores_of_several_data_sets_have_no_common_summary():
     results = table_of(rows_of("a", [0.5], dataset="x"), rows_of("a", [0.7], dataset="y"))
-    with pytest.raises(ValueError, match="2 data sets have no common mean"):
+    with pytest.raises(ValueError, match="2 data sets cannot be averaged"):
         summary(results, "accuracy")
 
 
 def test_unknown_metric_is_answered_with_those_there_are():
-    with pytest.raises(ValueError, match="no 'recall' in the results; there is accuracy"):
+    with pytest.raises(ValueError, match="no metric 'recall'; they have accuracy"):
         summary(scores_of({"a": [0.5]}), "recall")
 
 
@@ -171,8 +171,8 @@ def test_a_lead_within_noise_is_called_so_and_the_quickest_is_named(noise):
     verdict = below_the_best(timed(models, {"slow": 9, "quick": 1, "bad": 0.1}), "accuracy")
     assert (verdict.best, verdict.tied, verdict.below) == ("slow", ["quick"], ["bad"])
     assert verdict.sentence == (
-        "slow has the highest mean accuracy, but quick cannot be told apart from it on these 10 "
-        "folds; quick was the quickest of them to fit."
+        "slow has the highest mean accuracy, but quick is not significantly worse on these 10 "
+        "folds; quick was the fastest of them to fit."
     )
 
 
@@ -182,13 +182,13 @@ def test_equal_means_are_called_equal_and_the_first_is_taken(noise):
     verdict = below_the_best(timed(models, {"b": 9, "a": 1, "bad": 0.1}), "accuracy")
     assert (verdict.best, verdict.tied, verdict.below) == ("b", ["a"], ["bad"])
     assert verdict.sentence == (
-        "b and a have the same mean accuracy, the highest, on these 10 folds; a was the quickest "
+        "b and a have the same mean accuracy, the highest, on these 10 folds; a was the fastest "
         "of them to fit."
     )
     models["near"] = 0.8999 + noise[1] - noise[1].mean() + noise[0].mean()
     sentence = below_the_best(scores_of(models), "accuracy").sentence
     assert sentence == (
-        "b and a have the same mean accuracy, the highest, and near cannot be told apart from them "
+        "b and a have the same mean accuracy, the highest, and near is not significantly worse "
         "on these 10 folds."
     )
 
@@ -209,7 +209,7 @@ def test_clear_lead_is_called_one(noise):
     models = {"a": 0.9 + noise[0], "b": 0.6 + noise[1], "c": 0.5 + noise[2]}
     verdict = below_the_best(timed(models, {"a": 9, "b": 1, "c": 1}), "accuracy")
     assert (verdict.best, verdict.tied, verdict.below) == ("a", [], ["b", "c"])
-    assert "its lead over each of b and c is beyond the noise of these 10 folds" in verdict.sentence
+    assert "its lead over each of b and c is significant on these 10 folds" in verdict.sentence
 
 
 def test_smallest_loss_is_the_best(noise):
@@ -264,7 +264,7 @@ def test_two_folds_of_equal_difference_call_no_winner():
 def test_one_model_is_compared_with_none():
     verdict = below_the_best(scores_of({"a": [0.9, 0.8]}), "accuracy")
     assert (verdict.best, verdict.tied) == ("a", [])
-    assert "compared with none" in verdict.sentence
+    assert "there is no comparison" in verdict.sentence
 
 
 def test_model_that_failed_is_listed_with_the_reason(noise):
@@ -326,7 +326,7 @@ def test_nothing_finished_recommends_nothing():
 
 def test_without_times_nothing_is_said_of_them(noise):
     verdict = below_the_best(scores_of({"a": 0.9 + noise[0], "b": 0.899 + noise[1]}), "accuracy")
-    assert verdict.sentence.endswith("b cannot be told apart from it on these 10 folds.")
+    assert verdict.sentence.endswith("b is not significantly worse on these 10 folds.")
 
 
 def test_long_lists_name_the_quickest_model(noise):
@@ -336,7 +336,7 @@ def test_long_lists_name_the_quickest_model(noise):
     verdict = below_the_best(timed(models, seconds), "accuracy")
     assert len(verdict.tied) == 8
     assert "but m7, " in verdict.sentence
-    assert " and 5 others cannot be told apart from" in verdict.sentence
+    assert " and 5 others are not significantly worse" in verdict.sentence
 
 
 # Ranks

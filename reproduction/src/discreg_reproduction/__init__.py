@@ -1,1 +1,1 @@
-"""The tables and figures of the papers behind discreg."""
+"""Reproduction of the tables and figures of the papers behind discreg."""

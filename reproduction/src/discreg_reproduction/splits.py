@@ -1,4 +1,4 @@
-"""How a study divides a data set into training and test samples."""
+"""Splits of a data set into training and test samples."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ Rows = NDArray[np.intp]
 
 
 class Splits(Protocol):
-    """Repeats, folds in each, and the rows of one of them."""
+    """Repeated splits of a data set into folds."""
 
     @property
     def n_repeats(self) -> int:
-        """How often a data set is divided anew."""
+        """Number of repetitions."""
 
     @property
     def n_folds(self) -> int:
-        """Into how many test parts it is divided each time."""
+        """Number of test parts per repetition."""
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
-        """Rows of the training part and of the test part."""
+        """Return the rows of the training part and of the test part."""
 
 
 @dataclass(frozen=True)
 class StoredFolds:
-    """The folds that come with the data set."""
+    """The folds that are stored with the data set."""
 
     n_folds: int = 5
     n_repeats: int = 1
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
         if dataset.folds is None:
-            raise InputError(f"This copy of {dataset.name} has no folds.")
+            raise InputError(f"This version of {dataset.name} has no folds.")
         held_out = dataset.folds == np.unique(dataset.folds)[fold]
         return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
@@ -72,9 +72,9 @@ class KFold:
 
 @dataclass(frozen=True)
 class RandomSplit:
-    """A random share of the samples for training, the rest for testing.
+    """A random fraction of the samples for training, the rest for testing.
 
-    `test_sizes` gives numbers of test samples by the names of data sets instead.
+    If `test_sizes` is set, it contains the number of test samples of each data set instead.
     """
 
     n_repeats: int
@@ -92,7 +92,7 @@ class RandomSplit:
 
 @dataclass(frozen=True)
 class PerClass:
-    """A random number of samples of each class for training, the rest for testing."""
+    """A number of random samples per class for training, the rest for testing."""
 
     n_repeats: int
     per_class: int
@@ -110,7 +110,7 @@ class PerClass:
 
 @dataclass(frozen=True)
 class OfficialSplit:
-    """The official split; a random share or number of test samples where there is none."""
+    """The official split, or a random split with `held_out` test samples if there is none."""
 
     held_out: float | int
     n_repeats: int = 1
@@ -125,7 +125,7 @@ class OfficialSplit:
 
 @dataclass(frozen=True)
 class AllRows:
-    """All samples in both parts, for methods that fit nothing."""
+    """All samples in both parts, for methods without a fit."""
 
     n_repeats: int = 1
     n_folds: int = 1

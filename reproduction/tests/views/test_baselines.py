@@ -22,7 +22,7 @@ def test_reported_majority_rates_are_named():
     assert "; IJCNN1, rate 0.900 (" in text
     assert "DRM-GD 0.901, DRM-PPA 0.905, DRM-APG 0.905)" in text
     assert "Shuttle" not in text
-    assert "no better than always answering the most frequent class" in text
+    assert "no better than always predicting the most frequent class" in text
 
 
 def test_accuracies_stand_beside_the_majority_rate():

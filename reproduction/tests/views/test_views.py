@@ -94,7 +94,7 @@ def test_of_two_scalings_the_larger_mean_counts(name):
     assert cell_of(grid, dataset, method).startswith("0.7000 ± 0.1414\n")
     assert cell_of(grid, dataset, "RF").startswith("0.2500\n")
     assert "the larger of both" in grid.caption
-    assert "the test part chooses the scaling" in grid.caption
+    assert "the scaling is selected on the test part" in grid.caption
     assert cell_of(trained, dataset, method) == "0.9900 ± 0.0000"
     assert cell_of(trained, dataset, "RF") == "–"
     assert "the scaling chosen on the training part" in trained.caption
@@ -127,7 +127,7 @@ def test_agreement_counts_by_hand():
     assert (found.within_one, found.within_two) == (1, 2)
     assert found.mean_difference == pytest.approx((0.02 + 0.025 + 0.1 + 0 + 0.15) / 5)
     assert (found.n_datasets, found.same_best) == (2, 2)
-    assert "Of 3 with a reported standard deviation, 1 are within one" in found.text
+    assert "Of 3 with a reported standard deviation, 1 differ by at most one" in found.text
     worse = scores | {("a", "n"): Score(0.3, np.nan, 1)}
     assert agreement(worse, theirs).same_best == 1
     assert agreement({}, theirs) is None

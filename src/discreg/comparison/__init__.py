@@ -1,1 +1,1 @@
-"""Which model suits a table: candidates, nested cross-validation, statistics, report."""
+"""Comparison of models on a table: candidates, nested cross-validation, statistics, report."""

@@ -1,4 +1,4 @@
-"""Data sets that come with scikit-learn, as tables."""
+"""Data sets of scikit-learn as tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DEFAULT = BUNDLED[0]
 
 
 def bundled_table(name: str) -> Table:
-    """One of the data sets in `BUNDLED`, with the names of its classes and features."""
+    """Load one of the data sets in `BUNDLED`, with names of classes and features."""
     if name not in BUNDLED:
         hint = nearest(name, list(BUNDLED))
         meant = f" Did you mean {hint}?" if hint else ""
         raise InputError(
-            f"scikit-learn has no data set '{name}' here.{meant} There are {', '.join(BUNDLED)}."
+            f"There is no data set '{name}'.{meant} The data sets are {', '.join(BUNDLED)}."
         )
     from sklearn import datasets
 

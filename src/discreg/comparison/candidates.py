@@ -1,4 +1,4 @@
-"""The models of a comparison, each of which tunes itself on the rows it is given."""
+"""The candidate models of a comparison, each with its parameter search."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ import discreg
 from discreg.base.errors import InputError
 from discreg.tables.formats import nearest
 
-__all__ = ["CANDIDATES", "Candidate", "Shape", "chosen"]
+__all__ = ["CANDIDATES", "MANY_ROWS", "Candidate", "Shape", "chosen"]
 
-MANY_ROWS = 10_000  # above, an n × n kernel matrix takes too long to tune
+MANY_ROWS = 10_000  # with more rows, a search with an n × n kernel matrix takes too long
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a candidate may depend on: numbers, never labels."""
+    """Shape of a table, which candidates may depend on."""
 
-    n_rows: int  # of the whole table, so that folds and the final model are of one kind
+    n_rows: int  # of the whole table, so that folds and the final model use the same kernel
     n_classes: int
     is_sparse: bool
 
     @property
     def kernel(self) -> str:
-        """The kernel of models that hold an n × n matrix for any but the linear one."""
+        """Kernel of models that need an n × n matrix unless the kernel is linear."""
         return "rbf" if self.n_rows <= MANY_ROWS else "linear"
 
 
@@ -44,17 +44,18 @@ class Candidate:
     Attributes
     ----------
     name : str
-        Its name in the tables.
+        Name in the report.
     make : function of a Shape and a splitter
-        The unfitted classifier, which tunes itself by the splitter or by exact leave-one-out.
+        Creates the unfitted classifier, which selects its parameters by the splitter or by exact
+        leave-one-out.
     is_slow : bool
-        Whether its fits are made first, so that workers do not wait for it in the end.
+        Whether its fits run first, so that workers are not idle at the end.
     has_kernel : bool
-        Whether its kernel is linear for many rows.
+        Whether the model has a kernel, which is linear for many rows.
     is_dense : bool
-        Whether it takes no sparse data.
+        Whether the model does not support sparse data.
     is_small : bool
-        Whether it is left out for many rows.
+        Whether the model is left out for many rows.
     """
 
     name: str
@@ -65,9 +66,9 @@ class Candidate:
     is_small: bool = False
 
     def left_out(self, shape: Shape) -> str | None:
-        """Why it is left out for data of this shape; None where it is not."""
+        """Explain why the model is left out for data of this shape; None if it is not."""
         if self.is_dense and shape.is_sparse:
-            return "it takes no sparse data"
+            return "it does not support sparse data"
         if self.is_small and shape.n_rows > MANY_ROWS:
             return f"its kernel matrix takes too long for more than {MANY_ROWS:,} rows"
         return None
@@ -111,7 +112,7 @@ def _ldm(shape: Shape, folds: Any) -> BaseEstimator:
     )
 
 
-# discreg's own first, then those that people use today.
+# First the models of discreg, then those of scikit-learn.
 CANDIDATES = (
     Candidate("LSR", lambda shape, folds: discreg.LSRClassifierCV()),
     Candidate("DLSR", lambda shape, folds: discreg.DLSRClassifierCV(cv=folds)),
@@ -157,7 +158,7 @@ CANDIDATES = (
 
 
 def chosen(names: Iterable[str] | None) -> tuple[Candidate, ...]:
-    """The candidates of these names, in the order of `CANDIDATES`, or all."""
+    """Select candidates by name, in the order of `CANDIDATES`; None selects all."""
     if names is None:
         return CANDIDATES
     by_name = {candidate.name.lower(): candidate for candidate in CANDIDATES}
@@ -167,6 +168,8 @@ def chosen(names: Iterable[str] | None) -> tuple[Candidate, ...]:
             known = [candidate.name for candidate in CANDIDATES]
             hint = nearest(name, known)
             meant = f" Did you mean {hint}?" if hint else ""
-            raise InputError(f"There is no model '{name}'.{meant} There are {', '.join(known)}.")
+            raise InputError(
+                f"There is no model '{name}'.{meant} The models are {', '.join(known)}."
+            )
     wanted = {name.lower() for name in names}
     return tuple(candidate for name, candidate in by_name.items() if name in wanted)

@@ -1,4 +1,4 @@
-"""What the command prints: a progress bar, tables, and the files that it has written."""
+"""Output of the command: a progress bar, tables, and the paths of written files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MANY_CLASSES = 12
-UNBROKEN = 10_000  # columns of a file or a pipe, where lines are not broken
+UNBROKEN = 10_000  # width for files and pipes, where lines are not wrapped
 SHOWN = tuple(
     name
     for name, each in METRICS.items()
@@ -41,7 +41,7 @@ SHOWN = tuple(
 
 
 class ProgressBar:
-    """A live bar with the time left; a context manager that gives the function to update it."""
+    """Context manager of a live progress bar; it returns the function that updates the bar."""
 
     def __init__(self) -> None:
         self._bar = progress.Progress(
@@ -74,7 +74,7 @@ class ProgressBar:
 
 
 def show_table(table: Table) -> None:
-    """What was found in a file and what is done about it."""
+    """Print the shape, the classes and the notes of a table."""
     out = plain_console()
     n_samples, n_features = table.X.shape
     counts = table.class_counts
@@ -84,13 +84,13 @@ def show_table(table: Table) -> None:
     listed = ", ".join(f"{label} ({count})" for label, count in shown)
     more = "" if len(shown) == len(counts) else f" and {len(counts) - len(shown)} more"
     share = max(counts.values()) / sum(counts.values())
-    out.print(f"classes and their rows: {listed}{more}; majority rate {percent(share)}")
+    out.print(f"rows per class: {listed}{more}; the most frequent class has {percent(share)}")
     for note in table.notes:
         out.print(note)
 
 
 def show_comparison(result: ComparisonResult, output: Path) -> None:
-    """How models were judged, their ranking, what it shows, and where the files are."""
+    """Print the evaluation, the ranking, the conclusion and the paths of the files."""
     out = plain_console()
     findings, verdict = result.findings, result.verdict
     for sentence in findings.judged_by:
@@ -108,14 +108,14 @@ def show_comparison(result: ComparisonResult, output: Path) -> None:
             out.print(_ranking(findings))
         out.print(verdict.sentence)
         for model, reason in verdict.incomplete.items():
-            out.print(f"{model} was not judged: {reason}")
+            out.print(f"{model} is not ranked: {reason}")
     if findings.incomplete:
         out.print(findings.incomplete[0].upper() + findings.incomplete[1:])
     show_files(output, (".html", ".parquet", ".skops"))
 
 
 def _ranking(findings: Findings) -> Grid:
-    """Mean scores of the models that were judged, over the folds that they were judged on."""
+    """Build the table of mean scores of the ranked models over the folds that they share."""
     judged = judged_results(findings.results, findings.metric, failures=findings.failures)
     grid = Grid(box=None, pad_edge=False)
     grid.add_column("model")
@@ -137,15 +137,15 @@ def _ranking(findings: Findings) -> Grid:
 
 
 def show_predictions(predicted: pd.DataFrame) -> None:
-    """Labels as CSV."""
+    """Print labels as CSV."""
     plain_console().out(predicted.to_csv(index=False), end="")
 
 
 def show_files(folder: Path, suffixes: tuple[str, ...]) -> None:
-    """The paths of the files with these suffixes."""
+    """Print the paths of the files with these suffixes."""
     for path in sorted(folder.iterdir()):
         if path.suffix in suffixes:
-            plain_console().print(str(path), soft_wrap=True)  # one line, so that it can be copied
+            plain_console().print(str(path), soft_wrap=True)  # one line, for copying
 
 
 def _score(value: float | None) -> str:
@@ -153,7 +153,7 @@ def _score(value: float | None) -> str:
 
 
 def plain_console(*, stderr: bool = False) -> Console:
-    """A console that prints names as they are: no markup, no emoji codes, no coloured numbers."""
+    """Create a console without markup, emoji codes and highlighting, which could change names."""
     out = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = UNBROKEN

@@ -1,13 +1,13 @@
-"""Run an experiment: make the fits that are missing in a store, in worker processes.
+"""Run the fits of an experiment that are missing in a store, in worker processes.
 
 An experiment (`discreg.comparison.experiment.Experiment`) has settings, a list of keys and a
 function of a key. Workers import its class, so it must be defined in a module::
 
     class Fits:
-        def settings(self):  # a store of other settings is refused
+        def settings(self):  # a store with other settings raises an error
             return {"data": "iris", "seed": "0"}
 
-        def keys(self):  # one key per fit, in the order in which they are made
+        def keys(self):  # one key per fit, in the order in which fits run
             return [Key("iris", model, 0, fold) for fold in range(5) for model in ("LSR", "DRM")]
 
         def run(self, key):  # one fit and its scores
@@ -17,8 +17,8 @@ function of a key. Workers import its class, so it must be defined in a module::
         run(Fits(), store, n_jobs=2)
         store.results()  # a DataFrame: dataset, model, repeat, fold, metric, value
 
-Every outcome is stored when its fit ends. After Ctrl-C or a crash, the same call makes the fits
-that are missing and no other.
+Every outcome is stored when its fit ends. After Ctrl-C or a crash, the same call runs only the
+missing fits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["Progress", "call_in_worker", "run"]
 
 TICK = 0.25  # seconds between two calls of `on_progress` while fits are running
 FOR_WORKERS = {
-    # One thread per worker: fits run side by side, and their seconds can be compared.
+    # One thread per worker, because fits run in parallel and their times are compared.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -61,24 +61,24 @@ FOR_WORKERS = {
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
-    n_fits: int  # of the experiment
-    n_before: int  # of them in the store when the run began
-    n_ended: int  # of them in the store now
-    n_dropped: int = 0  # of them given up in this run: too slow, or their worker died
-    seconds: float = 0.0  # since the run began
+    n_fits: int  # all fits of the experiment
+    n_before: int  # fits in the store when the run began
+    n_ended: int  # fits in the store now
+    n_dropped: int = 0  # fits given up in this run: too slow, or their worker died
+    seconds: float = 0.0  # time since the run began
     latest: Key | None = None  # the fit that ended last
     stopped_by: str | None = None  # "time budget" or "interrupt"
 
     @property
     def n_left(self) -> int:
-        """Fits that are still to be made."""
+        """Number of remaining fits."""
         return self.n_fits - self.n_ended - self.n_dropped
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected seconds until the end; None before the first fit has ended."""
+        """Estimated remaining seconds; None before the first fit has ended."""
         n_new = self.n_ended + self.n_dropped - self.n_before
         return self.seconds / n_new * self.n_left if n_new else None
 
@@ -91,30 +91,31 @@ def run(
     time_budget: float | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Make every fit of the experiment that is not in the store.
+    """Run every fit of the experiment that is not in the store.
 
-    A fit that raises is stored as failed and not repeated. A fit that is too slow, or whose worker
-    dies, is given up together with the waiting fits of its model on its data set; the next run
-    tries them again.
+    A fit that raises an exception is stored as failed and not repeated. If a fit is too slow or its
+    worker dies, the waiting fits of its model on its data set are also given up; the next run tries
+    them again.
 
     Parameters
     ----------
     experiment : Experiment
-        What to fit.
+        The fits.
     store : Store
-        Where the outcomes are stored.
+        Store of the outcomes.
     n_jobs : int
         Number of worker processes.
     time_budget : float, optional
-        Seconds after which running fits are stopped. A single fit may take an equal share of them
-        for each model and data set, so that one slow model does not take the time of all.
+        Seconds after which running fits are stopped. The time limit of a single fit is the budget
+        divided by the number of models and data sets, so that one slow model does not use up the
+        budget.
     on_progress : callable
         Called with the progress after every fit and a few times per second.
 
     Returns
     -------
     Progress
-        How far the run came, and what stopped it.
+        Progress at the end, and the reason for stopping.
     """
     return _Run(experiment, store, n_jobs, time_budget, on_progress).finish()
 
@@ -135,7 +136,7 @@ class _Run:
         n_before = len(self._keys) - len(self._waiting)
         self._progress = Progress(len(self._keys), n_before, n_before)
         self._n_jobs = min(n_jobs, len(self._waiting))
-        self._running: dict[Future, tuple[Key, int]] = {}  # the key and its attempt
+        self._running: dict[Future, tuple[Key, int]] = {}  # key and attempt
         self._began = time.monotonic()
         self._deadline, self._share = float("inf"), None
         if time_budget is not None:
@@ -144,7 +145,7 @@ class _Run:
             self._share = min(1.0, self._n_jobs / n_models) * time_budget
 
     def finish(self) -> Progress:
-        """Work until everything is done, the time is over or an interrupt."""
+        """Run until all fits are done, the time budget is used up, or an interrupt."""
         self._update()
         if not self._waiting:
             return self._progress
@@ -156,7 +157,7 @@ class _Run:
                     for future in wait(self._running, patience, FIRST_COMPLETED).done:
                         self._keep(future)
                     self._update()
-        except KeyboardInterrupt:  # perhaps after a fit was stored and before it was counted
+        except KeyboardInterrupt:  # count again: a fit may be stored but not yet counted
             n_ended = len(self._store.ended().intersection(self._keys))
             self._update(stopped_by="interrupt", n_ended=n_ended)
         else:
@@ -175,15 +176,15 @@ class _Run:
             self._running[future] = key, attempt
 
     def _next_key(self) -> Key:
-        """The first key; within a budget, the first of a model that is not running, if any.
+        """Select the next key; with a time budget, prefer models that are not running.
 
-        A slow model then occupies one worker and not all of them.
+        A slow model then occupies only one worker.
         """
         running = {key[:2] for key, _ in self._running.values()} if self._share else set()
         return next((key for key in self._waiting if key[:2] not in running), self._waiting[0])
 
     def _keep(self, future: Future) -> None:
-        """Store how a fit ended."""
+        """Store the outcome or the error of a fit."""
         key, attempt = self._running.pop(future)
         try:
             outcome, error = future.result()
@@ -211,7 +212,7 @@ class _Run:
 
 
 def call_in_worker(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own, whose crash does not end this one."""
+    """Call a function in a separate process, so that a crash does not end this process."""
     with _pool(1, function) as pool:
         try:
             value, error = pool.schedule(_call, args=arguments).result()
@@ -224,9 +225,9 @@ def call_in_worker(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @contextmanager
 def _pool(n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
-    """Workers that call a function; none of them is left at the end.
+    """Start workers that call a function, and stop them at the end.
 
-    Workers read the function, and the data it holds, from a file: all at the same time.
+    Workers read the pickled function from a file, all at the same time.
     """
     with tempfile.TemporaryDirectory(prefix="discreg-") as folder, _environment(FOR_WORKERS):
         path = Path(folder) / "function.pickle"
@@ -238,8 +239,8 @@ def _pool(n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
             yield pool
         except BrokenExecutor as error:
             raise ChildProcessError(
-                "The worker processes could not start. In a script, put the call into "
-                "if __name__ == '__main__':, because they import the script."
+                "The worker processes could not start. In a script, put the call under "
+                "if __name__ == '__main__':, because workers import the script."
             ) from error
         finally:
             pool.stop()
@@ -248,7 +249,7 @@ def _pool(n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables that processes started meanwhile inherit."""
+    """Set environment variables for processes that are started in this context."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
@@ -260,7 +261,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _start(pool: ProcessPool) -> bool:
-    """Start the workers; they inherit that Ctrl-C is ignored, also while they still import."""
+    """Start the workers with SIGINT ignored, also while they import modules."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
     try:
@@ -272,26 +273,26 @@ def _start(pool: ProcessPool) -> bool:
 
 def _reason(error: TimeoutError | ProcessExpired) -> str:
     if isinstance(error, TimeoutError):
-        return "the fit took longer than it may"
+        return "the fit exceeded its time limit"
     code = error.exitcode
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return f"the worker process {how}; it may have run out of memory"
 
 
-_function: Callable[..., Any]  # of a worker
+_function: Callable[..., Any]  # set in each worker
 
 
 def _start_worker(path: Path) -> None:
-    """Read the function to call, in a new worker."""
+    """Initialise a worker: read the function to call."""
     global _function
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # which stops compiled code, too
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # also stops compiled code
     threading.Thread(target=_end_with_parent, args=[path.parent], daemon=True).start()
     warnings.simplefilter("ignore")
     _function = pickle.loads(path.read_bytes())
 
 
 def _end_with_parent(folder: Path) -> None:
-    """End this worker when the parent was killed, and remove the folder that it left."""
+    """End this worker and remove the temporary directory if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -300,7 +301,7 @@ def _end_with_parent(folder: Path) -> None:
 
 
 def _call(*arguments: Any) -> tuple[Any, str | None]:
-    """The value of the function in a worker, or the error in one line and its place in the next."""
+    """Call the function in a worker; return its value, or the error and its location."""
     try:
         return _function(*arguments), None
     except Exception as error:

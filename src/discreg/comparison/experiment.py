@@ -1,4 +1,4 @@
-"""What an experiment is: keys, and a function that makes one fit per key."""
+"""Protocol of an experiment: a list of keys, and a function that runs the fit of a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Experiment", "Key", "Outcome"]
 
 
 class Key(NamedTuple):
-    """What identifies a fit of an experiment."""
+    """Identifier of a fit of an experiment."""
 
     dataset: str
     model: str
@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one fit gave: numbers for the tables, arrays for the plots, texts of warnings."""
+    """Result of one fit: numbers for the tables, arrays for the plots, warning messages."""
 
     values: Mapping[str, float]
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -30,13 +30,13 @@ class Outcome:
 
 
 class Experiment(Protocol):
-    """Fits that can be made in any order, each in any process; pickled once for all workers."""
+    """Fits that can run in any order and in any process; pickled once for all workers."""
 
     def settings(self) -> Mapping[str, str]:
-        """What must be equal for stored results to belong to this experiment."""
+        """Settings; stored results are only reused if their settings are equal."""
 
     def keys(self) -> Sequence[Key]:
-        """Every fit, in the order in which they should be made."""
+        """Keys of all fits, in the order in which they should run."""
 
     def run(self, key: Key) -> Outcome:
-        """Make one fit and score it; deterministic but for the seconds it takes."""
+        """Run one fit and score it; deterministic except for the measured time."""

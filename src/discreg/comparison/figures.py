@@ -1,8 +1,8 @@
-"""Figures of a comparison, drawn for a phone and for light and dark pages alike.
+"""Figures of a comparison, for small screens and for light and dark pages.
 
-Every function returns a matplotlib Figure that no global state knows of; `svg` makes it text for a
-page. Words and axes are drawn in one ink, which `svg` turns into dark or light by the colour scheme
-of the reader. Names come from people: they are drawn as they are, never read as formulas.
+Every function returns a matplotlib Figure without global state; `svg` converts it to text for a
+page. Text and axes have one colour, which follows the reader's light or dark colour scheme. Names
+from the user's table are never parsed as formulas.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = [
     "thinned",
 ]
 
-WIDTH = 3.7  # inches: what a phone shows
-ROW = 0.40  # inches for one model
-INK = "#767676"  # of words and axes: readable on white and on black, where no scheme is known
+WIDTH = 3.7  # inches, the width of a phone
+ROW = 0.40  # inches per model
+INK = "#767676"  # text and axes without a colour scheme: readable on white and on black
 ACCENT = "#e0701a"
 PLAIN = "#3d8bc9"
-# Eight colours that keep apart for the colour-blind on white and on near-black.
+# Eight colours that colour-blind readers can distinguish on white and on near-black.
 COLOURS = (PLAIN, ACCENT, "#2ca089", "#b266c9", "#c2952b", "#d6536d", "#7b86d6", "#7a8a5a")
 DASHES = ("-", "--", ":", "-.")
 INKED = ("axes.edge", "axes.label", "legend.label", "text.", "xtick.", "ytick.")
@@ -65,7 +65,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9,
     "legend.fontsize": 8,
     "legend.frameon": False,
-    "svg.fonttype": "none",  # the reader's own fonts: they have every script, and text stays text
+    "svg.fonttype": "none",  # text stays text in the reader's fonts, which have every script
     "svg.hashsalt": "discreg",
     "text.parse_math": False,
     "xtick.labelsize": 8.5,
@@ -84,16 +84,16 @@ MAX_CURVE_POINTS = 400
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the style of the page, and leave matplotlib's settings as they were."""
+    """Draw in the style of the report without changing matplotlib's global settings."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-        # Layout measures text in a font that may lack its letters; the reader's has them.
+        # The font for the layout may lack characters that the reader's font has.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support")
         yield
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG document without background that follows the reader's colours."""
+    """Convert a figure to SVG without background, in the reader's colour scheme."""
     buffer = io.StringIO()
     with styled():
         figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
@@ -103,7 +103,7 @@ def svg(figure: Figure) -> str:
 
 
 def image_source(svg: str) -> str:
-    """An SVG document as the address of an image in a page."""
+    """Convert an SVG document to a data URL."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
@@ -111,16 +111,16 @@ def image_source(svg: str) -> str:
 def scores_figure(
     scores: Mapping[str, ArrayLike], *, label: str, marked: str | None = None
 ) -> Figure:
-    """Every fold's score of each model as a point, their mean as a line, in the given order.
+    """Draw the scores of each model as points, one per fold, and their mean as a line.
 
     Parameters
     ----------
     scores : mapping of str to array-like
-        Model and its scores, NaN where there is none.
+        Scores by model; NaN if there is none.
     label : str
-        What the scores are.
+        Name of the score.
     marked : str, optional
-        The model to draw in another colour.
+        Model to draw in another colour.
     """
     figure, axes = _rows_of_models(list(scores), label=label)
     for place, (model, values) in enumerate(scores.items()):
@@ -136,7 +136,7 @@ def scores_figure(
 
 @styled()
 def critical_difference_figure(ranking: Ranking) -> Figure:
-    """Mean ranks, and bars at the right over models that Nemenyi's test cannot tell apart."""
+    """Draw mean ranks, and bars that join models within Nemenyi's critical difference."""
     ranks = ranking.mean_ranks
     figure, axes = _rows_of_models(list(ranks.index), label="mean rank (1 is the best)", above=1)
     for place, rank in enumerate(ranks):
@@ -162,7 +162,7 @@ def critical_difference_figure(ranking: Ranking) -> Figure:
 
 
 def _groups(ranking: Ranking) -> list[tuple[int, int]]:
-    """First and last places of models whose ranks are within the critical difference."""
+    """Find groups of models within the critical difference, as first and last positions."""
     ranks = ranking.mean_ranks.to_numpy()
     groups: list[tuple[int, int]] = []
     for first, rank in enumerate(ranks):
@@ -173,7 +173,7 @@ def _groups(ranking: Ranking) -> list[tuple[int, int]]:
 
 
 def _rows_of_models(names: Sequence[str], *, label: str, above: float = 0) -> tuple[Figure, Any]:
-    """Axes with a row for each model, its name over the row, so that names take no width."""
+    """Create axes with one row per model, with names above the rows to save width."""
     n_rows = len(names) + above
     figure = Figure(figsize=(WIDTH, ROW * n_rows + 0.7), layout="constrained")
     axes = figure.add_subplot()
@@ -192,20 +192,20 @@ def _rows_of_models(names: Sequence[str], *, label: str, above: float = 0) -> tu
 
 @styled()
 def confusion_figure(counts: NDArray[Any], labels: Sequence[str]) -> Figure:
-    """Counts of true classes (rows) taken for others (columns), coloured by the row's share.
+    """Draw a confusion matrix with true classes in the rows, coloured by fractions of the row.
 
-    Counts are written for up to 12 classes, names for up to 25; more are numbered on the axes from
-    1 in the order of `labels`.
+    Counts are written for up to 12 classes and names for up to 25; with more classes, the axes show
+    numbers from 1 in the order of `labels`.
     """
     n_classes = len(labels)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     figure = Figure(figsize=(WIDTH, WIDTH), layout="constrained")
     axes = figure.add_subplot()
-    # Transparency and not white stands for zero, so that it is the page that shines through.
+    # Zero is transparent instead of white, for dark pages.
     image = np.empty((n_classes, n_classes, 4))
     image[..., :3] = to_rgb(PLAIN)
     image[np.eye(n_classes, dtype=bool), :3] = to_rgb(COLOURS[2])
-    image[..., 3] = 0.75 * np.sqrt(shares)  # rare mistakes are what one looks for
+    image[..., 3] = 0.75 * np.sqrt(shares)  # the root makes rare confusions visible
     ends = (0.5, n_classes + 0.5)
     axes.imshow(image, interpolation="nearest", extent=(*ends, *ends[::-1]))
     axes.set_xlabel("predicted class")
@@ -227,10 +227,10 @@ def confusion_figure(counts: NDArray[Any], labels: Sequence[str]) -> Figure:
 
 @styled()
 def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
-    """Share of held-out samples whose margin is at most x, a curve for each model.
+    """Draw the cumulative distribution of held-out margins, one curve per model.
 
-    The margins of each model are divided by the mean of their sizes, since the scores of different
-    models have different scales.
+    The margins of each model are divided by their mean absolute value, because the scores of
+    different models have different scales.
     """
     curves = {}
     for model, values in margins.items():
@@ -244,14 +244,14 @@ def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
     high = max(x[int(0.995 * (len(x) - 1))] for x, _ in curves.values())
     axes.set_xlim(min(low, 0) - 0.1, high + 0.1)
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("margin / mean size of margins (left of 0: wrong)")
-    axes.set_ylabel("share of samples")
+    axes.set_xlabel("margin / mean absolute margin (left of 0: wrong)")
+    axes.set_ylabel("fraction of samples")
     return figure
 
 
 @styled()
 def rank_figure(rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """Accuracies against the rank of the coefficients, a line for each model."""
+    """Draw the accuracy as a function of the rank of the coefficients, one line per model."""
     curves = {model: (np.asarray(x), np.asarray(y)) for model, (x, y) in rank_scores.items()}
     figure, axes = _curves(curves, marker="o", markersize=3.5)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
@@ -262,7 +262,7 @@ def rank_figure(rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figur
 
 @styled()
 def convergence_figure(histories: Mapping[str, ArrayLike]) -> Figure:
-    """How far above its last value the objective was after each iteration."""
+    """Draw the relative difference of the objective from its last value by iteration."""
     curves = {}
     for model, values in histories.items():
         history = np.asarray(values, dtype=np.float64)
@@ -286,7 +286,7 @@ def convergence_figure(histories: Mapping[str, ArrayLike]) -> Figure:
 def _curves(
     curves: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], **line: Any
 ) -> tuple[Figure, Any]:
-    """Axes with one line per model, and the names under them."""
+    """Create axes with one line per model and a legend below."""
     n_columns = 1 if any(len(model) > 20 for model in curves) else 2
     n_lines = -(-len(curves) // n_columns)
     figure = Figure(figsize=(WIDTH, 3.0 + 0.19 * n_lines), layout="constrained")
@@ -303,14 +303,14 @@ def _curves(
 
 
 def thinned(n_points: int, limit: int = MAX_CURVE_POINTS) -> NDArray[np.intp]:
-    """Places of points that draw a long curve as well as all of them."""
+    """Select indices of evenly spaced points, at most `limit`, to draw a long curve."""
     if n_points <= limit:
         return np.arange(n_points)
     return np.unique(np.linspace(0, n_points - 1, limit).round().astype(np.intp))
 
 
 def shortened(name: str, limit: int = MAX_NAME) -> str:
-    """The name in one short line, without letters that an SVG document may not have."""
+    """Shorten a name to one line, without characters that SVG does not allow."""
     printable = "".join(letter if letter.isprintable() else " " for letter in name)
     line = " ".join(printable.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

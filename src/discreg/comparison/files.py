@@ -1,4 +1,4 @@
-"""Folders for results, and files that are never half written."""
+"""Output directories and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ __all__ = ["make_folder", "write_whole"]
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for results, if it is not there yet."""
+    """Create a directory for results if it does not exist."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file. Give a directory for the results with --output.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"The directory {path} cannot be made ({error.strerror}). Give another one with "
+            f"The directory {path} cannot be created ({error.strerror}). Give another one with "
             "--output."
         ) from error
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file; a reader finds the old one or the new one, never a part."""
+    """Write a file atomically."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""Nested cross-validation of the candidates on one table, as an experiment."""
+"""Nested cross-validation of the candidate models on one table."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from discreg.base.metrics import counts, label_scores, probability_scores
 from discreg.tables.preprocessing import preprocessor
 from discreg.tables.table import Table
 
-from .candidates import Candidate, Shape, chosen
+from .candidates import MANY_ROWS, Candidate, Shape, chosen
 from .experiment import Key, Outcome
 from .words import listed
 
 __all__ = ["NestedCrossValidation"]
 
 N_FOLDS, N_REPEATS, N_INNER_FOLDS = 5, 2, 3
-N_LISTED = 12  # names that a message spells out
+N_LISTED = 12  # most names in a message
 
 
 @dataclass(frozen=True)
 class NestedCrossValidation:
-    """Nested cross-validation of candidates on one table.
+    """Experiment: nested cross-validation of the candidates on one table.
 
     Parameters
     ----------
     table : Table
-        The data; its own folds are used where it has some.
+        The data; if the table has folds, these are used.
     models : sequence of str, optional
-        Names of candidates; None: all.
+        Names of candidates; None means all.
     n_repeats, n_folds : int
-        Of stratified cross-validation. A class of fewer rows than folds is missing in the test
-        rows of some folds.
+        Repetitions and folds of stratified cross-validation. A class with fewer rows than folds is
+        missing in the test rows of some folds.
     seed : int
-        Of the random folds.
+        Seed of the random folds.
     """
 
     table: Table
@@ -66,7 +66,7 @@ class NestedCrossValidation:
         }
 
     def keys(self) -> list[Key]:
-        """Fold by fold, so that a stopped run compares all models; slow models first."""
+        """List all fits fold by fold, so that a stopped run has all models; slow models first."""
         slow_first = sorted(self.candidates, key=lambda candidate: not candidate.is_slow)
         return [
             Key(self.table.name, candidate.name, repeat, fold)
@@ -76,7 +76,7 @@ class NestedCrossValidation:
         ]
 
     def check(self) -> None:
-        """Refuse data on which no candidate can be judged."""
+        """Raise an error if no candidate can be evaluated on the data."""
         if not self.candidates:
             raise InputError("There is nothing to compare. " + " ".join(self.left_out()))
         for fold in range(self.folds):
@@ -84,8 +84,8 @@ class NestedCrossValidation:
             labels = np.unique(self.table.y[train])
             if len(labels) < 2:
                 raise InputError(
-                    f"Every row outside fold {fold + 1} of {self.folds} is of class '{labels[0]}': "
-                    "there is nothing to learn from. Give folds that each leave two classes."
+                    f"All rows outside fold {fold + 1} of {self.folds} belong to class "
+                    f"'{labels[0]}'. The training rows of each fold need at least two classes."
                 )
 
     def run(self, key: Key) -> Outcome:
@@ -105,7 +105,7 @@ class NestedCrossValidation:
         return Outcome({**outcome.values, **seconds}, outcome.arrays, texts)
 
     def final(self, name: str) -> tuple[Pipeline, float]:
-        """A candidate fitted to all rows, without the search that tuned it; and its seconds."""
+        """Fit a candidate to all rows; return it without its parameter search, and the seconds."""
         began = time.perf_counter()
         pipeline = self.pipeline(name, self.table.y).fit(self.table.X, self.table.y)
         seconds = time.perf_counter() - began
@@ -114,7 +114,7 @@ class NestedCrossValidation:
 
     @property
     def has_folds(self) -> bool:
-        """Whether the table says in which fold a row is tested."""
+        """Whether the table defines the folds."""
         return self.table.folds is not None
 
     @cached_property
@@ -135,25 +135,25 @@ class NestedCrossValidation:
         return tuple(each for each in chosen(self.models) if each.left_out(self._shape) is None)
 
     def left_out(self) -> list[str]:
-        """Sentences on candidates that are left out for data of this shape."""
+        """Write sentences on candidates that are left out for data of this shape."""
         reasons = ((each.name, each.left_out(self._shape)) for each in chosen(self.models))
         return [f"{name} is left out: {reason}." for name, reason in reasons if reason]
 
     def judged_by(self) -> list[str]:
-        """Sentences on how the models are judged."""
+        """Write sentences on how the models are evaluated."""
         return [
             *self._about_folds(),
-            "Missing values, categories and scales are learnt from the training rows of each fold "
-            "alone, and so are the models' parameters: by exact leave-one-out (LSR, LRRR, DRM, "
-            f"RidgeCV) or by up to {N_INNER_FOLDS} folds of the training rows (the others).",
+            "Preprocessing and parameter selection use only the training rows of each fold. LSR, "
+            "LRRR, DRM and RidgeCV select parameters by exact leave-one-out, the other models by "
+            f"cross-validation with up to {N_INNER_FOLDS} folds of the training rows.",
             *self._about_kernels(),
             *self.left_out(),
-            "Seconds are those of one fit with its tuning, on one core.",
+            "Times are for one fit, including parameter selection, on one core.",
         ]
 
     def _about_folds(self) -> list[str]:
         if self.has_folds:
-            return [f"The {self.folds} folds that the table gives, each held out once."]
+            return [f"The table defines {self.folds} folds; each is held out once."]
         times = "once" if self.n_repeats == 1 else f"{self.n_repeats} times"
         sentences = [
             f"{self.n_repeats} x {self.folds}-fold stratified cross-validation: every row is held "
@@ -162,11 +162,12 @@ class NestedCrossValidation:
         rarest = min(self.table.class_counts.values())
         if self.folds < self.n_folds:
             sentences += [
-                f"No class has more than {self.folds} rows, so that there are no more folds."
+                f"There are only {self.folds} folds, because no class has more than {self.folds} "
+                "rows."
             ]
         elif rarest < self.folds:
             sentences += [
-                f"The rarest class has {rarest} rows, so that some folds test none of them."
+                f"The rarest class has {rarest} rows, so that some folds have no test row of it."
             ]
         return sentences
 
@@ -174,10 +175,13 @@ class NestedCrossValidation:
         names = [candidate.name for candidate in self.candidates if candidate.has_kernel]
         if not names or self._shape.kernel != "linear":
             return []
-        return [f"The kernel of {listed(names)} is linear because there are so many rows."]
+        return [
+            f"The kernel of {listed(names)} is linear, because there are more than "
+            f"{MANY_ROWS:,} rows."
+        ]
 
     def pipeline(self, name: str, y: NDArray[Any]) -> Pipeline:
-        """The unfitted candidate with all that comes before it, for rows with these labels."""
+        """Create the unfitted pipeline of a candidate, for rows with these labels."""
         (candidate,) = chosen([name])
         smallest = int(np.unique(y, return_counts=True)[1].min())
         n_folds = max(2, min(N_INNER_FOLDS, smallest))
@@ -191,13 +195,13 @@ class NestedCrossValidation:
         return Shape(len(self.table.y), len(self.table.class_counts), is_sparse)
 
     def _parts(self, repeat: int, fold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows to train on and rows held out."""
+        """Return the training rows and the test rows of a fold."""
         if self.table.folds is not None:
             held_out = self.table.folds == np.unique(self.table.folds)[fold]
             return np.flatnonzero(~held_out), np.flatnonzero(held_out)
         splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed + repeat)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of rare classes, which `judged_by` mentions
+            warnings.simplefilter("ignore")  # `judged_by` mentions rare classes
             return list(splitter.split(self.table.y, self.table.y))[fold]
 
     def _judge(self, model: Pipeline, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Outcome:
@@ -219,11 +223,11 @@ def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _margins(model: Pipeline, X: Any, y: NDArray[Any]) -> NDArray[np.float32] | None:
-    """Score of the true class minus the best other score, divided by the mean absolute value."""
+    """Compute the margins of test rows, divided by their mean absolute value."""
     if not hasattr(model, "decision_function"):
         return None
     scores, classes = model.decision_function(X), model.classes_
-    if scores.ndim == 2 and scores.shape[1] != len(classes):  # one score for each pair of classes
+    if scores.ndim == 2 and scores.shape[1] != len(classes):  # one score per pair of classes
         return None
     known = np.isin(y, classes)
     truth = np.searchsorted(classes, y[known])
@@ -240,14 +244,14 @@ def _margins(model: Pipeline, X: Any, y: NDArray[Any]) -> NDArray[np.float32] | 
 
 
 def _history(model: Any) -> NDArray[np.float64] | None:
-    """The objective by iteration, of a model that iterates."""
+    """Return the objective of each iteration, if the model has it."""
     history = getattr(getattr(model, "best_estimator_", model), "objective_history_", None)
     has_steps = history is not None and len(history) > 1
     return np.asarray(history, dtype=np.float64) if has_steps else None
 
 
 def _rank_scores(model: Any) -> NDArray[np.float64] | None:
-    """Ranks and their best inner scores, of a search over ranks."""
+    """Return ranks and their best inner scores, if the model is a search over ranks."""
     results = getattr(model, "cv_results_", None)
     if results is None or "rank" not in results["params"][0]:
         return None

@@ -1,4 +1,4 @@
-"""Labels and probabilities of the rows of a file."""
+"""Prediction of the rows of a file with a saved model."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["Predicted", "predict"]
 class Predicted:
     """Labels of new rows, and notes on these rows."""
 
-    labels: pd.DataFrame  # and probabilities, if the model has them
+    labels: pd.DataFrame  # with probabilities if the model has them
     notes: tuple[str, ...]
 
 
 def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predicted:
-    """Label of each row of a file and, where the model has them, the classes' probabilities."""
+    """Predict the labels of the rows of a file, with probabilities if the model has them."""
     model = load_model(model_file)
     if not isinstance(model, TableClassifier):
         raise InputError(
-            f"{model_file} holds a {type(model).__name__}, which takes arrays and not tables. Read "
-            "it with discreg.load_model and call its predict."
+            f"{model_file} contains a {type(model).__name__}, which takes arrays and not tables. "
+            "Load it with discreg.load_model and call its predict method."
         )
     X = read_features(data, model.expected)
     if not X.shape[0]:
@@ -47,12 +47,12 @@ def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predi
 
 
 def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:
-    """A sentence on each column with categories that the model was not fitted to."""
+    """Yield a note on each column with categories that the model was not fitted to."""
     for name, categories in model.categories.items():
         cells = X[name].dropna()
         strange = cells[~cells.isin(categories)]
         if len(strange):
             yield (
-                f"column '{name}' has a category that the model was not fitted to in "
+                f"column '{name}' has categories that the model was not fitted to in "
                 f"{len(strange)} of {len(X)} rows: {quoted(np.unique(strange))}"
             )

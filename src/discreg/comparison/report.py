@@ -1,6 +1,6 @@
-"""The page that a comparison ends with: which model to take, and the evidence.
+"""HTML report of a comparison: the recommended model and the evidence.
 
-One HTML file without scripts, network or fonts of its own. Everything that comes from the user's
+The report is one file without scripts, network requests or embedded fonts. Text from the user's
 table is escaped.
 """
 
@@ -47,12 +47,12 @@ from .words import duration, listed, number, p_value, percent
 __all__ = ["Findings", "write_report"]
 
 NOTHING = "–"
-MAX_CURVES = 6  # models in one plot of curves
-MAX_MISTAKES = 5  # that are told in words
+MAX_CURVES = 6  # most models in one plot of curves
+MAX_MISTAKES = 5  # most confusions that are listed as text
 
 
 class Cell(NamedTuple):
-    """One number of the ranking."""
+    """One number in the ranking table."""
 
     title: str
     text: str
@@ -60,7 +60,7 @@ class Cell(NamedTuple):
 
 
 class IntervalBar(NamedTuple):
-    """An interval as places on a scale from 0 to 100."""
+    """An interval on a scale from 0 to 100."""
 
     low: float
     mean: float
@@ -69,7 +69,7 @@ class IntervalBar(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One model of the ranking; without a bar where there is no interval."""
+    """One model in the ranking table; the bar is None if there is no interval."""
 
     model: str
     cells: list[Cell]
@@ -80,22 +80,22 @@ class Row(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """A drawing with its words."""
+    """A figure with its title, alternative text and caption."""
 
     title: str
     figure: Figure
     alt: str
     caption: str
-    lines: Sequence[str] = ()  # what it shows, in words
+    lines: Sequence[str] = ()  # list below the caption
 
     @property
     def source(self) -> str:
-        """The drawing as the address of an image."""
+        """The figure as a data URL."""
         return image_source(svg(self.figure))
 
 
 def write_report(path: Path, findings: Findings) -> None:
-    """Write the page; a reader finds the old one or the new one, never a part."""
+    """Write the report atomically."""
     environment = Environment(
         loader=PackageLoader("discreg.comparison"),
         autoescape=True,
@@ -108,7 +108,7 @@ def write_report(path: Path, findings: Findings) -> None:
 
 
 def _contents(findings: Findings) -> dict[str, Any]:
-    """What the template shows beside the findings themselves."""
+    """Compute the variables of the template."""
     seconds = findings.final_seconds
     verdict = below_the_best(
         findings.results, findings.metric, failures=findings.failures, n_folds=findings.n_folds
@@ -140,7 +140,7 @@ def _contents(findings: Findings) -> dict[str, Any]:
 
 
 def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterator[str]:
-    """Sentences on how good the recommended model is, and how sure that is."""
+    """Yield sentences on the score of the recommended model and its uncertainty."""
     if verdict.best is None:
         return
     row = _intervals(judged, findings.metric, findings.n_folds).loc[verdict.best]
@@ -152,17 +152,17 @@ def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> It
     yield f"Its mean {metric(findings.metric).title} is {number(row['mean'])}{interval}."
     accuracy = _intervals(judged, "accuracy", findings.n_folds).loc[verdict.best]
     floor = (
-        f"Always answering the most frequent class has accuracy {number(findings.majority_rate)}"
+        f"Always predicting the most frequent class has accuracy {number(findings.majority_rate)}"
     )
     doubt = (
-        f": these folds do not show that {verdict.best} has a higher one "
-        f"({number(accuracy['mean'])})"
+        f"; the accuracy of {verdict.best} ({number(accuracy['mean'])}) is not significantly "
+        "higher on these folds"
     )
     yield f"{floor}{'' if accuracy['low'] > findings.majority_rate else doubt}."
 
 
 def _intervals(results: pd.DataFrame, name: str, n_folds: int) -> pd.DataFrame:
-    """Summary whose intervals keep to the values that the metric can have."""
+    """Compute the summary, with intervals clipped to the range of the metric."""
     table = summary(results, name, n_folds=n_folds)
     highest = 1.0 if metric(name).is_share else np.inf
     table[["low", "high"]] = table[["low", "high"]].clip(0.0, highest)
@@ -175,10 +175,10 @@ def _intervals(results: pd.DataFrame, name: str, n_folds: int) -> pd.DataFrame:
 def _rows(
     findings: Findings, verdict: Verdict, judged: pd.DataFrame, columns: Sequence[str]
 ) -> Iterator[Row]:
-    """Judged models, the best first; then those that were not, with what they have."""
+    """Yield the ranked models, the best first, then the models that are not ranked."""
     if verdict.best is not None:
-        notes = dict.fromkeys(verdict.tied, "within noise of the best")
-        notes |= dict.fromkeys(verdict.below, "below the best") | {verdict.best: "best mean"}
+        notes = dict.fromkeys(verdict.tied, "not significantly worse")
+        notes |= dict.fromkeys(verdict.below, "significantly worse") | {verdict.best: "best mean"}
         table = _intervals(judged, findings.metric, findings.n_folds)
         for model in table.index:
             cells = _cells(judged[judged["model"] == model], columns, verdict.n_folds, findings)
@@ -192,7 +192,7 @@ def _rows(
 def _cells(
     results: pd.DataFrame, columns: Sequence[str], n_folds: int | None, findings: Findings
 ) -> list[Cell]:
-    """Numbers of one model; a score that only some folds have says so."""
+    """Format the numbers of one model, with a note on scores that some folds do not have."""
     cells = []
     for name in columns:
         values = results.loc[results["metric"] == name, "value"].dropna()
@@ -212,7 +212,7 @@ def _cells(
 
 
 def _bar(row: pd.Series, table: pd.DataFrame) -> IntervalBar | None:
-    """Ends of the interval and the mean on the scale that all models share."""
+    """Scale the interval and the mean to the common scale of all models."""
     if not np.isfinite(row["low"]):
         return None
     left, right = table["low"].min(), table["high"].max()
@@ -222,7 +222,7 @@ def _bar(row: pd.Series, table: pd.DataFrame) -> IntervalBar | None:
 
 
 def _duels(judged: pd.DataFrame, name: str, n_folds: int) -> list[tuple[str, int, int, int]]:
-    """How many others each model is better than, not told apart from, and worse than."""
+    """Count the wins, ties and losses of each model against the others."""
     pairs = win_tie_loss(judged, name, n_folds=n_folds)
     counts = pairs.groupby(level="model", sort=False).sum()
     return [(model, *map(int, counts.loc[model])) for model in summary(judged, name).index]
@@ -232,7 +232,7 @@ def _duels(judged: pd.DataFrame, name: str, n_folds: int) -> list[tuple[str, int
 
 
 def _classes(findings: Findings) -> list[tuple[str, str, int]]:
-    """Number in the confusion matrix where it has no names, label and samples."""
+    """List the classes: number in the confusion matrix if it shows no labels, label, samples."""
     numbered = findings.labels if len(findings.labels) > MAX_NAMED_CLASSES else ()
     numbers = {label: str(place) for place, label in enumerate(numbered, start=1)}
     return [
@@ -241,7 +241,7 @@ def _classes(findings: Findings) -> list[tuple[str, str, int]]:
 
 
 def _grouped(texts: Mapping[Key, Sequence[str]]) -> list[tuple[str, str, int]]:
-    """Model, text and the number of fits that said it."""
+    """Group equal messages of a model and count their fits."""
     counts = Counter((key.model, text) for key, said in texts.items() for text in said)
     return [(model, text, count) for (model, text), count in counts.items()]
 
@@ -250,7 +250,7 @@ def _grouped(texts: Mapping[Key, Sequence[str]]) -> list[tuple[str, str, int]]:
 
 
 def _plots(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterator[Plot]:
-    """The plots that there are arrays for, in the order of the page."""
+    """Yield the plots for which there are data, in the order of the report."""
     chosen = verdict.best
     if chosen is None:
         return
@@ -262,7 +262,7 @@ def _plots(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterat
         "Scores per fold",
         scores_figure(scores, label=title, marked=chosen),
         alt=f"{title} of {len(order)} models on each fold, the best mean at the top",
-        caption=f"A point for each fold, a line at the mean. {chosen} is in orange.",
+        caption=f"One point per fold; the line is the mean. {chosen} is orange.",
     )
     if len(order) > 1 and verdict.n_folds > 1:
         yield _ranks(judged, findings.metric)
@@ -273,15 +273,15 @@ def _plots(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterat
             "Margins",
             margins_figure(margins),
             alt=f"Cumulative distribution of the held-out margins of {listed(list(margins))}",
-            caption="How far held-out samples are on the right side. A curve further to the right "
-            "has larger margins; its height at 0 is the share of wrong predictions.",
+            caption="Margins of held-out samples. A curve further to the right has larger margins; "
+            "its height at 0 is the error rate.",
         )
     if findings.rank_scores:
         yield Plot(
-            "Accuracy against rank",
+            "Accuracy by rank",
             rank_figure(findings.rank_scores),
             alt=f"Accuracy of {listed(list(findings.rank_scores))} at each rank",
-            caption="What a smaller rank of the coefficients costs.",
+            caption="Accuracy in the parameter search for each rank of the coefficients.",
         )
     falling = {
         model: history
@@ -293,8 +293,8 @@ def _plots(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> Iterat
             "Convergence",
             convergence_figure(histories),
             alt=f"Objective of {listed(list(histories))} above its last value by iteration",
-            caption="The objective of one fit after each iteration, above its last value and "
-            "relative to it.",
+            caption="Relative difference between the objective of one fit after each iteration and "
+            "its last value.",
         )
 
 
@@ -306,29 +306,29 @@ def _ranks(judged: pd.DataFrame, name: str) -> Plot:
         critical_difference_figure(ranking),
         alt=f"Mean ranks of {len(ranking.mean_ranks)} models, "
         f"from {first[0]} at {first[1]:.1f} to {last[0]} at {last[1]:.1f}",
-        caption=f"Mean ranks over the {ranking.n_blocks} {ranking.blocks}. A bar at the right "
-        "joins models whose ranks are within Nemenyi's critical difference at the "
+        caption=f"Mean ranks over {ranking.n_blocks} {ranking.blocks}. A bar on the right joins "
+        "models whose mean ranks differ by less than Nemenyi's critical difference at the "
         f"{percent(LEVEL)} level. {ranking.caution}".rstrip(),
     )
 
 
 def _confusion(counts: NDArray[Any], labels: Sequence[str], chosen: str) -> Plot:
     numbered = (
-        " The axes have the numbers of the classes, which are listed under “The data”."
+        " The axes show class numbers, which are listed under “The data”."
         if len(labels) > MAX_NAMED_CLASSES
         else ""
     )
-    right = f"{int(np.trace(counts))} of {int(counts.sum())} held-out predictions are right"
+    right = f"{int(np.trace(counts))} of {int(counts.sum())} held-out predictions are correct"
     wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     worst = np.argsort(-wrong, axis=None, kind="stable")[:MAX_MISTAKES]
     return Plot(
         "Confusion matrix",
         confusion_figure(counts, labels),
         alt=f"Confusion matrix of {chosen}: {right}",
-        caption=f"{chosen}, all folds together: {right}. Colours are shares of the true class: "
-        f"green is right, blue is wrong.{numbered}",
+        caption=f"{chosen}, all folds together: {right}. Colours show fractions of the true class: "
+        f"green is correct, blue is wrong.{numbered}",
         lines=[
-            f"{labels[true]} taken for {labels[other]}: {wrong[true, other]} of "
+            f"{labels[true]} predicted as {labels[other]}: {wrong[true, other]} of "
             f"{counts[true].sum()}"
             for true, other in zip(*np.unravel_index(worst, counts.shape), strict=True)
             if wrong[true, other]
@@ -339,6 +339,6 @@ def _confusion(counts: NDArray[Any], labels: Sequence[str], chosen: str) -> Plot
 def _several(
     arrays: Mapping[str, NDArray[Any]], chosen: str, order: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """Arrays of the recommended model and the best others, no more than a plot can tell apart."""
+    """Select the arrays of the recommended model and of the next best, for one plot."""
     models = [model for model in dict.fromkeys([chosen, *order]) if len(arrays.get(model, ()))]
     return {model: arrays[model] for model in models[:MAX_CURVES]}

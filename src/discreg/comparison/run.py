@@ -1,4 +1,4 @@
-"""A comparison from a table to a report, its numbers and a fitted model."""
+"""Run a comparison on a table and write the report, the results and a fitted model."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ USAGE = """\
 from discreg import load_model
 from discreg.tables.table import read_features
 
-model = load_model("model.skops")  # no pickle: only known types are read
+model = load_model("model.skops")  # no pickle: only known types are loaded
 print(model.predict(read_features("{new}", model.expected)))"""
 REASONS = {
     "time budget": "the time budget was used up",
     "interrupt": "the run was interrupted",
-    None: "some fits took more than their share of the time, or their process was lost",
+    None: "some fits exceeded their time limit, or their process died",
 }
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What a comparison found, and how far it came."""
+    """Result of a comparison."""
 
     findings: Findings
-    verdict: Verdict | None  # None: no model has finished a fold
+    verdict: Verdict | None  # None if no model finished a fold
     progress: Progress
 
 
@@ -65,9 +65,9 @@ def compare(
     time_budget: float | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> ComparisonResult:
-    """Judge the candidates on a table; write results, report and model into a directory.
+    """Compare the candidates on a table; write results, report and model to a directory.
 
-    Fits that the directory holds are not repeated; see `engine.run` for the time budget.
+    Fits stored in the directory are not repeated; see `engine.run` for the time budget.
     """
     experiment = NestedCrossValidation(table, models, n_repeats, n_folds, seed)
     experiment.check()
@@ -85,7 +85,7 @@ def compare(
     )
     if verdict.best is not None:
         findings = _with_model(findings, experiment, verdict.best, output / MODEL)
-    from .report import write_report  # with matplotlib, which would delay the first fit
+    from .report import write_report  # imports matplotlib, which would delay the first fit
 
     write_report(output / REPORT, findings)
     return ComparisonResult(findings, verdict, progress)
@@ -94,19 +94,19 @@ def compare(
 def _with_model(
     findings: Findings, experiment: NestedCrossValidation, name: str, path: Path
 ) -> Findings:
-    """The findings with the recommended model, which is fitted to all rows and written."""
+    """Fit the recommended model to all rows, save it and add it to the findings."""
     try:
         pipeline, seconds = engine.call_in_worker(experiment.final, name)
         save_model(TableClassifier.of(pipeline, experiment.table), path)
-    except Exception as error:  # the report is worth more than the model
-        trouble = f"{name} could not be fitted to all rows and written: {error}"
+    except Exception as error:  # the report must be written even without the model
+        trouble = f"{name} could not be fitted to all rows and saved: {error}"
         incomplete = " ".join(filter(None, [findings.incomplete, trouble]))
         return replace(findings, incomplete=incomplete)
     return replace(findings, model_file=path.name, final_seconds=seconds)
 
 
 def _findings(experiment: NestedCrossValidation, store: Store, progress: Progress) -> Findings:
-    """What the fits in the store show, without the model that is written later."""
+    """Collect the contents of the report from the store, without the final model."""
     table = experiment.table
     return Findings(
         name=table.name,
@@ -132,7 +132,7 @@ def _findings(experiment: NestedCrossValidation, store: Store, progress: Progres
 
 
 def _in_order(results: pd.DataFrame, experiment: NestedCrossValidation) -> pd.DataFrame:
-    """Results fold by fold in the order of the candidates, whichever fit ended first."""
+    """Sort results by fold and by the order of the candidates."""
     place = {candidate.name: place for place, candidate in enumerate(experiment.candidates)}
     ordered = results.assign(place=results["model"].map(place))
     return ordered.sort_values(["repeat", "fold", "place"]).drop(columns="place")
@@ -144,7 +144,7 @@ def _by_model(
     name: str,
     summarise: Callable[[list[NDArray[Any]]], Any],
 ) -> dict[str, Any]:
-    """A summary over the folds of each model that has arrays of this name."""
+    """Summarise the named arrays over the folds of each model that has them."""
     arrays: dict[str, list[NDArray[Any]]] = {}
     keys = experiment.keys()
     for key in keys:
@@ -155,7 +155,7 @@ def _by_model(
 
 
 def _mean_by_rank(scores: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ranks that all folds have tried, and the mean of their inner scores."""
+    """Compute the mean inner scores of the ranks that all folds have."""
     ranks = np.array(sorted(set.intersection(*(set(each[0]) for each in scores))))
     means = np.mean([each[1][np.isin(each[0], ranks)] for each in scores], axis=0)
     return ranks, means
@@ -169,10 +169,10 @@ def _why_incomplete(
         return None
     begun = {key.model for key, _ in store.attempts()}
     rest = [each.name for each in experiment.candidates if each.name not in begun]
-    waiting = f" ({listed(rest)} not begun)" if rest else ""
+    waiting = f" ({listed(rest)} not started)" if rest else ""
     return (
         f"{n_missing} of {progress.n_fits} fits are missing because "
-        f"{REASONS[progress.stopped_by]}{waiting}; the same command continues with them."
+        f"{REASONS[progress.stopped_by]}{waiting}; run the same command again to continue."
     )
 
 

@@ -1,7 +1,7 @@
-"""What scores of cross-validation show, and what they cannot show.
+"""Statistics of cross-validation scores.
 
-Results are long tables with the columns dataset, model, repeat, fold, metric and value, unique on
-the first five. A model that lacks a fold is never compared as if it had it.
+Results are frames with the columns dataset, model, repeat, fold, metric and value, unique on the
+first five. Models are compared only on folds that they all have.
 
 References
 ----------
@@ -41,56 +41,56 @@ __all__ = [
 ]
 
 LEVEL = 0.05
-N_LISTED = 4  # names that a sentence spells out
+N_LISTED = 4  # most names in a sentence
 BLOCK = ["dataset", "repeat", "fold"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which models are below the best beyond noise, and which one to take."""
+    """The recommended model, and the models that are significantly worse."""
 
     metric: str
-    best: str | None  # of best mean; None: no model finished every fold
-    tied: list[str]  # cannot be told apart from the best
-    below: list[str]  # below the best beyond noise
-    p_values: dict[str, float]  # of the lead of the best, corrected
-    incomplete: dict[str, str]  # models that were not judged, and why
-    n_folds: int  # that the judged models have in common
+    best: str | None  # the best mean; None if no model finished every fold
+    tied: list[str]  # not significantly worse than the best
+    below: list[str]  # significantly worse than the best
+    p_values: dict[str, float]  # corrected p-values of the difference from the best
+    incomplete: dict[str, str]  # models that are not ranked, and the reasons
+    n_folds: int  # number of folds that the ranked models share
     sentence: str
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Mean ranks of models over blocks; the best has the smallest."""
+    """Mean ranks of models over blocks; the best model has the smallest rank."""
 
     mean_ranks: pd.Series  # sorted
-    statistic: float  # of Friedman's test
+    statistic: float  # Friedman's test
     p_value: float
-    critical_difference: float  # of mean ranks, Nemenyi's test
+    critical_difference: float  # Nemenyi's test of mean ranks
     n_blocks: int
     blocks: str  # "data sets" or "folds"
     left_out: tuple[str, ...]  # models that do not have every block
-    caution: str  # why it is no test; empty where it is one
+    caution: str  # reason why it is not a valid test; empty if it is
 
 
 def summary(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -> pd.DataFrame:
-    """Scores of each model on one data set, the best first.
+    """Summarise the scores of each model on one data set, the best first.
 
     Parameters
     ----------
     results : DataFrame
         Scores.
     metric : str
-        Which of them.
+        Name of the metric.
     n_folds : int, optional
-        Folds that the data are divided into; None: those that there are scores of.
+        Number of folds; None means the number of folds with scores.
 
     Returns
     -------
     DataFrame
-        Indexed by model: mean and std over the folds that have a value, low and high ends of a
-        95 % interval of the mean, and n_folds. The variance of the mean is corrected for the
-        overlap of the training sets (Nadeau and Bengio, 2003).
+        Indexed by model: mean and std over the folds that have a value, the ends low and high of a
+        95 % confidence interval of the mean, and n_folds. The variance of the mean is corrected for
+        the overlap of the training sets (Nadeau and Bengio, 2003).
     """
     scores = _scores(_of_one_dataset(results), metric)
     n_scores = scores.notna().sum()
@@ -104,21 +104,21 @@ def summary(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -
 
 
 def paired_p_value(differences: ArrayLike, *, test_to_train: float = 0.0) -> float:
-    """Two-sided p-value of the mean of paired differences.
+    """Compute the two-sided p-value of the mean of paired differences.
 
     Parameters
     ----------
     differences : array-like
-        One for each fold; NaN where there is none.
+        One value per fold; NaN if a fold has none.
     test_to_train : float
-        Size of a test part over that of its training part. The variance of the mean of J
-        differences is taken as 1/J plus this ratio times theirs (Nadeau and Bengio, 2003); 0 is
-        the plain paired t-test.
+        Ratio of the sizes of the test set and the training set. The variance of the mean of J
+        differences is (1/J + ratio) times their variance (Nadeau and Bengio, 2003); 0 gives the
+        standard paired t-test.
 
     Notes
     -----
-    Differences that are all equal have no variance to compare their mean with. A t-test would
-    call even two of them certain, so the sign test judges them.
+    If all differences are equal, their variance is zero and a t-test would call even two of them
+    certain. The sign test is used instead.
     """
     values = np.asarray(differences, dtype=np.float64)
     values = values[~np.isnan(values)]
@@ -132,12 +132,12 @@ def paired_p_value(differences: ArrayLike, *, test_to_train: float = 0.0) -> flo
 
 
 def win_tie_loss(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -> pd.DataFrame:
-    """How often each model is better than, not distinguishable from and worse than each other.
+    """Count the wins, ties and losses of each model against each other model.
 
-    On several data sets a paired t-test over the folds of each decides at the 5 % level, as in
-    the tables of the ODM paper, and the data sets are counted. On one data set the test is
-    corrected for the overlap of the training sets and there is one outcome for each pair. Pairs
-    count where they have at least two folds in common. `n_folds` is as in `summary`.
+    On several data sets, a paired t-test over the folds of each data set decides at the 5 % level,
+    as in the tables of the ODM paper, and data sets are counted. On one data set, the test is
+    corrected for the overlap of the training sets, and each pair has one outcome. Pairs need at
+    least two common folds. `n_folds` is as in `summary`.
 
     Returns
     -------
@@ -168,36 +168,36 @@ def below_the_best(
     failures: Mapping[Key, str] | None = None,
     n_folds: int | None = None,
 ) -> Verdict:
-    """Judge the models of one data set, never calling a winner what is within noise.
+    """Find the best model of one data set and the models that are significantly worse.
 
-    The best mean is compared with each other by the paired t-test with the variance corrected for
-    the overlap of the training sets. Which model is best is seen on the same folds, so that the
-    p-values are corrected for the comparison of all pairs of models.
+    The model with the best mean is compared with each other model by the paired t-test, with the
+    variance corrected for the overlap of the training sets. The best model is selected on the same
+    folds, so the p-values are corrected for the comparison of all pairs of models.
 
     Parameters
     ----------
     results : DataFrame
-        Scores and, where known, ``fit_seconds``.
+        Scores and, if known, ``fit_seconds``.
     metric : str
-        What to judge by.
+        Metric of the ranking.
     failures : mapping of Key to str, optional
-        Fits that were not made, and why.
+        Fits that failed, and their errors.
     n_folds : int, optional
-        Folds that the data are divided into; None: those that there are scores of.
+        Number of folds; None means the number of folds with scores.
 
     Notes
     -----
-    Where a run stopped early, the folds that are judged are those that keep the most scores:
-    a fold that few models have reached yet counts for none of them.
+    If a run stopped early, the models are compared on the folds that keep the most scores: a fold
+    that few models have finished is not used.
     """
     failures = failures or {}
     results = _of_one_dataset(results)
     scores, incomplete = _comparable(results, metric, failures)
     if scores.empty:
-        sentence = "No model has finished every fold, so none can be recommended."
+        sentence = "No model finished every fold, so none can be recommended."
         return Verdict(metric, None, [], [], {}, incomplete, 0, sentence)
     scores = _oriented(scores, metric)
-    # Means that differ by rounding are equal, and the first of the models is taken.
+    # Rounding errors must not break ties, which go to the first model.
     best, *others = scores.mean().round(12).sort_values(ascending=False, kind="stable").index
     leads = {other: scores[best] - scores[other] for other in others}
     ratio = _test_to_train(results, n_folds)
@@ -213,16 +213,16 @@ def below_the_best(
 def judged_results(
     results: pd.DataFrame, metric: str, *, failures: Mapping[Key, str] | None = None
 ) -> pd.DataFrame:
-    """The results that `below_the_best` judges: complete models on the folds they share."""
+    """Select the results that `below_the_best` uses: complete models on the folds they share."""
     scores, _ = _comparable(_of_one_dataset(results), metric, failures or {})
     folds = pd.MultiIndex.from_frame(results[BLOCK]).isin(scores.index)
     return results[folds & results["model"].isin(scores.columns)]
 
 
 def friedman_nemenyi(results: pd.DataFrame, metric: str) -> Ranking:
-    """Mean ranks of the models, Friedman's test of their equality and Nemenyi's difference.
+    """Compute mean ranks, Friedman's test of their equality, and Nemenyi's critical difference.
 
-    Blocks are the means of data sets where there are several, else the folds. Models that do not
+    Blocks are data sets (mean scores) if there are several, otherwise folds. Models that do not
     have every block are left out.
     """
     scores = _oriented(_scores(results, metric), metric)
@@ -233,10 +233,10 @@ def friedman_nemenyi(results: pd.DataFrame, metric: str) -> Ranking:
     n_blocks, n_models = complete.shape
     if n_blocks < 2 or n_models < 2:
         raise ValueError(
-            f"Ranks compare at least two models on at least two blocks; there are {n_models} "
-            f"models with every one of {n_blocks} blocks."
+            f"Ranks need at least two models and two blocks; there are {n_models} models that have "
+            f"all of {n_blocks} blocks."
         )
-    complete = complete.round(12)  # equal scores must be equal to the last bit to share a rank
+    complete = complete.round(12)  # rounding errors must not break ties
     statistic, p_value = _friedman(complete)
     return Ranking(
         mean_ranks=complete.rank(axis=1, ascending=False).mean().sort_values(kind="stable"),
@@ -247,30 +247,30 @@ def friedman_nemenyi(results: pd.DataFrame, metric: str) -> Ranking:
         blocks="folds" if one_dataset else "data sets",
         left_out=tuple(scores.columns.difference(complete.columns, sort=False)),
         caution="The folds of one data set share most of their training samples and are not "
-        "independent: this is a picture of the ranks and not a test."
+        "independent, so this is a description of the ranks and not a valid test."
         if one_dataset
         else "",
     )
 
 
 def critical_difference(n_models: int, n_blocks: int) -> float:
-    """Difference of mean ranks that Nemenyi's test calls significant (Demšar, 2006, eq. of CD)."""
+    """Compute the critical difference of mean ranks of Nemenyi's test (Demšar, 2006)."""
     q = stats.studentized_range.isf(LEVEL, n_models, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_blocks)))
 
 
 def _scores(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Folds in the rows, models in the columns in the order in which they come."""
+    """Pivot the results: folds in the rows, models in the columns in order of appearance."""
     chosen = results[results["metric"] == metric]
     if chosen.empty:
         there = listed(list(results["metric"].unique()))
-        raise ValueError(f"There is no {metric!r} in the results; there is {there or 'nothing'}.")
+        raise ValueError(f"The results have no metric {metric!r}; they have {there or 'none'}.")
     table = chosen.pivot(index=BLOCK, columns="model", values="value")
     return table[chosen["model"].unique()].astype(np.float64)
 
 
 def _oriented(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Scores of which the larger is the better."""
+    """Change the sign if necessary, so that larger scores are better."""
     return -scores if metric_called(metric).lower_is_better else scores
 
 
@@ -278,20 +278,20 @@ def _of_one_dataset(results: pd.DataFrame) -> pd.DataFrame:
     datasets = results["dataset"].unique()
     if len(datasets) > 1:
         raise ValueError(
-            f"Scores of {len(datasets)} data sets have no common mean: take those of one."
+            f"Scores of {len(datasets)} data sets cannot be averaged. Pass those of one data set."
         )
     return results
 
 
 def _test_to_train(results: pd.DataFrame, n_folds: int | None) -> float:
-    """Size of a test part over its training part: 1 to k - 1 for k folds, 1 for halves."""
+    """Compute the ratio of test set to training set sizes: 1 / (k - 1) for k folds."""
     return 1 / max((n_folds or results["fold"].nunique()) - 1, 1)
 
 
 def _comparable(
     results: pd.DataFrame, metric: str, failures: Mapping[Key, str]
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Scores of the models that have every judged fold, and why the others do not."""
+    """Select the models that have all compared folds; explain why the others do not."""
     scores = _scores(results, metric)
     fits = _fits(results).reindex(scores.index)
     failed = dict.fromkeys(key.model for key in failures)
@@ -315,24 +315,24 @@ def _comparable(
 
 
 def _fits(results: pd.DataFrame) -> pd.DataFrame:
-    """Which fits were made, folds by models, whether or not a metric is defined for them."""
+    """Find the finished fits, folds by models, including those with undefined metrics."""
     return results.groupby([*BLOCK, "model"]).size().unstack("model").notna()
 
 
 def _judged_folds(reached: pd.DataFrame) -> pd.Index:
-    """The folds for which (number of folds) x (models that have them all) is largest."""
+    """Select the folds that maximise (number of folds) × (models that have all of them)."""
     order = reached.sum(axis=1).sort_values(ascending=False, kind="stable").index
     together = reached.loc[order].cummin()
     kept = together.sum(axis=1).to_numpy() * np.arange(1, len(order) + 1)
-    n_judged = len(order) - int(np.argmax(kept[::-1]))  # of equally many, the most folds
+    n_judged = len(order) - int(np.argmax(kept[::-1]))  # ties go to the most folds
     return order[:n_judged]
 
 
 def _corrected(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Each p-value multiplied by the comparisons that are left, never below a smaller one's.
+    """Correct p-values by Holm's method for the comparison of all pairs of models.
 
-    That is Holm's correction times half the number of models, for the choice of the best: the
-    first factor is the number of pairs.
+    Holm's factors are multiplied by half the number of models, because the best model is selected
+    on the same data: the first factor is the number of pairs.
     """
     ordered = sorted(p_values, key=lambda name: p_values[name])
     factors = (len(p_values) + 1) / 2 * np.arange(len(p_values), 0, -1)
@@ -342,7 +342,7 @@ def _corrected(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _quickest(models: Sequence[str], results: pd.DataFrame) -> str | None:
-    """The model of smallest median time to fit; None where no time is known."""
+    """Find the model with the smallest median fit time; None if no time is known."""
     seconds = results[(results["metric"] == "fit_seconds") & results["model"].isin(models)]
     medians = seconds.groupby("model", sort=False)["value"].median().dropna()
     return None if medians.empty else str(medians.idxmin())
@@ -351,35 +351,35 @@ def _quickest(models: Sequence[str], results: pd.DataFrame) -> str | None:
 def _sentence(
     first: list[str], tied: list[str], below: list[str], quickest: str | None, metric: str, n: int
 ) -> str:
-    """What can be said of the models of best mean, of those within noise of it and of the rest."""
+    """Write the conclusion on the best model, those not significantly worse, and the others."""
     best, judge = first[0], metric_called(metric)
     extreme = "lowest" if judge.lower_is_better else "highest"
     folds = f"these {n} folds" if n > 1 else "one fold"
     if not tied and not below:
-        return f"{best} is the only model that finished every fold, so it is compared with none."
+        return f"{best} is the only model that finished every fold; there is no comparison."
     if not tied:
         each = "" if len(below) == 1 else "each of "
         return (
             f"{best} has the {extreme} mean {judge.title}, and its lead over "
-            f"{each}{listed(below, N_LISTED)} is beyond the noise of {folds}."
+            f"{each}{listed(below, N_LISTED)} is significant on {folds}."
         )
-    quick = "it" if [quickest] == first else quickest
-    aside = f"; {quick} was the quickest of them to fit" if quickest else ""
-    # The quickest is spelt out, however many there are.
+    aside = f"; {quickest} was the fastest of them to fit" if quickest else ""
+    # The fastest model comes first, so that it is named.
     named = sorted((each for each in tied if each not in first), key=lambda each: each != quickest)
-    near = f"{listed(named, N_LISTED)} cannot be told apart from" if named else ""
+    verb = "is" if len(named) == 1 else "are"
+    near = f"{listed(named, N_LISTED)} {verb} not significantly worse" if named else ""
     if len(first) == 1:
-        return f"{best} has the {extreme} mean {judge.title}, but {near} it on {folds}{aside}."
+        return f"{best} has the {extreme} mean {judge.title}, but {near} on {folds}{aside}."
     same = f"{listed(first, N_LISTED)} have the same mean {judge.title}, the {extreme}"
-    return f"{same}, and {near} them on {folds}{aside}." if near else f"{same}, on {folds}{aside}."
+    return f"{same}, and {near} on {folds}{aside}." if near else f"{same}, on {folds}{aside}."
 
 
 def _friedman(scores: pd.DataFrame) -> tuple[float, float]:
-    """Friedman's statistic with its correction for ties, and its chi-square p-value."""
+    """Compute Friedman's statistic, corrected for ties, and its chi-square p-value."""
     n_blocks, n_models = scores.shape
     away = scores.rank(axis=1).to_numpy() - (n_models + 1) / 2
     spread = (away**2).sum() / (n_blocks * (n_models - 1))
-    if spread == 0:  # every block is one tie
+    if spread == 0:  # all scores of each block are equal
         return 0.0, 1.0
     statistic = float(n_blocks * (away.mean(axis=0) ** 2).sum() / spread)
     return statistic, float(stats.chi2.sf(statistic, n_models - 1))

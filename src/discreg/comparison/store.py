@@ -1,4 +1,4 @@
-"""Results in one SQLite file that survives a killed process.
+"""Store of results in one SQLite file that survives a killed process.
 
 A fit is stored completely or not at all. Its attempt is recorded when it begins; an attempt without
 an end belongs to a fit that was running when the process died.
@@ -40,22 +40,22 @@ CREATE TABLE IF NOT EXISTS arrays (
 
 
 class Store:
-    """The results of one experiment, in one file; one process at a time writes to it.
+    """Results of one experiment in one file; only one process at a time can write to it.
 
     Parameters
     ----------
     path : Path
-        The file, made where there is none.
+        The file, which is created if it does not exist.
     settings : mapping of str to str
-        What the results depend on. A file that was begun under other settings is refused.
+        Settings that the results depend on. A file with other settings raises an error.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, str]) -> None:
         self.path = path
         self._open = ExitStack()
         try:
-            # The system releases the lock when the process ends, however it ends. It is a file of
-            # its own, so that results can be read during a run.
+            # The operating system releases the lock when the process ends or dies. The lock is a
+            # separate file, so that results can be read during a run.
             lock = sqlite3.connect(path.with_name(path.name + ".lock"), timeout=0.5)
             self._open.enter_context(closing(lock))
             lock.execute("BEGIN EXCLUSIVE")
@@ -69,22 +69,22 @@ class Store:
             raise
         except sqlite3.Error as error:
             self.close()
-            trouble = f"{path} cannot be used as a store of results ({error}). Move that file away"
+            trouble = f"{path} cannot be used to store results ({error}). Move that file away"
             if "locked" in str(error):
-                trouble = f"{path} is in use by another run. Wait for it"
+                trouble = f"{path} is in use by another run. Wait until it has finished"
             raise InputError(f"{trouble}, or give another --output directory.") from error
 
     def _agree_on(self, settings: Mapping[str, str]) -> None:
         stored = dict(self._select("SELECT name, value FROM settings"))
         differing = [
-            f"{name} was {stored.get(name, 'not set')}, now it is {settings.get(name, 'not set')}"
+            f"{name} was {stored.get(name, 'not set')} and is now {settings.get(name, 'not set')}"
             for name in {**stored, **settings}
             if stored and stored.get(name) != settings.get(name)
         ]
         if differing:
             raise InputError(
-                f"{self.path} holds results of another run: {'; '.join(differing)}. "
-                "Give another --output directory, or delete that file to begin anew."
+                f"{self.path} contains results of another run: {'; '.join(differing)}. "
+                "Give another --output directory, or delete that file to start again."
             )
         with self._connection as transaction:
             transaction.executemany("REPLACE INTO settings VALUES (?, ?)", settings.items())
@@ -93,7 +93,7 @@ class Store:
         return self._connection.execute(query, values).fetchall()
 
     def begin(self, key: Key) -> int:
-        """Record that a fit begins; returns the number of this attempt."""
+        """Record that a fit begins, and return the number of this attempt."""
         with self._connection as transaction:
             cursor = transaction.execute(
                 "INSERT INTO attempts (dataset, model, repeat, fold, began) VALUES (?, ?, ?, ?, ?)",
@@ -122,37 +122,37 @@ class Store:
             )
 
     def ended(self) -> set[Key]:
-        """The keys that need no further attempt: those with an outcome and those that failed."""
+        """Return the keys that need no further attempt: those with an outcome or an error."""
         return {key for key, ended in self.attempts() if ended}
 
     def attempts(self) -> list[tuple[Key, bool]]:
-        """Every attempt in order, and whether it ended."""
+        """List all attempts in order, and whether they ended."""
         rows = self._select(
             "SELECT dataset, model, repeat, fold, ended IS NOT NULL FROM attempts ORDER BY id"
         )
         return [(Key(*row[:4]), bool(row[4])) for row in rows]
 
     def failures(self) -> dict[Key, str]:
-        """Errors of the fits whose latest attempt failed or did not end."""
+        """Return the errors of the fits whose latest attempt failed or did not end."""
         rows = self._select("SELECT dataset, model, repeat, fold, error FROM attempts ORDER BY id")
         latest = {Key(*row[:4]): row[4] for row in rows}
         return {key: error for key, error in latest.items() if error is not None}
 
     def warnings(self) -> dict[Key, list[str]]:
-        """Warnings of the fits."""
+        """Return the warnings of the fits."""
         rows = self._select(
             "SELECT dataset, model, repeat, fold, warnings FROM attempts WHERE warnings != ''"
         )
         return {Key(*row[:4]): row[4].split("\n") for row in rows}
 
     def results(self) -> pd.DataFrame:
-        """Every number, in a long frame that is unique on all columns but the value."""
+        """Return all numbers in a frame that is unique on all columns but the value."""
         columns = [*Key._fields, "metric", "value"]
         rows = self._select("SELECT * FROM results ORDER BY rowid")
         return pd.DataFrame(rows, columns=columns).astype({"value": float})
 
     def array(self, key: Key, name: str) -> NDArray[Any] | None:
-        """One array of a fit; None where it has none of this name."""
+        """Return the named array of a fit; None if there is none."""
         rows = self._select(
             "SELECT value FROM arrays WHERE (dataset, model, repeat, fold, name) = (?, ?, ?, ?, ?)",
             (*key, name),
@@ -171,7 +171,7 @@ class Store:
 
 
 def _finite(value: float) -> float | None:
-    """SQLite has no NaN; what could not be computed is NULL."""
+    """Convert NaN and infinity to NULL, because SQLite has no NaN."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -11,7 +11,7 @@ from discreg_reproduction.protocol import Study
 
 __all__ = ["PAPERS", "studies"]
 
-# Where each paper's results stand, by the name of its module.
+# Citations of the papers, by the name of the module.
 PAPERS = MappingProxyType(
     {
         "drm": "C. Peng and Q. Cheng, Discriminative Regression Machine: A Classifier for "
@@ -29,6 +29,6 @@ PAPERS = MappingProxyType(
 
 @cache
 def studies() -> Mapping[str, Study]:
-    """Every study by its name, paper after paper."""
+    """Return all studies by name, in the order of the papers."""
     found = (import_module(f"{__name__}.{paper}").STUDIES for paper in PAPERS)
     return MappingProxyType({study.name: study for group in found for study in group})

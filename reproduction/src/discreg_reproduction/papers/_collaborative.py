@@ -1,4 +1,4 @@
-"""Collaborative representation: whichever class represents a sample best."""
+"""Collaborative representation classifier."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CollaborativeClassifier(ClassifierMixin, BaseEstimator):
         self.beta = beta
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CollaborativeClassifier:
-        """Keep the samples, and the matrix that represents others by them."""
+        """Store the samples and the matrix that computes representations."""
         samples, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, self._classes_of_rows = np.unique(labels, return_inverse=True)
@@ -48,7 +48,7 @@ class CollaborativeClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class that represents each sample with the least regularised residual."""
+        """Predict the class with the smallest regularised residual."""
         check_is_fitted(self)
         samples = validate_data(self, X, dtype=np.float64, reset=False)
         residuals = [self._residual(samples, k) for k in range(len(self.classes_))]
@@ -58,5 +58,5 @@ class CollaborativeClassifier(ClassifierMixin, BaseEstimator):
         members = self._classes_of_rows == k
         weights = samples @ self._representer[members].T
         left = np.linalg.norm(samples - weights @ self._rows[members], axis=1)
-        # Only samples that are orthogonal to the whole class have no coefficients.
+        # Coefficients of a class are zero only for samples orthogonal to the class.
         return left / np.maximum(np.linalg.norm(weights, axis=1), np.finfo(np.float64).tiny)

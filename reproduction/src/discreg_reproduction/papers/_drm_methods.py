@@ -1,4 +1,4 @@
-"""How the DRM paper chooses parameters and measures its algorithms."""
+"""Parameter selection and measurements of the DRM paper."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ SCORES = {"accuracy": accuracy_score, "g_mean": g_mean_score}
 
 
 class Chosen(NamedTuple):
-    """A classifier fitted with the best setting, and the held-out score of that setting."""
+    """A classifier fitted with the best setting, and its held-out score."""
 
     model: Any
     score: float
 
 
 class Chooser(Protocol):
-    """What chooses the parameters of a classifier on the training part."""
+    """Selection of the parameters of a classifier on the training part."""
 
     def chosen(self, train: Part, seed: int) -> Chosen:
-        """The classifier with the best setting, fitted on the whole training part."""
+        """Fit the classifier with the best setting to the whole training part."""
 
 
 class HeldOutLabels(Protocol):
-    """Labels of the training samples by models that have not seen them."""
+    """Held-out predictions of the training samples."""
 
     def labels(self, model: BaseEstimator, train: Part, seed: int) -> NDArray[Any]:
-        """One label per sample."""
+        """Predict one label per sample."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Search:
 
 @dataclass(frozen=True)
 class HeldOutFolds:
-    """Labels from folds, for classifiers that would have to be fitted anew for every sample."""
+    """Labels by cross-validation, for classifiers without a fast leave-one-out."""
 
     n_folds: int = 5
 
@@ -100,7 +100,7 @@ class HeldOutFolds:
 
 @dataclass(frozen=True)
 class HeldOutSupport:
-    """Labels by exact leave-one-out of an `SVC`; by folds where there are too many samples.
+    """Labels by exact leave-one-out of an `SVC`; by folds if there are too many samples.
 
     A sample that is no support vector can leave without a change of the solution, so only support
     vectors need a new fit.
@@ -156,7 +156,7 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):
         return self._labels(_nearest(distances, self.n_neighbors))
 
     def leave_one_out(self, values: Sequence[int]) -> list[NDArray[Any]]:
-        """Labels of the training samples by the others, for each number of neighbours."""
+        """Predict leave-one-out labels for each number of neighbours."""
         distances = cdist(self.X_fit_, self.X_fit_, self.metric)
         np.fill_diagonal(distances, np.inf)
         nearest = _nearest(distances, max(values))
@@ -175,7 +175,7 @@ def _nearest(distances: NDArray[np.float64], number: int) -> Rows:
 
 @dataclass(frozen=True)
 class NeighbourSearch:
-    """Nearest neighbours, the smallest number of them that exact leave-one-out finds best."""
+    """Nearest neighbours, with their number selected by exact leave-one-out."""
 
     metric: str
     values: Sequence[int]
@@ -191,7 +191,7 @@ class NeighbourSearch:
 
 @dataclass(frozen=True)
 class DRMSearch:
-    """DRM with the setting that leave-one-out on the training samples, or some of many, prefers."""
+    """DRM with the setting selected by leave-one-out on (some of) the training samples."""
 
     search: DRMClassifierCV
     at_most: int
@@ -205,7 +205,7 @@ class DRMSearch:
 
 
 def some_rows(y: NDArray[Any], at_most: int, seed: int) -> Rows:
-    """Samples drawn by chance, all of them where not too many, of classes with two or more."""
+    """Draw random samples, or return all if they are few, of classes with two or more samples."""
     drawn = np.sort(np.random.default_rng(seed).permutation(len(y))[:at_most])
     labels, counts = np.unique(y[drawn], return_counts=True)
     return drawn[np.isin(y[drawn], labels[counts > 1])]
@@ -213,7 +213,7 @@ def some_rows(y: NDArray[Any], at_most: int, seed: int) -> Rows:
 
 @dataclass(frozen=True)
 class EachScaling:
-    """A choice of parameters on plain features and on features divided by their largest value.
+    """Parameter selection on unscaled features and on features divided by their largest value.
 
     Scores of each are named after the scaling, ``accuracy[scaling=plain]``. Those without are of
     the scaling whose held-out score on the training part is better: no test sample decides.
@@ -241,7 +241,7 @@ class EachScaling:
 
 @dataclass(frozen=True)
 class IterativeDRM:
-    """Linear DRM by one of the algorithms, judged by some of the test samples.
+    """Linear DRM by one of the algorithms, scored on some of the test samples.
 
     alpha and beta are those of the exact solution that random splits of some training samples
     prefer: the algorithms solve one and the same problem.
@@ -271,7 +271,7 @@ class IterativeDRM:
 
 @dataclass(frozen=True)
 class SecondsOfAnExample:
-    """Average seconds to represent one example, for more and more training samples."""
+    """Average seconds to represent one sample, for several numbers of training samples."""
 
     model: DRMClassifier
     sizes: Sequence[int]
@@ -305,7 +305,7 @@ class ObjectiveHistory:
 
 @dataclass(frozen=True)
 class IterationCounts:
-    """Average iterations of an example at each of several weights of the penalty."""
+    """Average iterations per sample for several weights of the penalty."""
 
     model: DRMClassifier
     betas: Sequence[float]

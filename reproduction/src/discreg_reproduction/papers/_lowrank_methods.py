@@ -1,4 +1,4 @@
-"""What the low-rank paper compares: regressions at every rank, and the structure that they find."""
+"""Methods of the low-rank paper: regressions of every rank, and their coefficients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALGORITHM_3: dict[str, Any] = {"solver": "reweighted", "stopping": "change", "to
 
 
 def prepared(dataset: Dataset) -> Dataset:
-    """The samples that the paper takes, divided by the largest absolute value."""
+    """Select the samples of the paper and divide them by the largest absolute value."""
     X, y = dataset.X, dataset.y
     if dataset.name == "mnist":
         chance = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def prepared(dataset: Dataset) -> Dataset:
 
 
 def ranks_of(train: Part) -> list[int]:
-    """The ranks of [k/2, k) that k classes and the features allow."""
+    """List the possible ranks in [k/2, k) for k classes."""
     n_classes, n_features = len(np.unique(train.y)), train.X.shape[1]
     return list(range((n_classes + 1) // 2, min(n_classes - 1, n_features) + 1))
 
@@ -55,7 +55,7 @@ class LRLRRanks:
 
 @dataclass(frozen=True)
 class LRRRRanks:
-    """Low-rank ridge regression at every rank, with the penalty that the training part chooses."""
+    """Low-rank ridge regression at every rank, with the penalty selected on the training part."""
 
     betas: Sequence[float]
 
@@ -73,7 +73,7 @@ class LRRRRanks:
 
 @dataclass(frozen=True)
 class SLRRRanks:
-    """Sparse low-rank regression at every rank, with the penalty chosen at full rank."""
+    """Sparse low-rank regression at every rank, with the penalty selected at full rank."""
 
     betas: Sequence[float]
 
@@ -87,7 +87,7 @@ class SLRRRanks:
 
 @dataclass(frozen=True)
 class ChosenRank:
-    """Low-rank ridge regression with rank and penalty chosen by the training part together."""
+    """Low-rank ridge regression with rank and penalty selected on the training part."""
 
     betas: Sequence[float]
 
@@ -98,12 +98,12 @@ class ChosenRank:
 
 @dataclass(frozen=True)
 class ChosenSparseRank:
-    """Sparse low-rank regression with the penalty chosen at full rank, then the rank."""
+    """Sparse low-rank regression with the penalty selected at full rank, then the rank."""
 
     betas: Sequence[float]
 
     def fitted(self, train: Part, seed: int) -> SLRRClassifierCV:
-        """The regression with the penalty and the rank that the training part chooses."""
+        """Fit the regression with penalty and rank selected on the training part."""
         ranks = ranks_of(train)
         beta = _sparse_search(train, seed, self.betas, ranks[-1:]).best_params_["beta"]
         some = np.linspace(ranks[0], ranks[-1], MOST_SPARSE_RANKS).round().astype(int)
@@ -141,13 +141,13 @@ def _folds(seed: int) -> StratifiedKFold:
 def _sparse_search(
     train: Part, seed: int, betas: Sequence[float], ranks: Sequence[int]
 ) -> SLRRClassifierCV:
-    """Algorithm 3 with what five folds of the training part choose."""
+    """Fit Algorithm 3 with parameters selected by five folds of the training part."""
     search = SLRRClassifierCV(betas=betas, ranks=ranks, cv=_folds(seed), **ALGORITHM_3)
     return search.fit(*train)
 
 
 def _best_beta(results: dict[str, Any], rank: int) -> float:
-    """The penalty of the best held-out score at a rank, the first among equals."""
+    """Find the penalty with the best held-out score at a rank; ties go to the first."""
     at_rank = np.flatnonzero(np.asarray(results["param_rank"]) == rank)
     best = at_rank[np.argmax(results["mean_test_score"][at_rank])]
     return float(results["param_beta"][best])

@@ -1,4 +1,4 @@
-"""What the ODM paper compares: its searches, its margins and its times."""
+"""Methods of the ODM paper: parameter searches, margins and times."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ MOST_DENSE_VALUES = 50_000_000  # 0.4 GB
 
 
 def unit_interval(dataset: Dataset) -> Dataset:
-    """The data set with all features in [0, 1]; sparse ones, whose minimum is 0, stay sparse."""
+    """Scale all features to [0, 1]; sparse features with minimum 0 stay sparse."""
     scaled = maxabs_scale(dataset.X) if sparse.issparse(dataset.X) else minmax_scale(dataset.X)
     return replace(dataset, X=scaled)
 
 
 def widths(X: NDArray[Any]) -> list[float]:
-    """Gammas of exp(−‖x − z‖²/(2 width²)) for the widths δ/4 to 4δ, δ the mean distance."""
+    """Compute gammas of exp(−‖x − z‖²/(2 width²)) for widths δ/4 to 4δ, δ the mean distance."""
     delta = pdist(X).mean()
     return [float(1 / (2 * (factor * delta) ** 2)) for factor in WIDTHS]
 
 
 def dense(X: Any) -> NDArray[Any]:
-    """Rows for a classifier that takes no sparse ones, unless they would fill the memory."""
+    """Convert rows to dense arrays; raise an error if they would not fit into memory."""
     if not sparse.issparse(X):
         return X
     if np.prod(X.shape, dtype=float) > MOST_DENSE_VALUES:
@@ -51,14 +51,14 @@ def dense(X: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class TunedLDM(Tuned):
-    """LDM whose C and lambdas are weights of one sample, chosen by cross-validation.
+    """LDM with C and lambdas per sample, selected by cross-validation.
 
     `LDMClassifier` divides by the number of samples, so they are multiplied by it: in each fold by
     the number of its training samples.
     """
 
     def fitted(self, train: Part, seed: int) -> LDMClassifier:
-        """The best setting; of equal ones that of the smallest width, lambda1, C and lambda2."""
+        """Fit the best setting; ties go to the smallest width, lambda1, C and lambda2."""
         search = clone(self.estimator).set_params(random_state=seed, **self.grid_of(train))
         weights = {name: np.array(getattr(search, name)) for name in WEIGHTS.values()}
         scores = []
@@ -77,13 +77,13 @@ class TunedLDM(Tuned):
 
 
 def _order(setting: Mapping[str, float]) -> tuple[float, ...]:
-    """What equally good settings are sorted by; the smallest width is the largest gamma."""
+    """Return the sort key of tied settings; the smallest width is the largest gamma."""
     return (-setting.get("gamma", 0.0), *(setting[name] for name in WEIGHTS))
 
 
 @dataclass(frozen=True)
 class TrainingMargins:
-    """A tuned linear classifier, and the distances y w·x/‖w‖ of its training samples."""
+    """A tuned linear classifier with the distances y w·x/‖w‖ of its training samples."""
 
     method: Tuned
 
@@ -103,7 +103,7 @@ class TrainingMargins:
 
 @dataclass(frozen=True)
 class Timed:
-    """CPU seconds of one fit with given parameters.
+    """CPU seconds of one fit with fixed parameters.
 
     Parameters
     ----------

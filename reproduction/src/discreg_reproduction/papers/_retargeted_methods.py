@@ -1,4 +1,4 @@
-"""What the papers on retargeted regression share: baselines, the papers' schedule, their data."""
+"""Shared parts of the papers on retargeted regression: baselines, schedule, data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreg import DLSRClassifier, LSRClassifier, ReLSRClassifier
 from discreg_reproduction.protocol import Method, Tuned
 from discreg_reproduction.registry import Dataset
 
-# Algorithm 1 of ReLSR: thirty times regression and retargeting, whatever the objective does.
+# Algorithm 1 of ReLSR: thirty iterations, without a stopping rule.
 N_ITERATIONS = 30
 SCHEDULE: dict[str, Any] = {"solver": "alternating", "max_iter": N_ITERATIONS, "tol": 0}
 COSTS = tuple(10.0**power for power in range(-3, 3))
@@ -52,7 +52,7 @@ PARTITIONS = (
 SELECTION = (
     "The paper does not say on which samples the parameters are chosen; here on the training part "
     "of each partition alone, with fewer folds where the smallest class has fewer samples, and "
-    "the smallest of equally good ones."
+    "ties go to the smallest."
 )
 FOLDS_OF_C = "The paper does not say by how many folds C is chosen; here by {}."
 LIBLINEAR = (
@@ -62,7 +62,7 @@ LIBLINEAR = (
 
 
 def linear_baselines(n_folds: int = 5) -> dict[str, Method]:
-    """LIBLINEAR's four classifiers, with its own default tolerances."""
+    """Create LIBLINEAR's four classifiers, with its default tolerances."""
     logistic = OneVsRestClassifier(LogisticRegression(solver="liblinear", tol=0.01))
     C = {"C": COSTS}
     return {
@@ -74,7 +74,7 @@ def linear_baselines(n_folds: int = 5) -> dict[str, Method]:
 
 
 def regressions(**params: Any) -> dict[str, BaseEstimator]:
-    """The regressions that both papers compare, on the papers' schedule."""
+    """Create the regressions that both papers compare, with the papers' schedule."""
     return {
         "LSR": LSRClassifier(**params),
         "DLSR": DLSRClassifier(**params, **SCHEDULE),

@@ -110,9 +110,9 @@ CHOICE_OF_PARAMETERS = (
     "others do not (ecoli1, ecoli3, ecoli4, glass6).",
     "The paper does not define DRM's kernels; here they are exp(−‖x − z‖² / 2v) and (xᵀz + 1)^d. A "
     "degree whose kernel cannot be used in floating point is left out.",
-    "Of equally good settings the paper does not say which it takes; here DRM takes the one with "
-    "the smaller log-loss, every other classifier the first. Of equally frequent neighbours the "
-    "nearest decides, as in MATLAB.",
+    "The paper does not say how ties between settings are broken; here DRM takes the one with "
+    "the smaller log-loss, every other classifier the first. Ties between neighbours go to the "
+    "nearest, as in MATLAB.",
     f"The paper chooses by leave-one-out throughout; here by exact leave-one-out for KNN, for SVM "
     f"and DRM up to {LEAVE_ONE_OUT_UP_TO} training samples, and beyond by five folds for SVM and "
     f"by leave-one-out on {LEAVE_ONE_OUT_UP_TO} samples drawn by chance for DRM. The forest is "

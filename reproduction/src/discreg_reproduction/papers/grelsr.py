@@ -59,7 +59,7 @@ REPEATS = "The paper does not say how often it draws a partition; here ten times
 
 @dataclass(frozen=True)
 class FaceSplits:
-    """Five images of each person by chance for training; of AR the images of the first session."""
+    """Five random images of each person for training; for AR the images of the first session."""
 
     n_repeats: int
     n_folds: int = 1
@@ -75,7 +75,7 @@ class FaceSplits:
 
 @dataclass(frozen=True)
 class AcrossDimensions:
-    """A method on the leading principal components of the training part, for several numbers."""
+    """A method on several numbers of leading principal components of the training part."""
 
     method: Method
     dimensions: Sequence[int]
@@ -96,7 +96,7 @@ def _tuned(estimator: BaseEstimator) -> Method:
 
 
 def _faces() -> dict[str, Method]:
-    """The methods of the face experiment, at a fixed penalty where the paper fixes it."""
+    """Create the methods of the face experiment, with a fixed penalty if the paper fixes it."""
     methods = {
         **linear_baselines(n_folds=3),
         **{name: Tuned(model) for name, model in regressions(beta=FACE_BETA).items()},

@@ -34,7 +34,7 @@ BETAS = tuple(round(0.05 * step, 2) for step in range(21))
 N_FOLDS = 10
 CONVERGENCE_BETA = 0.1
 
-# Table I: class, counted from 1, and regression result of each of its points.
+# Table I: class, counted from 1, and regression result of each point.
 POINTS = {
     "x1": (1, (1.5, 0.0, 0.0)),
     "x2": (1, (1.0, -0.5, -0.5)),
@@ -58,7 +58,7 @@ DATA = (
 
 @dataclass(frozen=True)
 class TargetDistance:
-    """Targets that a rule allows given regression results, and their squared distance from them.
+    """Targets of a rule for fixed regression results, and their squared distance.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class TargetDistance:
 
 @dataclass(frozen=True)
 class Descent:
-    """The objective of a classifier after each of a number of iterations.
+    """Objective of a classifier after each iteration.
 
     It stays where the classifier ends: LSR, whose targets are fixed, after the first.
     """

@@ -1,6 +1,6 @@
-"""The views of a study: its results as tables, pictures and sentences.
+"""Views of a study: tables, pictures and sentences on its results.
 
-`show` makes the blocks of all views that a study names; pages and terminals lay them out.
+`show` creates the blocks of all views of a study; `pages` formats them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VIEWS: Mapping[str, Callable[[Evidence], Iterator[Block]]] = MappingProxyType(
 
 
 def show(evidence: Evidence) -> tuple[Block, ...]:
-    """The blocks of a study's views, and at the end what did not run."""
+    """Create the blocks of a study's views, and a note on data sets without results."""
     blocks: list[Block] = []
     if evidence.results.empty:
         blocks.append(Text("There are no results yet."))
@@ -44,7 +44,7 @@ def show(evidence: Evidence) -> tuple[Block, ...]:
 
 
 def _not_run_text(evidence: Evidence) -> str:
-    """Data sets of the paper without results, under the reasons."""
+    """Write a note on the data sets without results, with the reasons."""
     there = set(evidence.results["dataset"])
     reasons: dict[str, list[str]] = {}
     for dataset in evidence.study.datasets:

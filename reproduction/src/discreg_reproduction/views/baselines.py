@@ -1,4 +1,4 @@
-"""What a table of scores is held against: the most frequent class, and one of its methods."""
+"""Comparison of scores with the majority class and with one of the methods."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .blocks import NOTHING, Block, Evidence, Grid, Key, Score, Text
 
 __all__ = ["ROUNDING", "majority_texts", "paired_grid"]
 
-NEAR = 0.005  # what an accuracy may be above the majority-class rate and still count as no better
-ROUNDING = 1e-9  # what is printed with four digits may differ by this from what was meant
+NEAR = 0.005  # an accuracy up to this far above the majority-class rate counts as no better
+ROUNDING = 1e-9  # tolerance for comparisons of printed numbers
 
 
 def majority_texts(
     evidence: Evidence, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
 ) -> Iterator[Block]:
-    """Accuracies, reported and ours, that always answering the most frequent class has too."""
+    """Yield notes on accuracies that are no better than the majority class."""
     rates = evidence.majority
     reported = {
         key: f"{key[1]} {value.mean:g}"
@@ -32,8 +32,9 @@ def majority_texts(
     }
     if reported:
         yield Text(
-            "Reported accuracies that are no better than always answering the most frequent class: "
-            f"{_by_dataset(reported, rates)}. They do not show that the model learnt anything."
+            "Reported accuracies that are no better than always predicting the most frequent "
+            f"class: {_by_dataset(reported, rates)}. They do not show that the model learned "
+            "anything."
         )
     balanced = evidence.results.groupby(["dataset", "model", "metric"])["value"].mean()
     own = {
@@ -43,8 +44,8 @@ def majority_texts(
     }
     if own:
         yield Text(
-            "Our accuracies that are no better than always answering the most frequent class, with "
-            f"our balanced accuracy in brackets: {_by_dataset(own, rates)}."
+            "Our accuracies that are no better than always predicting the most frequent class, "
+            f"with our balanced accuracy in brackets: {_by_dataset(own, rates)}."
         )
 
 
@@ -53,7 +54,7 @@ def _no_better(key: Key, accuracy: float, rates: Mapping[str, float]) -> bool:
 
 
 def _by_dataset(values: Mapping[Key, str], rates: Mapping[str, float]) -> str:
-    """Values after their data sets, each with its rate."""
+    """Group values by data set, each with its majority rate."""
     named: dict[str, list[str]] = {}
     for (dataset, _), value in values.items():
         named.setdefault(dataset, []).append(value)
@@ -64,7 +65,7 @@ def _by_dataset(values: Mapping[Key, str], rates: Mapping[str, float]) -> str:
 
 
 def _balanced_text(means: pd.Series, key: Key, score: Score) -> str:
-    """The balanced accuracy of the fits that a score is of."""
+    """Format the balanced accuracy of the fits of a score."""
     mean = means.get((*key, f"balanced_accuracy{score.scaling}"))
     return "" if mean is None else f" [{number(mean)}]"
 
@@ -75,7 +76,7 @@ def paired_grid(
     ours: Mapping[Key, Score],
     theirs: Mapping[Key, Reported],
 ) -> Grid | None:
-    """Averages over data sets and outcomes of paired t-tests, where the paper has them."""
+    """Create a table of averages over data sets and outcomes of paired t-tests."""
     other = study.tested_against
     if other is None or not ours:
         return None
@@ -99,7 +100,7 @@ def paired_grid(
             f"{other}'s against each method."
         )
         if results["dataset"].nunique() == 1:
-            caption += " Of one data set the test is corrected for the overlap of training parts."
+            caption += " On one data set the test is corrected for the overlap of training sets."
     else:
         caption += (
             f" A paired t-test of each method against {other} needs at least two repeats, and no "
@@ -113,7 +114,7 @@ def _average(values: Mapping[Key, Score] | Mapping[Key, Reported], keys: list[Ke
 
 
 def _outcomes(study: Study, results: pd.DataFrame, other: str) -> dict[str, str]:
-    """Wins, ties and losses of each method against another; empty where no test could be made."""
+    """Count wins, ties and losses of each method against another; empty without a test."""
     counts = win_tie_loss(results, study.metric)
     found = {
         model: (win, tie, loss)

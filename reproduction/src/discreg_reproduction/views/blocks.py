@@ -1,4 +1,4 @@
-"""What the views of a study are made from, and the blocks that they are made of."""
+"""Input and blocks of the views of a study."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of words; a line break in a cell sets what follows beneath."""
+    """A table of strings; a cell may contain several lines."""
 
     caption: str
     header: tuple[str, ...]
@@ -35,7 +35,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing as an SVG document, with its words."""
+    """A figure as an SVG document, with alternative text and caption."""
 
     name: str
     svg: str
@@ -48,31 +48,31 @@ class Score:
     """Mean and standard deviation of a method over the fits of a data set."""
 
     mean: float
-    std: float  # NaN where there is one fit
+    std: float  # NaN if there is only one fit
     n_fits: int
-    scaling: str = ""  # what follows the metric's name where scalings are told apart
+    scaling: str = ""  # suffix of the metric's name if there are two scalings
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How near our numbers are to the reported ones."""
+    """Agreement of our numbers with the reported ones."""
 
-    n_values: int  # that both have
-    n_judged: int  # of them with a reported standard deviation above 0
-    within_one: int  # reported standard deviation, of those
+    n_values: int  # compared values
+    n_judged: int  # compared values with a reported standard deviation above 0
+    within_one: int  # values within one reported standard deviation
     within_two: int
-    mean_difference: float  # of the absolute differences of all values
-    n_datasets: int  # with every method that the paper reports
-    same_best: int  # of them with a method that is the best, or as good, there and here
+    mean_difference: float  # mean absolute difference of all values
+    n_datasets: int  # data sets with every method that the paper reports
+    same_best: int  # data sets with a common best method, including ties
 
     @property
     def text(self) -> str:
         """The counts in sentences."""
         deviations = (
-            f"Of {self.n_judged} with a reported standard deviation, {self.within_one} are within "
-            f"one of it and {self.within_two} within two."
+            f"Of {self.n_judged} with a reported standard deviation, {self.within_one} differ by "
+            f"at most one and {self.within_two} by at most two standard deviations."
             if self.n_judged
-            else "The paper reports no standard deviations of them."
+            else "The paper reports no standard deviations."
         )
         best = (
             f" The paper's best method is among our best on {self.same_best} of {self.n_datasets} "
@@ -91,20 +91,20 @@ Block = Text | Grid | Picture | Agreement
 
 @dataclass(frozen=True)
 class Evidence:
-    """What there is to show of a study.
+    """Input of the views of a study.
 
     Parameters
     ----------
     study : Study
-        What was asked.
+        The study.
     results : DataFrame
         Columns dataset (its name in the paper), model (the method), repeat, fold, metric, value.
     arrays : mapping
         Arrays of the first fit by data set and method.
     majority : mapping
-        Rate of the most frequent class among the judged samples, by data set.
+        Rate of the most frequent class in the test samples, by data set.
     missing : mapping
-        Data sets that could not be run, and why.
+        Data sets that could not be run, and the reasons.
     """
 
     study: Study

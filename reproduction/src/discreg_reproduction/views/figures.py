@@ -43,17 +43,17 @@ Rows = dict[str, dict[str, Any]]  # by data set, then by method
 MAX_COLUMNS = 3
 WIDTHS = {1: WIDTH, 2: 5.4, 3: 7.4}  # inches by the number of columns
 HEIGHT = 1.65  # inches of a panel
-MAX_POINTS = 60  # of a line in a panel
+MAX_POINTS = 60  # most points of a line in a panel
 MAX_TICKS = 5
 HATCHES = ("", "////", "....")
-LETTER = 0.075  # inches of a letter of the legend
+LETTER = 0.075  # inches per character of the legend
 
 
 @styled()
 def bars_figure(
     scores: Mapping[str, Mapping[str, tuple[float, float]]], *, label: str, from_zero: bool
 ) -> Figure:
-    """Mean and standard deviation of each method as a bar.
+    """Draw mean and standard deviation of each method as a bar.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def bars_figure(
 def curves_figure(
     curves: Mapping[str, Mapping[str, Curve]], *, x_label: str, y_label: str
 ) -> Figure:
-    """Lines through points; axes over many decades are logarithmic.
+    """Draw lines through points; axes over many decades are logarithmic.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def curves_figure(
 
 @styled()
 def histories_figure(histories: Mapping[str, Mapping[str, ArrayLike]], *, label: str) -> Figure:
-    """What an objective was after each iteration."""
+    """Draw the objective after each iteration."""
     curves = {
         dataset: {method: _thin(np.arange(np.size(h)), h) for method, h in row.items()}
         for dataset, row in histories.items()
@@ -144,7 +144,7 @@ def histories_figure(histories: Mapping[str, Mapping[str, ArrayLike]], *, label:
 
 @styled()
 def margins_panels_figure(margins: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
-    """Share of the samples whose margin is at most x."""
+    """Draw the fraction of samples whose margin is at most x."""
     curves = {
         dataset: {method: _cumulative(values) for method, values in row.items()}
         for dataset, row in margins.items()
@@ -160,7 +160,7 @@ def margins_panels_figure(margins: Mapping[str, Mapping[str, ArrayLike]]) -> Fig
 
 @styled()
 def singular_values_figure(values: Mapping[str, ArrayLike]) -> Figure:
-    """Singular values of coefficients, the largest first, relative to it."""
+    """Draw singular values of the coefficients in decreasing order, relative to the largest."""
     figure, panels = _panels(list(values), x_label="place", y_label="singular value")
     for axes, given in zip(panels, values.values(), strict=True):
         sizes = np.asarray(given, dtype=np.float64)
@@ -174,7 +174,7 @@ def singular_values_figure(values: Mapping[str, ArrayLike]) -> Figure:
 
 @styled()
 def coefficients_figure(coefficients: Mapping[str, NDArray[Any]]) -> Figure:
-    """Sizes of coefficients, features across and classes downwards; what is 0 is left blank."""
+    """Draw absolute coefficients, features in columns and classes in rows; 0 is blank."""
     figure, panels = _panels(list(coefficients), x_label="feature", y_label="class")
     for axes, matrix in zip(panels, coefficients.values(), strict=True):
         sizes = np.abs(np.asarray(matrix, dtype=np.float64)).T
@@ -196,14 +196,14 @@ def coefficients_figure(coefficients: Mapping[str, NDArray[Any]]) -> Figure:
 
 
 def _methods(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Methods in the order in which the data sets bring them."""
+    """List the methods in order of appearance."""
     return list(dict.fromkeys(method for row in rows.values() for method in row))
 
 
 def _panels(
     titles: Sequence[str], *, x_label: str = "", y_label: str = ""
 ) -> tuple[Figure, list[Any]]:
-    """A figure with a titled panel for each data set, the outer ones with labels."""
+    """Create a figure with one titled panel per data set; outer panels have axis labels."""
     n_columns = min(MAX_COLUMNS, len(titles))
     n_rows = -(-len(titles) // n_columns)
     height = HEIGHT * n_rows + 0.5
@@ -228,7 +228,7 @@ def _panels(
 def _draw_lines(
     panels: Sequence[Any], curves: Mapping[str, Mapping[str, Curve]], **line: Any
 ) -> None:
-    """One line per method, in its colour; the first is the widest, for others may lie over it."""
+    """Draw one line per method; the first is the widest, because others may cover it."""
     methods = _methods(curves)
     widths = np.linspace(2.6, 1.1, len(methods)) if len(methods) > 1 else [1.3]
     for axes, row in zip(panels, curves.values(), strict=True):
@@ -246,7 +246,7 @@ def _draw_lines(
 
 
 def _legend(figure: Figure, panels: Sequence[Any], methods: Sequence[str]) -> None:
-    """The methods' colours under the panels, whichever panel has them."""
+    """Draw a legend of all methods below the panels."""
     handles: dict[str, Any] = {}
     for axes in panels:
         found, labels = axes.get_legend_handles_labels()
@@ -277,19 +277,19 @@ def _cumulative(values: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _spans(values: NDArray[Any], *, decades: float) -> bool:
-    """Whether all values are positive and so far apart that a logarithmic axis is needed."""
+    """Return whether all values are positive and their range needs a logarithmic axis."""
     known = values[np.isfinite(values)]
     return bool(len(known) and known.min() > 0 and known.max() >= 10**decades * known.min())
 
 
 def _decades(values: NDArray[Any]) -> tuple[float, float]:
-    """Whole decades around positive values."""
+    """Compute the decades that contain positive values."""
     low, high = np.floor(np.log10(np.nanmin(values))), np.ceil(np.log10(np.nanmax(values)))
     return float(10**low) / 2, float(10**high)
 
 
 def _around(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Ends of an axis that shows every mean and deviation, with room under the lowest."""
+    """Compute the limits of an axis that shows all means and deviations."""
     means, stds = np.array(list(pairs)).T
     stds = np.nan_to_num(stds)
     low, high = float(np.min(means - stds)), float(np.max(means + stds))
@@ -298,7 +298,7 @@ def _around(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _logarithmic(axes: Any, side: str) -> None:
-    """A logarithmic axis whose ticks are written as plain numbers."""
+    """Set a logarithmic axis with ticks written as decimal numbers."""
     getattr(axes, f"set_{side}scale")("log")
     axis = getattr(axes, f"{side}axis")
     axis.set_major_locator(LogLocator(numticks=5))

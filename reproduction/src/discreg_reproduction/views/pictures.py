@@ -33,12 +33,12 @@ from .tables import measure, methods_grid, number_text, score_grid, scores
 
 __all__ = ["bars", "coefficients", "critical_difference", "curve", "history", "margins"]
 
-DWARFED = 0.05  # of the first value's height: what comes after it lies on one line
+DWARFED = 0.05  # fraction of the first value below which later values would look equal
 SETTING = r"^(?P<metric>[^\[]+)\[(?P<parameter>[^=\]]+)=(?P<value>[^\]]+)\]$"
 
 
 def bars(evidence: Evidence) -> Iterator[Block]:
-    """Means and deviations as bars, and the numbers unless a table has them already."""
+    """Draw means and deviations as bars, with a table unless the study has one."""
     study = evidence.study
     ours = scores(study, evidence.results)
     if not ours:
@@ -62,7 +62,7 @@ def bars(evidence: Evidence) -> Iterator[Block]:
 
 
 def curve(evidence: Evidence) -> Iterator[Block]:
-    """Scores against the parameters that name them, and a few of the numbers."""
+    """Draw scores as a function of a parameter, with a table of some values."""
     study = evidence.study
     name = measure(study.metric)
     found = _settings(evidence.results, study.metric)
@@ -86,7 +86,7 @@ def curve(evidence: Evidence) -> Iterator[Block]:
 
 
 def _settings(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Values of ``metric[parameter=x]``, with the parameter and a number x."""
+    """Select values of ``metric[parameter=x]``, with the parameter and the number x."""
     parts = results["metric"].str.extract(SETTING)
     x = pd.to_numeric(parts["value"], errors="coerce")
     kept = (parts["metric"] == metric) & x.notna() & results["value"].notna()
@@ -106,7 +106,7 @@ def _curves_of(study: Study, points: pd.DataFrame) -> Rows:
 
 
 def _points(curve: Curve, metric: str) -> str:
-    """Of shares the best value and where it is, of other numbers those at the ends."""
+    """Format the best value and its parameter for fractions, the end values for other metrics."""
     x, y = np.asarray(curve[0]), np.asarray(curve[1])
     if not metric_called(metric).is_share:
         ends = dict.fromkeys([0, len(x) - 1])
@@ -117,7 +117,7 @@ def _points(curve: Curve, metric: str) -> str:
 
 
 def critical_difference(evidence: Evidence) -> Iterator[Block]:
-    """Mean ranks over the data sets that have every method, and what Nemenyi's test says."""
+    """Draw mean ranks over the data sets that have every method, with Nemenyi's test."""
     study, results = evidence.study, evidence.results
     chosen = results[results["metric"] == study.metric]
     n_methods = chosen.groupby("dataset")["model"].nunique()
@@ -133,14 +133,14 @@ def critical_difference(evidence: Evidence) -> Iterator[Block]:
         critical_difference_figure(ranking),
         alt=f"Mean ranks of {len(ranking.mean_ranks)} methods over {ranking.n_blocks} "
         f"{ranking.blocks}",
-        caption="A bar at the right joins methods whose mean ranks are within Nemenyi's critical "
-        f"difference at the {percent(LEVEL)} level.",
+        caption="A bar on the right joins methods whose mean ranks differ by less than Nemenyi's "
+        f"critical difference at the {percent(LEVEL)} level.",
     )
     yield Text(_ranking_text(ranking))
 
 
 def _ranking_text(ranking: Ranking) -> str:
-    """What the tests say, in sentences."""
+    """Write sentences on the results of the tests."""
     ranks = ranking.mean_ranks
     limit = ranks.iloc[0] + ranking.critical_difference
     beyond = [method for method in ranks.index[1:] if ranks[method] > limit]
@@ -166,7 +166,7 @@ def _ranking_text(ranking: Ranking) -> str:
 
 
 def history(evidence: Evidence) -> Iterator[Block]:
-    """The objective by iteration, and its last value."""
+    """Draw the objective by iteration, with a table of its last values."""
     study = evidence.study
     histories = _arrays(evidence, "history")
     if not histories:
@@ -193,7 +193,7 @@ def history(evidence: Evidence) -> Iterator[Block]:
 
 
 def _is_dwarfed(history: NDArray[np.float64]) -> bool:
-    """Whether the first value leaves no room on an axis to tell the others apart."""
+    """Return whether the first value is so large that later values would look equal."""
     if len(history) < 3:
         return False
     above = history - history.min()
@@ -201,7 +201,7 @@ def _is_dwarfed(history: NDArray[np.float64]) -> bool:
 
 
 def _distances(histories: Rows) -> Rows:
-    """Distances from the smallest value of each data set; none where a logarithm has no place."""
+    """Compute positive distances from the smallest value of each data set, for a log axis."""
     found: Rows = {}
     for dataset, row in histories.items():
         smallest = min(history.min() for history in row.values())
@@ -211,7 +211,7 @@ def _distances(histories: Rows) -> Rows:
 
 
 def margins(evidence: Evidence) -> Iterator[Block]:
-    """The distribution of the margins, and its mean and deviation."""
+    """Draw the distribution of the margins, with a table of means and deviations."""
     study = evidence.study
     found = _arrays(evidence, "margins")
     if not found:
@@ -223,7 +223,7 @@ def margins(evidence: Evidence) -> Iterator[Block]:
         margins_panels_figure(found),
         alt=f"Cumulative distribution of the margins of {_methods(study)} on {len(found)} data "
         "sets",
-        caption="Share of the training samples whose margin is at most x, in the first fit.",
+        caption="Fraction of the training samples whose margin is at most x, in the first fit.",
     )
     yield _grid(
         study,
@@ -234,7 +234,7 @@ def margins(evidence: Evidence) -> Iterator[Block]:
 
 
 def coefficients(evidence: Evidence) -> Iterator[Block]:
-    """Singular values of the coefficients, and their sizes."""
+    """Draw the singular values and the absolute values of the coefficients."""
     study = evidence.study
     for name, draw, caption in (
         (
@@ -245,7 +245,7 @@ def coefficients(evidence: Evidence) -> Iterator[Block]:
         (
             "coefficients",
             coefficients_figure,
-            "Sizes of the coefficients, features across and classes downwards; blank is 0.",
+            "Absolute coefficients, features in columns and classes in rows; 0 is blank.",
         ),
     ):
         rows = _arrays(evidence, name.replace(" ", "_"))
@@ -262,7 +262,7 @@ def coefficients(evidence: Evidence) -> Iterator[Block]:
 
 
 def _arrays(evidence: Evidence, name: str) -> Rows:
-    """Arrays of one name in the order of the study."""
+    """Select the named arrays in the order of the study."""
     rows: Rows = {}
     for dataset, method in evidence.study.cells:
         values = evidence.arrays.get((dataset, method), {}).get(name)
@@ -272,7 +272,7 @@ def _arrays(evidence: Evidence, name: str) -> Rows:
 
 
 def _grid(study: Study, caption: str, rows: Rows, cell: Any) -> Block:
-    """A table of what `cell` writes of each method's values."""
+    """Create a table with the function `cell` applied to the values of each method."""
     return methods_grid(
         study,
         caption,
@@ -286,7 +286,7 @@ def _methods(study: Study) -> str:
 
 
 def _scale_text(figure: Figure) -> str:
-    """That vertical axes are logarithmic, where they are."""
+    """Write a note if vertical axes are logarithmic."""
     scales = {axes.get_yscale() for axes in figure.axes}
     if scales == {"log"}:
         return " The vertical axes are logarithmic."

@@ -1,4 +1,4 @@
-"""Tables of a study: our scores, beside the reported ones where the paper has a table of them."""
+"""Tables of a study: our scores and the reported scores."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["agreement", "measure", "methods_grid", "number_text", "score_grid", 
 SCALING = re.compile(r"(?P<metric>.+)\[scaling=\w+\]")
 TARGET = re.compile(r"target\[class=(?P<place>\d+)\]")
 BEST_SCALING = (
-    " The paper reports the better of plain and scaled features, so each of our means is the "
-    "larger of both: as in the paper, the test part chooses the scaling, which flatters every "
-    "method."
+    " The paper reports the better of unscaled and scaled features, so each of our means is the "
+    "larger of both: as in the paper, the scaling is selected on the test part, which is "
+    "optimistic for every method."
 )
-TRAINED_SCALING = " Ours alone, with the scaling chosen on the training part."
+TRAINED_SCALING = " Our scores only, with the scaling selected on the training part."
 
 
 def table(evidence: Evidence) -> Iterator[Block]:
-    """One row per data set, one column per method, beside the reported scores."""
+    """Create the table with one row per data set and one column per method."""
     study, results = evidence.study, evidence.results
     theirs = reported(study.name)
     if len(study.methods) == 1 and not theirs:
@@ -55,7 +55,7 @@ def table(evidence: Evidence) -> Iterator[Block]:
 
 
 def scores(study: Study, results: pd.DataFrame) -> dict[Key, Score]:
-    """Scores in the order of the study; where there are two scalings, of the better one."""
+    """Compute scores in the order of the study; with two scalings, those of the better one."""
     names = results["metric"].str.extract(SCALING)["metric"].fillna(results["metric"])
     chosen = results[(names == study.metric) & results["value"].notna()]
     groups = chosen.groupby(["dataset", "model", "metric"])["value"]
@@ -75,7 +75,7 @@ def scores(study: Study, results: pd.DataFrame) -> dict[Key, Score]:
 def methods_grid(
     study: Study, caption: str, datasets: Iterable[str], cell: Callable[[Key], str]
 ) -> Grid:
-    """One row per data set, in the order of the study, and one column per method."""
+    """Create a table with one row per data set, in the order of the study."""
     there = set(datasets)
     rows = tuple(
         (dataset, *(cell((dataset, method)) for method in study.methods))
@@ -88,7 +88,7 @@ def methods_grid(
 def score_grid(
     evidence: Evidence, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported], *, more: str = ""
 ) -> Grid:
-    """Ours, and beneath it theirs with the difference; of accuracies with the majority rate.
+    """Create a table of our scores, and below them the reported ones with the difference.
 
     Parameters
     ----------
@@ -97,15 +97,15 @@ def score_grid(
     ours, theirs : mapping
         Scores by data set and method.
     more : str
-        What else the caption says.
+        Additional text of the caption.
     """
     study = evidence.study
     digits = _digits(study, theirs or reported(study.name))
     caption = f"{_capital(measure(study.metric))}{_fits_text(ours)}."
     if theirs:
         caption += (
-            " Beneath ours the paper's, and ours less theirs: in reported standard deviations (σ), "
-            "or as it is where none is reported or it is 0."
+            " Below each of our scores: the paper's score, and our score minus the paper's in "
+            "reported standard deviations (σ), or without a unit if none is reported or it is 0."
         )
     grid = methods_grid(
         study,
@@ -123,7 +123,7 @@ def score_grid(
 def agreement(
     ours: Mapping[Key, Score], theirs: Mapping[Key, Reported], *, lower_is_better: bool = False
 ) -> Agreement | None:
-    """How near our scores are to the reported ones; None where there is nothing to compare."""
+    """Compare our scores with the reported ones; None if there is nothing to compare."""
     distances = {key: abs(ours[key].mean - theirs[key].mean) for key in theirs if key in ours}
     if not distances:
         return None
@@ -150,7 +150,7 @@ def agreement(
 def _complete_datasets(
     ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
 ) -> list[list[Key]]:
-    """The reported methods, two at least, of each data set of which we have all."""
+    """List the data sets for which we have all of at least two reported methods."""
     keys: dict[str, list[Key]] = {}
     for key in theirs:
         keys.setdefault(key[0], []).append(key)
@@ -163,7 +163,7 @@ def _best(means: Mapping[Key, float]) -> set[Key]:
 
 
 def _metrics_grid(study: Study, results: pd.DataFrame) -> Grid:
-    """The numbers of a study of one method: a column for each."""
+    """Create the table of a study of one method, with one column per metric."""
     (method,) = study.methods
     there = dict.fromkeys(results["metric"])
     kept = [
@@ -187,7 +187,7 @@ def _targets_grid(
     ours: Mapping[Key, Score],
     theirs: Mapping[Key, Reported],
 ) -> Grid:
-    """Losses, ours and theirs, and beneath them the targets that have ours."""
+    """Create a table of losses, ours and the paper's, and below them our targets."""
     values = results.set_index(["dataset", "model", "metric"])["value"].to_dict()
     places = sorted({match["place"] for match in map(TARGET.fullmatch, results["metric"]) if match})
 
@@ -198,25 +198,25 @@ def _targets_grid(
         targets = (values[*key, f"target[class={place}]"] for place in places)
         return f"{losses}\n({', '.join(f'{target + 0.0:.4g}' for target in targets)})"
 
-    beneath = "beneath it the paper's with ours less theirs, and " if theirs else "beneath it "
+    beneath = "below it the paper's with our minus the paper's, and " if theirs else "below it "
     caption = f"{_capital(measure(study.metric))}, {beneath}the targets."
     return methods_grid(study, caption, results["dataset"], cell)
 
 
 def measure(metric: str) -> str:
-    """What a metric measures, where it is not followed by its unit."""
+    """Return the name of a metric in a caption."""
     return "seconds to fit" if metric == "fit_seconds" else metric_called(metric).title
 
 
 def number_text(value: float, metric: str) -> str:
-    """A number of a metric: shares with three decimals, others with three digits that count."""
+    """Format a number: fractions with three decimals, others with three significant digits."""
     if math.isnan(value):
         return NOTHING
     return f"{value:.3f}" if metric_called(metric).is_share else f"{value:.3g}"
 
 
 def _digits(study: Study, theirs: Mapping[Key, Reported]) -> int | None:
-    """Decimals of the reported numbers; None for metrics that are no shares."""
+    """Return the decimals of the reported numbers; None for metrics that are not fractions."""
     if not metric_called(study.metric).is_share:
         return None
     fine = any(abs(round(value.mean, 3) - value.mean) > ROUNDING for value in theirs.values())
@@ -241,14 +241,14 @@ def _with_spread(mean: float, std: float | None, digits: int | None) -> str:
 
 
 def _difference(difference: float, std: float | None, digits: int | None) -> str:
-    """In standard deviations where there are any, with the sign."""
+    """Format a difference with its sign, in standard deviations if there are any."""
     value, places, unit = (difference / std, 1, "σ") if std else (difference, digits or 3, "")
     rounded = round(value, places) + 0.0  # no -0.0
     return f"{rounded:+.{places}f}{unit}".replace("-", "−")
 
 
 def _fits_text(ours: Mapping[Key, Score]) -> str:
-    """Over how many fits a mean is."""
+    """Write the number of fits of a mean."""
     counts = sorted({score.n_fits for score in ours.values()})
     if counts == [1]:
         return " of one fit"
