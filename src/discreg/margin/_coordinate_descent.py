@@ -33,12 +33,13 @@ SMALLEST_STEP = 1e-4
 
 @dataclass(frozen=True)
 class DualSolution:
-    """A state with its intercept, its relative duality gap and the passes it took."""
+    """A state with its intercept, its relative duality gap, and how it was found."""
 
     state: DualState
     shift: float
     gap: float
-    n_passes: int
+    n_iter: int  # passes of coordinate descent, or linear systems of the active set method
+    solver: str = "dcd"
 
 
 @dataclass
@@ -68,7 +69,7 @@ def solve_dual(
         free, certified = _descend_freely(dual, options, state, shift)
         if certified is not None:
             return certified
-        state, shift, passes = free.state, free.shift, free.n_passes
+        state, shift, passes = free.state, free.shift, free.n_iter
     return _enclose(dual, options, state, shift, passes)
 
 
@@ -137,12 +138,12 @@ def _enclose(
         if following == shift:
             inner = replace(inner, tol=0.1 * inner.tol)
         shift = following
-    if best.n_passes == 0:  # stopped before both ends were known
+    if best.n_iter == 0:  # stopped before both ends were known
         state = dual.state(_balanced(dual, state))
         shift = dual.best_shift(state, shift)
         gap = dual.relative_gap(state, shift, fit_intercept=True)
         best = DualSolution(state, shift, gap, passes)
-    return replace(best, n_passes=passes)
+    return replace(best, n_iter=passes)
 
 
 def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:

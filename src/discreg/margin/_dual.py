@@ -24,6 +24,7 @@ __all__ = ["Descended", "Dual", "DualState", "GramDual", "RowDual", "SolverOptio
 Array = NDArray[np.float64]
 PULL = 0.1  # of an intercept that is found along with the multipliers, relative to the kernel
 ROUNDING = 1e-14  # of a sum, relative to its losses
+BLOCK_ROWS = 256  # of a kernel matrix, multiplied at a time
 FEASIBLE = 1e-9  # the same for a sum that a linear system has made zero
 
 
@@ -59,9 +60,9 @@ class SolverOptions:
     shrinking: bool = True
     seed: int = 0
 
-    def as_tuple(self) -> tuple[float, int, bool, bool, int]:
-        """Everything, in the order in which compiled loops take it."""
-        return self.tol, self.max_iter, self.shuffled, self.shrinking, self.seed
+    def as_tuple(self) -> tuple[float, int, bool, bool]:
+        """All but the seed, in the order in which compiled loops take it."""
+        return float(self.tol), self.max_iter, self.shuffled, self.shrinking
 
 
 Descended = tuple[DualState, int, float]  # new state, passes, relative gap
@@ -158,9 +159,18 @@ class GramDual(Dual):
         self.gram = gram
 
     def state(self, multipliers: Array) -> DualState:
-        from ._coordinate_descent_loops import gram_scores
+        signed = self.signed(multipliers)
+        return DualState(multipliers, self._product(np.flatnonzero(signed), signed))
 
-        return DualState(multipliers, gram_scores(self.gram, self.signed(multipliers)))
+    def _product(self, samples: NDArray[np.intp], signed: Array) -> Array:
+        """Kernel matrix times coefficients that are zero except for these samples."""
+        if self.gram.dtype == np.float64 and 2 * len(samples) > len(signed):
+            return np.asarray(self.gram @ signed)
+        scores = np.zeros(len(signed))
+        for begin in range(0, len(samples), BLOCK_ROWS):  # converted to double precision each
+            some = samples[begin : begin + BLOCK_ROWS]
+            scores += signed[some] @ self.gram[some]
+        return scores
 
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         state, _, passes, gap = self._descend(state, shift, 0.0, options)
@@ -179,9 +189,10 @@ class GramDual(Dual):
     def _descend(
         self, state: DualState, shift: float, pull: float, options: SolverOptions
     ) -> tuple[DualState, float, int, float]:
-        from ._coordinate_descent_loops import gram_descent
+        from ._coordinate_descent_loops import BLOCK, descent_arrays, gram_descent
 
         state = DualState(state.multipliers.copy(), state.scores.copy())
+        active, gaps, random = descent_arrays(len(self.y), options.seed)
         passes, gap, shift = gram_descent(
             self.gram,
             self.y,
@@ -192,6 +203,10 @@ class GramDual(Dual):
             state.multipliers,
             state.scores,
             *options.as_tuple(),
+            active,
+            gaps,
+            random,
+            np.empty((BLOCK + 3, BLOCK)),
         )
         return state, shift, passes, gap
 
@@ -199,14 +214,10 @@ class GramDual(Dual):
         self, state: DualState, samples: NDArray[np.intp], multipliers: Array
     ) -> DualState:
         """The state with other multipliers of a few samples."""
-        from ._coordinate_descent_loops import add_rows
-
         changed = state.multipliers.copy()
         changed[samples] = multipliers
-        steps = self.y[samples] * (multipliers - state.multipliers[samples])
-        scores = state.scores.copy()
-        add_rows(scores, steps, self.gram, samples)
-        return DualState(changed, scores)
+        steps = self.y * (changed - state.multipliers)
+        return DualState(changed, state.scores + self._product(samples, steps))
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return self.gram[np.ix_(rows, columns)].astype(np.float64)
@@ -220,8 +231,6 @@ class RowDual(Dual):
     """
 
     def __init__(self, X: Any, y: Array, losses: SampleLosses, mean: Array | None = None) -> None:
-        from ._row_loops import compiled_rows
-
         super().__init__(y, losses)
         self.X = X
         self._mean = mean
@@ -230,7 +239,6 @@ class RowDual(Dual):
         if mean is not None:
             self._offsets, self._square = matmul(X, mean[:, None])[:, 0], float(mean @ mean)
             self._norms = np.maximum(self._norms - 2.0 * self._offsets + self._square, 0.0)
-        self._rows = compiled_rows(X)
 
     def state(self, multipliers: Array) -> DualState:
         signed = self.signed(multipliers)
@@ -249,13 +257,14 @@ class RowDual(Dual):
         return scores if self._mean is None else scores - self._mean @ coef
 
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
-        from ._coordinate_descent_loops import row_descent
+        from ._coordinate_descent_loops import descent_arrays, row_descent
+        from ._row_loops import compiled_rows
 
         assert state.coef is not None
         coef = state.coef.copy()
         state = DualState(state.multipliers.copy(), state.scores.copy(), coef)
         drift, passes, gap = row_descent(
-            self._rows,
+            compiled_rows(self.X),
             self._norms,
             self._offsets,
             self._square,
@@ -268,6 +277,7 @@ class RowDual(Dual):
             coef,
             state.scores,
             *options.as_tuple(),
+            *descent_arrays(len(self.y), options.seed),
         )
         if self._mean is not None:
             coef -= drift * self._mean

@@ -15,8 +15,8 @@ from discreg.linalg.resources import (
 )
 from discreg.linalg.rows import matmul, rmatmul, row_norms, row_signatures
 
-from ._active_set import polish
-from ._coordinate_descent import DualSolution, solve_dual
+from ._active_set import polish, solve
+from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual, RowDual
 from ._losses import mean_and_variance
 from ._problem import SMALL, BinaryFit, BinaryProblem, MarginSamples
@@ -34,15 +34,15 @@ AT_LIMIT = 1e-9  # relative distance of a multiplier at its limit, from rounding
 def solve_ldm(problem: BinaryProblem) -> BinaryFit:
     """Fit LDM to labels ±1."""
     _require_bounded(problem)
-    if problem.solver == "dcd":
-        return _by_coordinate_descent(problem)
+    if problem.solver != "svrg":
+        return _by_dual(problem)
     rough, multipliers = _by_svrg(problem)
     n_samples, n_features = problem.training.X.shape
     too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > problem.training.cache_bytes
     if not problem.exact or too_large or min(n_samples, n_features) > SMALL:
         return rough
-    exact = _by_coordinate_descent(replace(problem, start=(multipliers, rough.intercept)))
-    return replace(exact, n_iter=rough.n_iter, warm=rough.warm)
+    exact = _by_dual(replace(problem, start=(multipliers, rough.intercept)))
+    return replace(exact, n_iter=rough.n_iter, warm=rough.warm, solver=None)
 
 
 def _require_bounded(problem: BinaryProblem) -> None:
@@ -59,8 +59,8 @@ def _require_bounded(problem: BinaryProblem) -> None:
         )
 
 
-def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
-    """Dual coordinate descent in the form that suits the data, then the exact end."""
+def _by_dual(problem: BinaryProblem) -> BinaryFit:
+    """A solver of the dual in the form that suits the data, then the exact end."""
     training = problem.training
     if problem.loss.lambda1 == 0:
         return _without_variance(problem)
@@ -161,12 +161,10 @@ def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
 
 
 def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSolution:
-    """Coordinate descent, then the exact end of a small problem."""
-    begin = None
-    if problem.start is not None:
-        multipliers, shift = problem.start
-        begin = (dual.state(np.clip(multipliers, 0.0, dual.losses.upper)), shift)
-    solution = solve_dual(dual, problem.options, fit_intercept=fit_intercept, start=begin)
+    """The solution of the dual, with the exact end of a small problem."""
+    solution = solve(problem, dual, fit_intercept=fit_intercept)
+    if solution.solver == "active_set":
+        return solution
     n_samples = len(dual.y)
     n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
     stopped_early = solution.gap > problem.options.tol  # slow where the costs are large
@@ -215,12 +213,13 @@ def _dual_fit(
         shift,
         objective,
         gap,
-        solution.n_passes,
+        solution.n_iter,
         problem.statistics(scores),
         coef,
         theta,
         bound,
         warm=(multipliers, solution.shift),
+        solver=solution.solver,
     )
 
 

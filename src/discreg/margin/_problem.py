@@ -63,6 +63,7 @@ class BinaryFit:
     theta: Array | None = None  # w = Σ θ φ(x); None for rows in blocks
     bound: float | None = None  # of the leave-one-out error
     warm: Any = None  # where a later fit may begin
+    solver: str | None = None  # of the dual
 
 
 @dataclass

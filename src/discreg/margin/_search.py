@@ -33,6 +33,8 @@ class MarginSearch(ClassifierSearch):
     ) -> Iterator[HeldOut]:
         data = classifier._prepare(X, y, sample_weight)
         training = data.training
+        if classifier.solver == "auto" and classifier.solver_ == "active_set":
+            classifier.solver_ = "dcd"  # faster up to `tol`, from the solution before
         cross = None
         if training.kernel is not None:
             precomputed = training.kernel.kernel == "precomputed"

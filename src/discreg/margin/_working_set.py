@@ -63,7 +63,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         found = solve_on(samples, problem.loss.of_samples(training.weights[samples]), rough)
     state, shift = extended(found, samples), found.shift
     for turn in range(MAX_ROUNDS):
-        passes += found.n_passes
+        passes += found.n_iter
         needed = dual.losses.multipliers(y * (state.scores + shift)) != 0.0
         if turn > 0:
             needed |= state.multipliers != 0.0
@@ -81,7 +81,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         state, shift = extended(found, samples), found.shift
         gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
         if gap <= options.tol:
-            return DualSolution(state, shift, gap, passes + found.n_passes)
+            return DualSolution(state, shift, gap, passes + found.n_iter)
     return None
 
 
