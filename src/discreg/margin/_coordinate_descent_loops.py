@@ -185,7 +185,7 @@ def _descend_on_block(
 def _gap(active, size, y, tilt, loss, shift, multipliers, scores, gaps):
     """Duality gap of some samples for a fixed shift, and their part of the objective.
 
-    The objective is without what the tilts earn. The gap of each sample is written.
+    The objective is without the term of the tilts. The gap of each sample is written to `gaps`.
     """
     low, high, ridge_low, ridge_high, upper = loss
     gap = 0.0
@@ -203,7 +203,7 @@ def _gap(active, size, y, tilt, loss, shift, multipliers, scores, gaps):
 
 @compiled()
 def _largest_first(active, size, gaps):
-    """Move the samples that have a good part of the gap to the front; returns their number."""
+    """Move the samples with a large part of the gap to the front; returns their number."""
     total = 0.0
     for k in range(size):
         total += gaps[active[k]]

@@ -1,6 +1,6 @@
-"""The losses of ODM and of LDM: one object for each model, which all its solvers take.
+"""The losses of ODM and LDM: one object per model, which all its solvers use.
 
-For margins z of samples with the shares p of the total weight, both models minimise
+For margins z of samples with shares p of the total weight, both models minimise
 
     ½‖w‖² + λ1 var(z) − λ2 mean(z) + Σ p ℓ(z),
 
@@ -14,8 +14,8 @@ a convex, piecewise quadratic function that is zero for margins between `low` an
   limit: ℓ(z) = C1 max(0, 1 − D − z)² + C2 max(0, z − 1 − D)². λ1 and λ2 are zero.
 - LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z).
 
-The multiplier that attains ℓ is a = −ℓ'(z): one signed multiplier for each sample takes the place
-of the two of the dual (19), of which one is always zero. `_loss_loops` has ℓ of one margin for
+The maximum is attained at a = −ℓ'(z). One signed multiplier per sample replaces the two of the dual
+(19), of which one is always zero. `_loss_loops` has ℓ of one margin for
 compiled loops.
 """
 
@@ -50,7 +50,7 @@ class MarginLoss:
 
     @classmethod
     def odm(cls, C1: float, C2: float, D: float) -> MarginLoss:
-        """Squared losses on both sides of a band about one."""
+        """Squared losses on both sides of a band around one."""
         return cls(1.0 - D, 1.0 + D, 1.0 / (2.0 * C1), 1.0 / (2.0 * C2), np.inf)
 
     @classmethod
@@ -73,7 +73,7 @@ class MarginLoss:
         return self.scaled(weights / float(weights.sum()))
 
     def scaled(self, factors: Array) -> SampleLosses:
-        """The losses of samples, ℓ times a factor of each."""
+        """The losses of samples, ℓ times a factor for each sample."""
         return SampleLosses(
             self.low,
             self.high,
@@ -93,7 +93,7 @@ class SampleLosses:
     ridge_low: Array
     ridge_high: Array
     upper: Array
-    tilt: Array  # that the mean margin adds to the multipliers
+    tilt: Array  # what λ2 adds to the multipliers
 
     @property
     def is_smooth(self) -> bool:
@@ -158,8 +158,8 @@ class SampleLosses:
     ) -> float:
         """Minimiser over t of slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction).
 
-        Newton's steps on the derivative, which increases, kept inside a bracket and else halved.
-        Where the minimum is an interval, some point of it.
+        Newton's method on the derivative, with bisection where a step leaves the bracket. If the
+        minimisers are an interval, some point of it.
         """
         lowest, highest, step = -np.inf, np.inf, 0.0
         for _ in range(LINE_STEPS):

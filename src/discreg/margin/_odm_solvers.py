@@ -1,4 +1,4 @@
-"""Solvers of one two-class problem of ODM, each followed by the exact end where it is small."""
+"""Solvers of one two-class problem of ODM; small problems are solved to machine precision."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolut
 
 
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
-    """Stochastic gradients, with scores, multipliers and objective of the coefficients."""
+    """The solution by stochastic gradients."""
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
     scores = matmul(problem.training.X, coef[:, None])[:, 0]
     value, multipliers, _ = problem.losses.evaluate(problem.y * (scores + intercept))
@@ -68,7 +68,7 @@ def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
 
 
 def _by_dual(problem: BinaryProblem) -> BinaryFit:
-    """A solver of the dual on the kernel matrix or on rows, then the exact end."""
+    """Solve the dual on the kernel matrix or on rows."""
     training, y, losses = problem.training, problem.y, problem.losses
     alone = problem.exact and training.n_problems == 1 and problem.start is None
     if alone and problem.solver == "dcd" and training.has_fast_kernel:
@@ -130,9 +130,8 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
 def _bound(problem: BinaryProblem, multipliers: Array) -> float | None:
     """Theorem 3: the leave-one-out error is at most (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D).
 
-    It holds without an intercept, and bounds what changes when a sample leaves while 1/m stays
-    fixed. Each copy of a sample counts: one of s copies has the multiplier a/s, and s times the U
-    of the sample.
+    It holds without an intercept, for the error when a sample is removed and 1/m stays fixed. A
+    sample of weight s counts as s equal rows, each with multiplier a/s and s times its U.
     """
     if problem.fit_intercept:
         return None

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def compiled_rows(X):
-    """Rows in the form that the loops take; a dense X is copied only if it is not contiguous."""
+    """Rows in the form of the loops; a dense X is copied only if it is not contiguous."""
     if sparse.issparse(X):
         return np.empty((0, 0)), X.data, X.indices, X.indptr, True
     none = np.empty(0, dtype=np.int32)
