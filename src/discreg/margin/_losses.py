@@ -118,11 +118,12 @@ class SampleLosses:
         if not self.is_smooth:
             multipliers = self.upper * (short > 0)
             return float(multipliers @ short), multipliers, np.zeros_like(margins)
-        short = np.maximum(short, np.minimum(self.high - margins, 0.0))  # negative above the band
-        curvatures = np.where(short > 0, self._low_curvatures, self._high_curvatures)
-        curvatures[short == 0] = 0.0
-        multipliers = short * curvatures
-        return 0.5 * float(multipliers @ short), multipliers, curvatures
+        beyond = self.high - margins  # negative above the band
+        curvatures = (short > 0) * self._low_curvatures
+        curvatures += (beyond < 0) * self._high_curvatures
+        distances = np.maximum(short, np.minimum(beyond, 0.0))
+        multipliers = distances * curvatures
+        return 0.5 * float(multipliers @ distances), multipliers, curvatures
 
     @cached_property
     def _low_curvatures(self) -> Array:
