@@ -149,7 +149,7 @@ def test_rows_far_from_the_origin_are_centred_without_a_copy():
         close(dual.state(found.state.multipliers).scores, found.state.scores, 1e-9)
         raw = X @ found.state.coef + dual.intercept(found.state, found.shift)
         close(raw, found.state.scores + found.shift, 1e-9)
-        assert found.n_passes <= 2 * moved.n_passes
+        assert found.n_iter <= 2 * moved.n_iter
 
 
 def test_two_threads_share_the_kernel_and_give_the_same():

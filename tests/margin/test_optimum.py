@@ -125,7 +125,8 @@ def test_odm_reaches_the_optimum(shape, fit_intercept, weighted):
     weights = weights if weighted else None
     optimum = odm_optimum(F, y, weights=weights, fit_intercept=fit_intercept, **ODM)
     params = SHAPES[shape][2]
-    for solver in ["auto", "dcd"] + ["newton", "svrg"] * (params["kernel"] == "linear"):
+    linear_only = ["newton", "svrg"] if params["kernel"] == "linear" else []
+    for solver in ["auto", "active_set", "dcd", *linear_only]:
         model = ODMClassifier(
             **ODM, **params, solver=solver, fit_intercept=fit_intercept, tol=1e-10, random_state=0
         )
@@ -141,7 +142,7 @@ def test_ldm_reaches_the_optimum(shape, fit_intercept, weighted):
     X, F, K, y, weights = problem(shape)
     weights = weights if weighted else None
     optimum = ldm_optimum(F, y, weights=weights, fit_intercept=fit_intercept, **LDM)
-    for solver in ("auto", "dcd"):
+    for solver in ("auto", "active_set", "dcd"):
         model = LDMClassifier(
             **LDM,
             **SHAPES[shape][2],

@@ -1,22 +1,24 @@
-"""Newton's method for linear ODM on blocks of rows, by passes that keep nothing of them.
+"""Newton's method for linear ODM by passes over blocks of rows.
 
 A pass at (w, b) gives P(w, b) = ½‖w‖² + Σ ℓ(z), z = y (Xw + b), with its gradient and Hessian in w
-and b together. All two-class problems share their passes. A full step that is accepted costs one;
-else another one finds slopes along the step, and the next point is where they cross zero.
+and b together. All two-class problems share their passes. A full step that is accepted costs one
+pass. Otherwise a second pass computes slopes along the step, and the next point is where they cross
+zero.
 
-The certificate. ℓ is quadratic below and above the band, so multipliers a' = f a, f ≥ 0, of
+Optimality gap. ℓ is quadratic below and above the band, so multipliers a' = f a, f ≥ 0, of
 a = −ℓ'(z) = (e − z)/u leave ℓ(z) + ℓ*(−a') + a'z = ½ u (a − a')² = (1 − f)² ℓ(z). Where
-Σ y a' = 0, as the dual demands because b has no penalty, Σ a'z = wᵀv' for v' = Σ y a' x, and so
+Σ y a' = 0, which is a constraint of the dual because b has no penalty, Σ a'z = wᵀv' for
+v' = Σ y a' x, and so
 
     P(w, b) − D(a') = ½ ‖w − v'‖² + Σ (1 − f)² ℓ(z).
 
 Let S be Σ |a|, V be Σ y a x and L be Σ ℓ over the rows with y a > 0, and over those with y a < 0.
-Factors t/S on either side are feasible for every t ≥ 0, and what then is left,
+Factors t/S on either side are feasible for every t ≥ 0, and the gap
 
     ½ ‖w − t Σ V/S‖² + Σ (1 − t/S)² L    (sums over the two sides),
 
-is smallest for a t in closed form. At the best b both S are the same, and t = S leaves ½‖∇_w P‖².
-Without an intercept every factor is feasible: one side, with S = 1.
+has its minimum over t in closed form. At the optimal b both S are equal, and t = S leaves
+½‖∇_w P‖². Without an intercept every factor is feasible: one side, with S = 1.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ from ._problem import BinaryFit, MarginStatistics
 __all__ = ["newton_on_blocks"]
 
 Array = NDArray[np.float64]
-DECREASE = 1e-4  # share of what the slope promises
-SLOPES = 8  # along a step that was not accepted
-SHORTEST = 2.0**-SLOPES  # length of them
+DECREASE = 1e-4  # least decrease of the objective, relative to the slope
+SLOPES = 8  # computed along a step that was not accepted
+SHORTEST = 2.0**-SLOPES  # least length of a step
 TINY = 1e-15
-SEARCHES = 10  # along one step
-SLOW = 0.5  # factor of the gap from which on products of rows are in double precision
-MATRICES = 4  # of the features, held at once for each problem
+SEARCHES = 10  # maximum number of lengths along one step
+SLOW = 0.5  # ratio of successive gaps above which the Hessian is in double precision
+MATRICES = 4  # n_features × n_features, in memory for each problem
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class NewtonStep:
 
 @dataclass(frozen=True)
 class LocalModel:
-    """The quadratic model of one problem about a point, from the sums of a pass."""
+    """The quadratic model of one problem at a point, from the sums of a pass."""
 
     point: PrimalPoint
     fit_intercept: bool
@@ -100,7 +102,7 @@ class LocalModel:
 
     @property
     def gap(self) -> float:
-        """Bound of the distance from the minimum, relative to the objective."""
+        """Bound of objective minus minimum, relative to the objective."""
         sizes, values, products = self.sizes, self.values, self.products
         if not self.fit_intercept:
             sizes, values = np.ones(1), values.sum(keepdims=True)
@@ -166,11 +168,11 @@ def newton_on_blocks(
     loss : MarginLoss
     fit_intercept : bool
     tol : float
-        Relative gap to reach. With 0, steps go on until rounding does not let the objective fall.
+        Relative gap at which to stop. With 0, until the objective does not decrease.
     max_iter : int
-        Limit of the steps.
+        Maximum number of steps.
     start : tuple of coefficients and intercepts, one row per problem, or None
-        Where to begin. The first pass gives all that is needed at zero.
+        Starting point; zero needs no pass of its own.
     """
     n_classes, n_features = source.n_classes, source.layout.n_features
     positives = [1] if n_classes == 2 else list(range(n_classes))
@@ -186,7 +188,7 @@ def newton_on_blocks(
             "The squares of the features overflow. Scale the features, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-    # A point amidst the rows, about which no digits are lost; sparse rows cannot be moved there.
+    # Centred rows lose no precision; sparse rows cannot be centred.
     centred = fit_intercept and not moments.is_sparse
     origin = moments.mean if centred else np.zeros(n_features)
     numbers = loss.numbers(float(source.weights.sum()))  # of a row of weight one
@@ -215,7 +217,7 @@ def newton_on_blocks(
 
 
 def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:
-    """Run solvers to their ends, the requests of all in one pass."""
+    """Run all solvers, with their requests in common passes."""
     found: dict[int, BinaryFit] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(solvers)))
     while answers:
@@ -258,7 +260,7 @@ def _model_at_zero(
 
 
 def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter: int) -> Asking:
-    """The steps of one problem; the end of smallest gap."""
+    """The steps of one problem; returns the fit with the smallest gap."""
     local: LocalModel = (yield begin) if isinstance(begin, PrimalPoint) else begin
     best: BinaryFit | None = None
     precise, stalled, previous = False, 0, np.inf
@@ -278,10 +280,10 @@ def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter
 
 
 def _search(local: LocalModel, step: NewtonStep, *, precise: bool) -> Asking:
-    """The model at a length along the step that lowers the objective; None if rounding hides it.
+    """The model at a length that decreases the objective; None if rounding prevents it.
 
-    The objective is convex: it falls up to where its slope, which increases, is zero. Of two
-    lengths on either side, one twice the other, the shorter gains at least half of what it could.
+    The objective is convex, so it decreases until its slope is zero. If one of two lengths is
+    twice the other and the zero lies between them, the shorter gains at least half of the maximum.
     """
     first = local.slope(step)
     if not first < 0:

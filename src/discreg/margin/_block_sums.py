@@ -1,7 +1,7 @@
-"""One pass over the blocks for linear ODM: what all its two-class problems ask for, in sums.
+"""Sums over blocks of rows for linear ODM, for all two-class problems in one pass.
 
 Margins, gradients and losses are computed in double precision whatever the rows are; the products
-of rows for the Hessian in the precision of the rows unless a problem wants more.
+of rows for the Hessian have the precision of the rows unless a problem needs more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PART_BYTES = 64 << 20  # of the Hessians of all parts
 
 
 class PrimalPoint(NamedTuple):
-    """Where a problem asks for everything; `shift` is the score at the origin of the rows."""
+    """A point at which to compute all sums; `shift` is the score at the origin of the rows."""
 
     positive: int
     coef: Array
@@ -42,7 +42,7 @@ class PrimalPoint(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line from a point along which a problem asks for slopes."""
+    """A line from a point along which to compute slopes."""
 
     point: PrimalPoint
     step: Array
@@ -129,7 +129,7 @@ def block_sums(
     points: tuple[PrimalPoint, ...],
     lines: tuple[Line, ...],
 ) -> BlockSums:
-    """The sums of one block, of rows x − origin; a sparse block needs the origin 0."""
+    """The sums of one block of rows x − origin; the origin is 0 for sparse blocks."""
     X, y, weights = block[:3]
     n_rows, n_features = X.shape
     if sparse.issparse(X) and not X.has_canonical_format:
@@ -159,7 +159,7 @@ def _add_part(
     points: tuple[PrimalPoint, ...],
     lines: tuple[Line, ...],
 ) -> None:
-    """Add the sums of dense rows, a small block after another."""
+    """Add the sums of dense rows, in small blocks."""
     n_rows, n_features = part.X.shape
     step = min(max(FEWEST_ROWS, SMALL_BLOCK // (8 * n_features), 2 * n_features), n_rows)
     centred = np.empty((step, n_features))
@@ -182,7 +182,7 @@ def _add_rows(
     lines: tuple[Line, ...],
     scaled: dict[bool, NDArray[Any]],
 ) -> None:
-    """Add the sums of rows whose products are formed at once; `scaled` has room for dense ones."""
+    """Add the sums of a small block of rows; `scaled` holds buffers for dense rows."""
     from ._newton_loops import evaluate_block, slopes_along
 
     X, y, weights = block[:3]
@@ -217,7 +217,7 @@ def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
 
 
 def _gram(X: Any, curvature: Array, scaled: NDArray[Any] | None) -> NDArray[Any]:
-    """Σ curvature · x xᵀ over the rows that are curved."""
+    """Σ curvature · x xᵀ over the rows with positive curvature."""
     from ._newton_loops import add_outer_products, scale_rows
 
     if scaled is None:

@@ -1,4 +1,4 @@
-"""The dual problem on kernel rows that are computed when they are needed."""
+"""The dual problem on kernel rows that are computed on demand."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 
 
 class CachedDual(Dual):
-    """The dual on kernel rows that are computed when needed and kept while they fit.
+    """The dual on kernel rows that are computed on demand and cached.
 
-    Samples that violate their optimality are taken in sets: fetch their rows, descend on them
-    alone, and bring the scores of all samples up to date. As many sets as hold all samples count as
-    one pass.
+    Samples that violate their optimality conditions are taken in working sets: compute their rows,
+    run coordinate descent on them alone, and update the scores of all samples. As many sets as
+    contain all samples count as one pass.
 
     Parameters
     ----------
     rows_of : callable
-        ``rows_of(samples)`` gives the kernel between these samples and all.
+        ``rows_of(samples)`` returns the kernel between these samples and all samples.
     n_rows : int
-        How many rows are kept; at least two.
+        Number of cached rows; at least two.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class CachedDual(Dual):
         self._next = 0
 
     def rows(self, samples: NDArray[np.intp]) -> Array:
-        """Kernel rows of some samples, from the cache where it has them."""
+        """Kernel rows of some samples, from the cache if they are there."""
         missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
         fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
         rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
         for i in samples.tolist():
             if i in fetched:
-                self._cache[i] = fetched[i].copy()  # alone: a view would hold all that was fetched
+                self._cache[i] = fetched[i].copy()  # a view would keep all fetched rows
             self._cache.move_to_end(i)
         while len(self._cache) > self._n_rows:
             self._cache.popitem(last=False)
@@ -104,9 +104,10 @@ class CachedDual(Dual):
     def _working_set(
         self, state: DualState, shift: float, size: int, random: np.random.Generator | None
     ) -> NDArray[np.intp]:
-        """Some of the samples that have a good part of the gap: by chance, or one after another.
+        """Some of the samples with a large part of the gap, drawn at random or in cyclic order.
 
-        Those that have most of it are alike, and to take them first is many times slower.
+        The samples with the largest parts are similar to each other, and taking them first is many
+        times slower.
         """
         gaps = self.losses.gaps(state.multipliers, self.y * (state.scores + shift))
         candidates = np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean())

@@ -1,4 +1,4 @@
-"""What ODM and LDM share as classifiers: from X and y to two-class problems, and to labels."""
+"""The base class of ODM and LDM: from X and y to two-class problems, and to decision values."""
 
 from __future__ import annotations
 
@@ -41,11 +41,14 @@ __all__ = ["MarginClassifier", "MarginData"]
 
 Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
+# Samples for which the active set method is about as fast as coordinate descent. It compiles
+# nothing.
+FEW_SAMPLES = 300
 
 
 @dataclass(frozen=True)
 class MarginData:
-    """Training data in the form that all penalties of a path share."""
+    """Validated training data, which all penalties of a path share."""
 
     X: Any
     indices: NDArray[np.intp]
@@ -85,7 +88,7 @@ class MarginClassifier(BaseClassifier):
     n_jobs: int | None
     random_state: Any
 
-    # Tolerance for which a kernel matrix in single precision is accurate enough.
+    # Smallest `tol` for which a kernel matrix in single precision is accurate enough.
     _single_precision_tol = np.inf
 
     @abstractmethod
@@ -96,20 +99,21 @@ class MarginClassifier(BaseClassifier):
     def _solve(self, problem: BinaryProblem) -> BinaryFit:
         """Fit one two-class problem."""
 
-    @abstractmethod
     def _default_solver(self, training: MarginSamples) -> str:
         """The solver that "auto" means."""
+        few = training.n_samples <= FEW_SAMPLES and training.fits_gram
+        return "active_set" if training.kernel is not None and few else "dcd"
 
     def _why_in_memory(self) -> str | None:
-        """What makes the model need its rows in memory, and what to use instead; None: nothing."""
+        """Why the model needs its rows in memory, and what to use instead; None if it does not."""
         return (
             f"{type(self).__name__} needs the rows in memory. On Dask use "
             "ODMClassifier(kernel='linear')."
         )
 
     def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
-        """Fit to rows in blocks where they come so and the model can; returns whether it did."""
-        in_blocks(self, X)  # an error on Dask, as there is always a reason
+        """Fit to rows in blocks if X is such a source; returns whether it was."""
+        in_blocks(self, X)  # raises on Dask collections
         return False
 
     def fit(
@@ -125,7 +129,7 @@ class MarginClassifier(BaseClassifier):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a sample of weight k counts exactly as k copies of it.
+            Sample weights. An integer weight is equivalent to repeating the row.
 
         Returns
         -------
@@ -142,7 +146,7 @@ class MarginClassifier(BaseClassifier):
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
-        """Check the data and do all the work that does not depend on the penalties."""
+        """Check the data and compute everything that does not depend on the penalties."""
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -163,7 +167,7 @@ class MarginClassifier(BaseClassifier):
     def _training(
         self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int
     ) -> MarginSamples:
-        """The samples of positive weight, ready for a solver."""
+        """The samples of positive weight with their kernel."""
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
         if kernel is None:
             with np.errstate(over="ignore"):
@@ -188,15 +192,15 @@ class MarginClassifier(BaseClassifier):
         )
 
     def _choose_solver(self, training: MarginSamples) -> str:
-        if training.kernel is not None and self.solver not in ("auto", "dcd"):
+        if training.kernel is not None and self.solver in ("newton", "svrg"):
             raise ValueError(
-                f"solver={self.solver!r} needs features: it is for kernel='linear'. With "
-                f"kernel={self.kernel!r} use solver='dcd' or 'auto'."
+                f"solver={self.solver!r} needs kernel='linear'. With kernel={self.kernel!r} use "
+                "solver='auto', 'active_set' or 'dcd'."
             )
         return self._default_solver(training) if self.solver == "auto" else self.solver
 
     def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
-        """One fit for each two-class problem, in parallel threads if wanted."""
+        """One fit for each two-class problem, in `n_jobs` threads."""
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs))
         shuffled = self.selection == "random"
@@ -222,20 +226,21 @@ class MarginClassifier(BaseClassifier):
         return list(in_threads(delayed(self._solve)(problem) for problem in problems))
 
     def _warm_key(self, data: MarginData) -> Any:
-        """What must be the same for one fit to begin where another ended."""
+        """What must be equal for one fit to start from the solution of another."""
         shape, classes = data.training.X.shape, data.classes.tolist()
         return self.solver_, self.kernel, self.fit_intercept, shape, classes
 
     def _starts(self, data: MarginData) -> list[Any]:
-        """Where to begin: with `warm_start`, at the previous fit of the same kind and shape."""
+        """Starting points: with `warm_start`, the previous fit if `_warm_key` is the same."""
         key, starts = vars(self).get("_previous", (None, []))
         if self.warm_start and key == self._warm_key(data):
             return list(starts)
         return [None] * len(data.signs)
 
     def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
-        """Set the fitted attributes that every fit has, and coefficients of features."""
-        solver = self.solver_
+        """Set the fitted attributes that do not refer to single samples."""
+        fell_back = any(fit.solver == "dcd" for fit in fits)
+        solver = "dcd" if fell_back else self.solver_
         self._forget_fit()
         self.solver_ = solver
         self.classes_ = classes
@@ -251,7 +256,7 @@ class MarginClassifier(BaseClassifier):
         self.n_iter_ = max(fit.n_iter for fit in fits)
 
     def _store_samples(self, data: MarginData, fits: list[BinaryFit]) -> None:
-        """Set the fitted attributes that belong to samples."""
+        """Set the fitted attributes that refer to single samples."""
         thetas = np.array([fit.theta for fit in fits])
         used = np.flatnonzero(thetas.any(axis=0))
         self._kernel = data.training.kernel
@@ -293,7 +298,7 @@ class MarginClassifier(BaseClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class; for two classes one number, positive for the second.
+            One column per class; for two classes one value, positive for the second class.
         """
         check_is_fitted(self)
         rows: Any = validate_data(

@@ -1,13 +1,13 @@
-"""Solve a dual problem by coordinate descent, and find the intercept around it.
+"""Coordinate descent on a dual problem, with a search for the intercept.
 
-On a kernel matrix the intercept is found along with the multipliers, by the method of multipliers.
-What is left of Σ y (a + t) is taken from a few multipliers, so that the gap is rigorous.
+On a kernel matrix the method of multipliers finds the intercept together with the multipliers. A
+few multipliers are then reduced so that Σ y (a + t) = 0, which makes the gap rigorous.
 
-Elsewhere, and where that does not come to an end soon: for a fixed intercept b the dual has no
-constraint that joins its multipliers. The objective as a function of b is convex with slope
-−Σ y (a + t), so its minimiser is enclosed from both sides by regula falsi, each time from the
-multipliers of the last. The mixture of the two ends whose slope is zero is feasible for the dual
-with an intercept, and so gives a rigorous gap.
+On rows, and if that does not converge soon, the intercept b is fixed, and the dual has no
+constraint that couples its multipliers. The objective as a function of b is convex with slope
+−Σ y (a + t), so regula falsi brackets its minimiser, each time starting from the last multipliers.
+The convex combination of the two ends with slope zero is feasible for the dual with an intercept,
+and so gives a rigorous gap.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from ._dual import Dual, DualState, GramDual, SolverOptions
 __all__ = ["DualSolution", "solve_dual"]
 
 MAX_SHIFTS = 60
-SHARE = 0.7  # of the tolerance that a fit for a fixed intercept may use up
-FREE_PASSES = 40  # along with which the intercept is found, before it is enclosed
+SHARE = 0.7  # of the tolerance, for descent with a fixed intercept
+FREE_PASSES = 40  # passes of the method of multipliers, before the intercept is bracketed
 FREE_ROUNDS = 5
-TIGHTER = 0.3  # of the tolerance of a round, where what it left of Σ y (a + t) was too much
-GIVING = 64  # multipliers that what is left is taken from
+TIGHTER = 0.3  # factor of the tolerance after a round that left Σ y (a + t) too large
+GIVING = 64  # multipliers that are reduced to make Σ y (a + t) zero
 OVERSHOOT = 2.0
 SMALLEST_STEP = 1e-4
 
 
 @dataclass(frozen=True)
 class DualSolution:
-    """A state with its intercept, its relative duality gap and the passes it took."""
+    """A state with its intercept, its relative duality gap, and how it was found."""
 
     state: DualState
     shift: float
     gap: float
-    n_passes: int
+    n_iter: int  # passes of coordinate descent, or linear systems of the active set method
+    solver: str = "dcd"
 
 
 @dataclass
 class _End:
-    """One side of the bracket: an intercept, its state, and how far the slope is from zero."""
+    """One end of the bracket: an intercept, its state, and Σ y (a + t)."""
 
     shift: float
     state: DualState
@@ -57,7 +58,7 @@ def solve_dual(
     fit_intercept: bool,
     start: tuple[DualState, float] | None = None,
 ) -> DualSolution:
-    """Multipliers, and the intercept if there is one, up to the tolerance."""
+    """Multipliers and intercept up to the tolerance."""
     state, shift = (dual.start(), 0.0) if start is None else start
     if not fit_intercept:
         state, passes, gap = dual.descend(state, 0.0, options)
@@ -68,14 +69,14 @@ def solve_dual(
         free, certified = _descend_freely(dual, options, state, shift)
         if certified is not None:
             return certified
-        state, shift, passes = free.state, free.shift, free.n_passes
+        state, shift, passes = free.state, free.shift, free.n_iter
     return _enclose(dual, options, state, shift, passes)
 
 
 def _descend_freely(
     dual: GramDual, options: SolverOptions, state: DualState, shift: float
 ) -> tuple[DualSolution, DualSolution | None]:
-    """Where passes with a free intercept end, and the solution with its gap if that is small."""
+    """The result of the method of multipliers, and the feasible solution if its gap is small."""
     inner = replace(options, tol=SHARE * options.tol)
     passes, most = 0, min(FREE_PASSES, options.max_iter)
     for _ in range(FREE_ROUNDS):
@@ -97,7 +98,7 @@ def _descend_freely(
 
 
 def _taken_from_a_few(dual: GramDual, state: DualState) -> DualState | None:
-    """The state with Σ y (a + t) = 0 by making a few large multipliers smaller, if they suffice."""
+    """The state with a few large multipliers reduced so that Σ y (a + t) = 0, if possible."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers
     giving = np.argpartition(signed, -min(GIVING, len(signed)))[-GIVING:]
@@ -112,7 +113,7 @@ def _taken_from_a_few(dual: GramDual, state: DualState) -> DualState | None:
 def _enclose(
     dual: Dual, options: SolverOptions, state: DualState, shift: float, passes: int
 ) -> DualSolution:
-    """The intercept from both sides, after passes that have been made."""
+    """Bracket the intercept; `passes` have been made before."""
     inner = replace(options, tol=SHARE * options.tol)
     ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
@@ -137,16 +138,16 @@ def _enclose(
         if following == shift:
             inner = replace(inner, tol=0.1 * inner.tol)
         shift = following
-    if best.n_passes == 0:  # stopped before both ends were known
+    if best.n_iter == 0:  # stopped before there was a bracket
         state = dual.state(_balanced(dual, state))
         shift = dual.best_shift(state, shift)
         gap = dual.relative_gap(state, shift, fit_intercept=True)
         best = DualSolution(state, shift, gap, passes)
-    return replace(best, n_passes=passes)
+    return replace(best, n_iter=passes)
 
 
 def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:
-    """Multipliers with Σ y (a + t) = 0: those of the heavier side are made smaller."""
+    """Multipliers with Σ y (a + t) = 0, by reducing those of the side with the larger sum."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers
     heavy = np.maximum(signed, 0.0).sum()
@@ -157,7 +158,7 @@ def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:
 
 
 def _mixture(ends: dict[bool, _End], end: _End) -> DualState | None:
-    """The state between both ends whose multipliers satisfy Σ y (a + t) = 0."""
+    """The convex combination of both ends that satisfies Σ y (a + t) = 0."""
     if end.excess == 0:
         return end.state
     if len(ends) < 2:
@@ -168,11 +169,11 @@ def _mixture(ends: dict[bool, _End], end: _End) -> DualState | None:
 
 
 def _next_shift(dual: Dual, ends: dict[bool, _End], end: _End, previous: _End | None) -> float:
-    """Where the slope will be nearer to zero; the excess Σ y (a + t) falls as b grows."""
+    """The next intercept; the excess Σ y (a + t) decreases as b grows."""
     if len(ends) == 2:
         above, below = ends[True], ends[False]
         share = above.excess / (above.excess - below.excess)
-        # Never so near an end that the bracket would not shrink.
+        # Not too near to an end, so that the bracket shrinks.
         share = min(max(share, 0.05), 0.95)
         return above.shift + share * (below.shift - above.shift)
     distance = max(abs(dual.best_shift(end.state, end.shift) - end.shift), SMALLEST_STEP)

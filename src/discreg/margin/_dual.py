@@ -1,8 +1,8 @@
 """The dual problem of one two-class fit, on a kernel matrix or on rows of features.
 
-These, and `_cached_dual` on kernel rows in a cache, hold the same problem, which
-`_coordinate_descent_loops` states, and offer the same: coordinate descent for a fixed intercept,
-scores of given multipliers, and the kernel between a few samples.
+The classes here and `CachedDual` hold the same problem, which `_coordinate_descent_loops` states,
+for different forms of the data. Each has coordinate descent for a fixed intercept, the scores of
+given multipliers, and the kernel between given samples.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from ._losses import SampleLosses
 __all__ = ["Descended", "Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
 
 Array = NDArray[np.float64]
-PULL = 0.1  # of an intercept that is found along with the multipliers, relative to the kernel
-ROUNDING = 1e-14  # of a sum, relative to its losses
-FEASIBLE = 1e-9  # the same for a sum that a linear system has made zero
+PULL = 0.1  # step of the intercept in the method of multipliers, relative to the kernel
+ROUNDING = 1e-14  # of Σ y (a + t), relative to the sum of the absolute values
+BLOCK_ROWS = 256  # rows of a kernel matrix in one product
+FEASIBLE = 1e-9  # the same for multipliers that satisfy Σ y (a + t) = 0
 
 
 @dataclass(frozen=True)
 class DualState:
-    """Multipliers with the scores they bring, and the coefficients where there are features."""
+    """Multipliers, their scores, and for a linear kernel the coefficients of the features."""
 
     multipliers: Array
     scores: Array
     coef: Array | None = None
 
     def mix(self, other: DualState, share: float) -> DualState:
-        """This state and a share of the other: all its parts are linear in the multipliers."""
+        """The convex combination with another state; all parts are linear in the multipliers."""
 
         def between(mine: Array, its: Array) -> Array:
             return (1.0 - share) * mine + share * its
@@ -51,7 +52,7 @@ class DualState:
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """Tolerance and limits of a solver, and how it passes over the samples."""
+    """Tolerance and limits of a solver, and the order in which it visits samples."""
 
     tol: float
     max_iter: int
@@ -59,9 +60,9 @@ class SolverOptions:
     shrinking: bool = True
     seed: int = 0
 
-    def as_tuple(self) -> tuple[float, int, bool, bool, int]:
-        """Everything, in the order in which compiled loops take it."""
-        return self.tol, self.max_iter, self.shuffled, self.shrinking, self.seed
+    def as_tuple(self) -> tuple[float, int, bool, bool]:
+        """All but the seed, in the order in which compiled loops take it."""
+        return float(self.tol), self.max_iter, self.shuffled, self.shrinking
 
 
 Descended = tuple[DualState, int, float]  # new state, passes, relative gap
@@ -83,7 +84,7 @@ class Dual(ABC):
 
     @abstractmethod
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """Kernel between some samples and others."""
+        """Kernel between two sets of samples."""
 
     def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
         """Solve (K + diag(ridge)) Z = right for the kernel K of some samples with themselves."""
@@ -93,17 +94,17 @@ class Dual(ABC):
         return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
 
     def intercept(self, state: DualState, shift: float) -> float:
-        """The intercept for the samples as they are, where the dual has moved them."""
+        """The intercept for the samples as they were before centring."""
         return shift
 
     def start(self) -> DualState:
-        """The state without any multiplier."""
+        """The state with all multipliers zero."""
         return self.state(np.zeros(len(self.y)))
 
     def relative_gap(self, state: DualState, shift: float, *, fit_intercept: bool) -> float:
-        """Duality gap relative to the objective without what the tilts earn.
+        """Duality gap relative to the objective without the term of the tilts.
 
-        Multipliers that do not satisfy Σ y (a + t) = 0 prove nothing about the best intercept.
+        With an intercept, multipliers that do not satisfy Σ y (a + t) = 0 are not feasible.
         """
         gap, unit = self.gap_and_unit(state, shift)
         if fit_intercept:
@@ -114,7 +115,7 @@ class Dual(ABC):
         return gap / unit
 
     def gap_and_unit(self, state: DualState, shift: float) -> tuple[float, float]:
-        """Duality gap for a fixed intercept, and the objective without what the tilts earn."""
+        """Duality gap for a fixed intercept, and the objective without the term of the tilts."""
         margins = self.y * (state.scores + shift)
         gap = float(self.losses.gaps(state.multipliers, margins).sum())
         return max(gap, 0.0), max(self._convex_part(state, margins), 1e-300)
@@ -129,18 +130,18 @@ class Dual(ABC):
         return self.objective(state, shift) - self.gap_and_unit(state, shift)[0]
 
     def _convex_part(self, state: DualState, margins: Array) -> float:
-        """Half the squared norm and the losses."""
+        """Half the squared norm plus the losses."""
         quadratic = 0.5 * float(self.signed(state.multipliers) @ state.scores)
         return quadratic + self.losses.value(margins)
 
     def excess(self, state: DualState) -> float:
-        """Σ y (a + t): zero at the best intercept, and minus the objective's slope along it."""
+        """Σ y (a + t): minus the derivative of the objective by the intercept."""
         multipliers = state.multipliers + self.tilt
         excess = float(self.y @ multipliers)
         return excess if abs(excess) > ROUNDING * float(np.abs(multipliers).sum()) else 0.0
 
     def best_shift(self, state: DualState, shift: float) -> float:
-        """The intercept that is best for the scores as they are."""
+        """The optimal intercept for fixed scores."""
         margins = self.y * (state.scores + shift)
         slope = -float(self.tilt @ self.y)
         return shift + self.losses.minimum_along(margins, self.y, slope)
@@ -158,9 +159,18 @@ class GramDual(Dual):
         self.gram = gram
 
     def state(self, multipliers: Array) -> DualState:
-        from ._coordinate_descent_loops import gram_scores
+        signed = self.signed(multipliers)
+        return DualState(multipliers, self._product(np.flatnonzero(signed), signed))
 
-        return DualState(multipliers, gram_scores(self.gram, self.signed(multipliers)))
+    def _product(self, samples: NDArray[np.intp], signed: Array) -> Array:
+        """Kernel matrix times coefficients that are zero except for these samples."""
+        if self.gram.dtype == np.float64 and 2 * len(samples) > len(signed):
+            return np.asarray(self.gram @ signed)
+        scores = np.zeros(len(signed))
+        for begin in range(0, len(samples), BLOCK_ROWS):  # converts to double
+            some = samples[begin : begin + BLOCK_ROWS]
+            scores += signed[some] @ self.gram[some]
+        return scores
 
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         state, _, passes, gap = self._descend(state, shift, 0.0, options)
@@ -169,9 +179,9 @@ class GramDual(Dual):
     def descend_freely(
         self, state: DualState, shift: float, options: SolverOptions
     ) -> tuple[DualState, float, int, float]:
-        """Descent along with which the intercept is found: state, intercept, passes, gap.
+        """Coordinate descent that also updates the intercept: state, intercept, passes, gap.
 
-        The gap is that for the intercept: Σ y (a + t) is near zero, but not zero.
+        The gap is that for a fixed intercept: Σ y (a + t) is near zero, but not zero.
         """
         pull = PULL * float(self.gram.diagonal().mean())
         return self._descend(state, shift, pull, options)
@@ -179,9 +189,10 @@ class GramDual(Dual):
     def _descend(
         self, state: DualState, shift: float, pull: float, options: SolverOptions
     ) -> tuple[DualState, float, int, float]:
-        from ._coordinate_descent_loops import gram_descent
+        from ._coordinate_descent_loops import BLOCK, descent_arrays, gram_descent
 
         state = DualState(state.multipliers.copy(), state.scores.copy())
+        active, gaps, random = descent_arrays(len(self.y), options.seed)
         passes, gap, shift = gram_descent(
             self.gram,
             self.y,
@@ -192,6 +203,10 @@ class GramDual(Dual):
             state.multipliers,
             state.scores,
             *options.as_tuple(),
+            active,
+            gaps,
+            random,
+            np.empty((BLOCK + 3, BLOCK)),
         )
         return state, shift, passes, gap
 
@@ -199,29 +214,23 @@ class GramDual(Dual):
         self, state: DualState, samples: NDArray[np.intp], multipliers: Array
     ) -> DualState:
         """The state with other multipliers of a few samples."""
-        from ._coordinate_descent_loops import add_rows
-
         changed = state.multipliers.copy()
         changed[samples] = multipliers
-        steps = self.y[samples] * (multipliers - state.multipliers[samples])
-        scores = state.scores.copy()
-        add_rows(scores, steps, self.gram, samples)
-        return DualState(changed, scores)
+        steps = self.y * (changed - state.multipliers)
+        return DualState(changed, state.scores + self._product(samples, steps))
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return self.gram[np.ix_(rows, columns)].astype(np.float64)
 
 
 class RowDual(Dual):
-    """The dual on rows of features, dense or CSR: a step costs the entries of a row.
+    """The dual on rows of features, dense or CSR; the cost of a step is that of a row.
 
-    With a `mean` the rows are meant minus it, which leaves the rows as they are: what is subtracted
-    from scores and coefficients is kept as numbers beside them.
+    With a `mean` the rows are centred implicitly: X is not changed, and the corrections of scores
+    and coefficients are stored separately.
     """
 
     def __init__(self, X: Any, y: Array, losses: SampleLosses, mean: Array | None = None) -> None:
-        from ._row_loops import compiled_rows
-
         super().__init__(y, losses)
         self.X = X
         self._mean = mean
@@ -230,7 +239,6 @@ class RowDual(Dual):
         if mean is not None:
             self._offsets, self._square = matmul(X, mean[:, None])[:, 0], float(mean @ mean)
             self._norms = np.maximum(self._norms - 2.0 * self._offsets + self._square, 0.0)
-        self._rows = compiled_rows(X)
 
     def state(self, multipliers: Array) -> DualState:
         signed = self.signed(multipliers)
@@ -249,13 +257,14 @@ class RowDual(Dual):
         return scores if self._mean is None else scores - self._mean @ coef
 
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
-        from ._coordinate_descent_loops import row_descent
+        from ._coordinate_descent_loops import descent_arrays, row_descent
+        from ._row_loops import compiled_rows
 
         assert state.coef is not None
         coef = state.coef.copy()
         state = DualState(state.multipliers.copy(), state.scores.copy(), coef)
         drift, passes, gap = row_descent(
-            self._rows,
+            compiled_rows(self.X),
             self._norms,
             self._offsets,
             self._square,
@@ -268,6 +277,7 @@ class RowDual(Dual):
             coef,
             state.scores,
             *options.as_tuple(),
+            *descent_arrays(len(self.y), options.seed),
         )
         if self._mean is not None:
             coef -= drift * self._mean
@@ -281,9 +291,9 @@ class RowDual(Dual):
         return kernel
 
     def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
-        """The same in the space of the features where they are fewer than the samples.
+        """Solve in the space of the features if there are fewer of them than samples.
 
-        By Woodbury's identity, with one step of refinement for the digits that it loses.
+        By Woodbury's identity, with one step of iterative refinement.
         """
         if sparse.issparse(self.X) or len(samples) <= self.X.shape[1] or not np.all(ridge > 0):
             return super().solve(samples, ridge, right)

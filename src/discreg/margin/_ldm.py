@@ -15,13 +15,13 @@ from discreg.blocks.validation import (
 from ._classifier import MarginClassifier
 from ._ldm_solvers import solve_ldm
 from ._losses import MarginLoss
-from ._problem import BinaryFit, BinaryProblem, MarginSamples
+from ._problem import BinaryFit, BinaryProblem
 
 __all__ = ["LDMClassifier"]
 
 
 class LDMClassifier(MarginClassifier):
-    r"""Large margin distribution machine: an SVM that also has the margins' mean and variance.
+    r"""Large margin distribution machine: an SVM with terms for the margins' mean and variance.
 
     Objective (5) of the paper (its ODM\ :sup:`L`) for margins
     :math:`z_i = y_i (w^\top \phi(x_i) + b)` of m samples:
@@ -29,22 +29,22 @@ class LDMClassifier(MarginClassifier):
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \lambda_1 \operatorname{var}(z)
               - \lambda_2 \operatorname{mean}(z) + \frac{C}{m} \sum_i \max(0, 1 - z_i)
 
-    :math:`\lambda_1 = \lambda_2 = 0` is the soft-margin SVM with C/m in the place of C. More than
-    two classes: one problem for each class against all others.
+    :math:`\lambda_1 = \lambda_2 = 0` is the soft-margin SVM with C/m as its C. With more than two
+    classes there is one problem for each class against all others.
 
     Parameters
     ----------
     C : float, default=1000.0
         Weight of the hinge losses, positive; divided by the number of samples.
     lambda1 : float, default=1000.0
-        Weight of the variance of the margins, not negative. It has to be of the order of C to make
-        a difference from an SVM; the paper tries up to 1/4.
+        Weight of the variance of the margins, not negative. Values far below C give almost an SVM;
+        the paper tries up to 1/4.
     lambda2 : float, default=0.0
-        Weight of their mean, not negative. With ``lambda1=0`` and an intercept a large one leaves
-        the objective without a minimum, which is refused.
+        Weight of their mean, not negative. With ``lambda1=0`` and an intercept a large value is an
+        error, because the objective then has no minimum.
     kernel : str or callable, default="rbf"
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
-        of two rows. It must be positive semi-definite. "linear" is solved in the features.
+        of two rows. It must be positive semi-definite.
     gamma : float, "scale", "auto" or None, default="scale"
         Width of the RBF, polynomial, sigmoid, Laplacian and chi2 kernels, as in
         :class:`sklearn.svm.SVC`.
@@ -53,68 +53,75 @@ class LDMClassifier(MarginClassifier):
     kernel_params : dict, default=None
         Further parameters of a callable kernel.
     fit_intercept : bool, default=True
-        Whether to have an intercept, which is not penalised. False is the paper's model.
+        Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, times those of the samples.
-    solver : {"auto", "dcd", "svrg"}, default="auto"
-        "dcd" is dual coordinate descent, Algorithm 1, with the variance worked into the kernel
-        matrix or the rows of features by one factorisation; "auto" takes it. With ``lambda1 > 0``
-        it holds dense rows, or an n × n matrix for more features than samples. "svrg", for
-        ``kernel="linear"``, are stochastic gradients by Algorithm 2, for more features and samples
-        than that has room for; the loss is not smooth, so that they converge slowly.
+        Weights of the classes, which multiply the sample weights.
+    solver : {"auto", "active_set", "dcd", "svrg"}, default="auto"
+        All solvers converge to the same optimum.
+
+        - "dcd": dual coordinate descent, Algorithm 1. One factorisation includes the variance in
+          the kernel matrix or in the rows of features. With ``lambda1 > 0`` this needs memory for
+          dense rows, or for an n × n matrix if there are more features than samples.
+        - "active_set": a semismooth Newton method on the same dual, for at most 2000 free
+          multipliers. "dcd" replaces it where it does not end within `max_iter` steps.
+        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` with too many features
+          and samples for the others. It converges slowly because the loss is not smooth.
+        - "auto": "active_set" for a kernel other than linear with at most 300 samples, else "dcd".
     selection : {"random", "cyclic"}, default="random"
         Order in which coordinate descent passes over the samples.
     shrinking : bool, default=True
-        Whether coordinate descent leaves out samples whose multiplier is settled for now.
+        Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
-        Megabytes that the kernel matrix may take. A larger one is not kept: its rows are computed
-        when they are needed, and as many are kept as fit; only with ``lambda1=0``, because the
-        variance needs the matrix.
+        Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger one
+        are computed when they are needed, and as many as fit are cached. The variance needs the
+        whole matrix.
     warm_start : bool, default=False
-        Whether to begin at the solution of the previous fit, where shape, classes, kernel, solver
+        Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
     tol : float, default=1e-3
-        Relative duality gap to reach; with 0 there is no warning. Small problems, of at most 1000
-        samples or (linear) features, are solved to rounding, or else as far as `gap_` says.
+        Relative duality gap at which to stop; with 0 there is no warning. Problems with at most
+        1000 samples, or 1000 features for a linear kernel, are solved to machine precision where
+        possible; `gap_` is the gap reached.
     max_iter : int, default=1000
-        Limit of the passes (dcd) or epochs (svrg) of a two-class problem.
+        Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
-        Threads that fit the two-class problems of more than two classes.
+        Number of threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
-        Chance in the order of the samples.
+        Seed of the order of the samples.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels. With two, the second is the positive one; with more, there is one problem for
-        each class against all others.
+        Class labels. With two classes, the second is the positive one.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, for ``kernel="linear"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of shape (n_support,)
-        Training samples with a coefficient θ that is not zero, in one of the problems at least:
-        all of them unless both lambdas are zero, because the variance holds every margin.
+        Indices of the training samples with a non-zero coefficient θ in at least one problem: all
+        samples unless both lambdas are zero, because mean and variance depend on every margin.
     n_support_ : ndarray of shape (n_classes,)
-        How many of them belong to each class.
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Their coefficients θ: the score of x is Σ θ k(x, support vector) + intercept.
     support_vectors_ : {ndarray, sparse matrix} of shape (n_support, n_features)
-        These samples; not for "precomputed".
+        The support vectors; not set for "precomputed".
     margins_ : MarginStatistics
         Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
         classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
-        Bound of the leave-one-out error of the two-class problems, Theorem 2; with
-        ``fit_intercept=False`` only, and not for "svrg" on large problems.
+        Bound of the leave-one-out error of the two-class problems, Theorem 2. Only with
+        ``fit_intercept=False``, and not after "svrg" on large problems.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
     gap_ : float
-        Relative duality gap, the largest of the problems: the certificate (relative to
-        the objective without what the mean earns).
+        Largest duality gap of the two-class problems, relative to the objective without the term
+        of the mean.
     n_iter_ : int
-        Passes or epochs, the largest of the problems.
+        Largest number of iterations of the two-class problems: passes over the samples ("dcd"),
+        linear systems ("active_set") or epochs ("svrg"). The steps that bring a small problem to
+        machine precision afterwards are not counted.
     solver_ : str
-        The solver that was used.
+        The solver that ran; "dcd" if it replaced "active_set" in at least one problem.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -123,7 +130,7 @@ class LDMClassifier(MarginClassifier):
     See Also
     --------
     ODMClassifier : Margins near one, by squared losses on both sides.
-    LDMClassifierCV : The model with its parameters chosen by cross-validation.
+    LDMClassifierCV : Selects C, lambda1, lambda2 and gamma by cross-validation.
 
     References
     ----------
@@ -144,7 +151,7 @@ class LDMClassifier(MarginClassifier):
         "C": Number(0, closed="neither"),
         "lambda1": Number(0, closed="left"),
         "lambda2": Number(0, closed="left"),
-        "solver": Choice(("auto", "dcd", "svrg")),
+        "solver": Choice(("auto", "active_set", "dcd", "svrg")),
     }
 
     def __init__(
@@ -192,9 +199,6 @@ class LDMClassifier(MarginClassifier):
 
     def _loss(self) -> MarginLoss:
         return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)
-
-    def _default_solver(self, training: MarginSamples) -> str:
-        return "dcd"
 
     def _solve(self, problem: BinaryProblem) -> BinaryFit:
         return solve_ldm(problem)

@@ -1,4 +1,4 @@
-"""LDM with its penalties and the kernel's width chosen by cross-validation."""
+"""LDM with its penalties and gamma selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ __all__ = ["LDMClassifierCV"]
 
 
 class LDMClassifierCV(MarginSearch):
-    """Large margin distribution machine with its parameters chosen by cross-validation.
+    """Large margin distribution machine with its parameters selected by cross-validation.
 
-    For each fold and width there is one kernel matrix, factored once for each `lambda1`, and each
-    fit starts from the one before it. A setting without a minimum (``lambda1=0``, an intercept and
+    There is one kernel matrix per fold and gamma, factored once for each `lambda1`, and each fit
+    starts from the previous solution. A setting without a minimum (``lambda1=0``, an intercept and
     a large `lambda2`) gets no score.
 
     Parameters
     ----------
     Cs : array-like of float, default=(1, 10, 100, 1e3, 1e4)
-        Weights of the hinge losses to choose from, positive.
+        Candidates for the weight of the hinge losses, positive.
     lambda1s : array-like of float, default=(0, 10, 1e3)
-        Weights of the variance of the margins to choose from, not negative.
+        Candidates for the weight of the variance of the margins, not negative.
     lambda2s : array-like of float, default=(0,)
-        Weights of their mean to choose from, not negative.
+        Candidates for the weight of their mean, not negative.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.LDMClassifier`.
     gammas : array-like of float or str, default=None
-        Widths to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
         "scale" for "rbf" and "scale" for the other kernels that have a width.
     degrees : array-like of float, default=(3,)
-        Degrees of a polynomial kernel to choose from.
+        Candidates for the degree of a polynomial kernel.
     coef0, kernel_params, fit_intercept, class_weight, solver, selection, shrinking, cache_size, \
 tol, max_iter, random_state
         As for :class:`~discreg.LDMClassifier`.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means five stratified folds.
+        Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None
-        "g_mean", or any scorer of scikit-learn that judges labels or decision values; None means
-        accuracy. It is given the sample weights if it takes them.
+        "g_mean", or any scorer of scikit-learn for labels or decision values; None means accuracy.
+        Sample weights are passed to scorers that accept them.
     n_jobs : int, default=None
-        Number of paths, one for each fold and kernel, that are fitted at the same time.
+        Number of paths, one per fold and kernel, that are fitted in parallel.
     verbose : int, default=0
         Whether to print a line after each path.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting; the first among equals, in the order of `cv_results_`: smaller penalties
+        The best setting. Of equal ones the first in `cv_results_`, which has smaller penalties
         first.
     best_score_ : float
         Its mean held-out score.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
     best_estimator_ : LDMClassifier
-        The classifier with the best setting, fitted on all samples. Its fitted attributes are those
-        of this estimator too.
+        The classifier with the best setting, fitted on all samples. Its fitted attributes are also
+        available on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -136,9 +136,7 @@ tol, max_iter, random_state
         self.verbose = verbose
 
     def _penalties(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[Setting]:
-        """All combinations of the penalties; those of one `lambda1`, with its factorisation, follow
-        each other.
-        """
+        """All combinations of the penalties, sorted by `lambda1`: each needs a factorisation."""
         Cs = candidates_of("Cs", self.Cs, lambda values: values > 0, "positive")
         lambda1s, lambda2s = (
             candidates_of(name, values, lambda values: values >= 0, "not negative")

@@ -1,4 +1,4 @@
-"""Solvers of one two-class problem of LDM, each followed by the exact end where it is small."""
+"""Solvers of one two-class problem of LDM; small problems are solved to machine precision."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from discreg.linalg.resources import (
 )
 from discreg.linalg.rows import matmul, rmatmul, row_norms, row_signatures
 
-from ._active_set import polish
-from ._coordinate_descent import DualSolution, solve_dual
+from ._active_set import polish, solve
+from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual, RowDual
 from ._losses import mean_and_variance
 from ._problem import SMALL, BinaryFit, BinaryProblem, MarginSamples
@@ -25,42 +25,42 @@ from ._variance import variance_gram, variance_rows, variance_term
 __all__ = ["solve_ldm"]
 
 Array = NDArray[np.float64]
-HELD_MATRICES = 4  # as large as the kernel matrix, while the variance is worked in
-HELD_ROWS = 3  # as large as the dense rows, likewise
+HELD_MATRICES = 4  # of the size of the kernel matrix, in memory at the same time
+HELD_ROWS = 3  # of the size of the dense rows, likewise
 TINY = 1e-300
-AT_LIMIT = 1e-9  # relative distance of a multiplier at its limit, from rounding
+AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to rounding
 
 
 def solve_ldm(problem: BinaryProblem) -> BinaryFit:
     """Fit LDM to labels ±1."""
     _require_bounded(problem)
-    if problem.solver == "dcd":
-        return _by_coordinate_descent(problem)
+    if problem.solver != "svrg":
+        return _by_dual(problem)
     rough, multipliers = _by_svrg(problem)
     n_samples, n_features = problem.training.X.shape
     too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > problem.training.cache_bytes
     if not problem.exact or too_large or min(n_samples, n_features) > SMALL:
         return rough
-    exact = _by_coordinate_descent(replace(problem, start=(multipliers, rough.intercept)))
-    return replace(exact, n_iter=rough.n_iter, warm=rough.warm)
+    exact = _by_dual(replace(problem, start=(multipliers, rough.intercept)))
+    return replace(exact, n_iter=rough.n_iter, warm=rough.warm, solver=None)
 
 
 def _require_bounded(problem: BinaryProblem) -> None:
-    """Refuse a problem whose objective falls for ever as the intercept grows."""
+    """Raise if the objective decreases without bound as the intercept grows."""
     loss, y, weights = problem.loss, problem.y, problem.training.weights
     losses = loss.upper * float(min(weights[y > 0].sum(), weights[y < 0].sum()))
     pull = loss.lambda2 * abs(float(weights @ y))
     if loss.lambda1 == 0 and problem.fit_intercept and pull >= losses:
         raise ValueError(
             "With lambda1=0 and an intercept the objective has no minimum for class "
-            f"{problem.positive!r} against the others: the mean margin gains {pull:g} on one side, "
-            f"the losses hold against it with {losses:g} only. Use lambda1 > 0, a lambda2 below "
+            f"{problem.positive!r} against the others: the slope of the mean margin is {pull:g}, "
+            f"that of the losses at most {losses:g}. Use lambda1 > 0, a lambda2 below "
             f"{loss.lambda2 * losses / pull:g}, or fit_intercept=False."
         )
 
 
-def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
-    """Dual coordinate descent in the form that suits the data, then the exact end."""
+def _by_dual(problem: BinaryProblem) -> BinaryFit:
+    """Solve the dual, in the form that suits the data."""
     training = problem.training
     if problem.loss.lambda1 == 0:
         return _without_variance(problem)
@@ -70,7 +70,7 @@ def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
 
 
 def _without_variance(problem: BinaryProblem) -> BinaryFit:
-    """A soft-margin SVM whose multipliers add to tilts."""
+    """Without variance LDM is a soft-margin SVM with tilts."""
     training, y, losses = problem.training, problem.y, problem.losses
     linear = training.kernel is None
     dual: Dual = training.row_dual(y, losses) if linear else training.kernel_dual(y, losses)
@@ -88,13 +88,13 @@ def _without_variance(problem: BinaryProblem) -> BinaryFit:
 
 
 def _in_features(problem: BinaryProblem) -> BinaryFit:
-    """LDM as an SVM on rows that carry the variance."""
+    """LDM as an SVM on rows that include the variance."""
     training, y = problem.training, problem.y
     n_samples, n_features = training.X.shape
     require_memory(
         HELD_ROWS * 8 * n_samples * (n_features + 1),
-        f"Rows of {n_samples:,} samples with {n_features:,} features that carry the variance",
-        "Use solver='svrg', which needs none of them.",
+        f"Rows of {n_samples:,} samples with {n_features:,} features that include the variance",
+        "Use solver='svrg', which does not need them.",
     )
     carried = variance_rows(
         training.X, y, training.weights, problem.loss.lambda1, fit_intercept=problem.fit_intercept
@@ -115,7 +115,7 @@ def _in_features(problem: BinaryProblem) -> BinaryFit:
 
 
 def _in_kernel(problem: BinaryProblem) -> BinaryFit:
-    """LDM as an SVM on a kernel matrix that carries the variance."""
+    """LDM as an SVM on a kernel matrix that includes the variance."""
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
     require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
     carried = variance_gram(
@@ -140,7 +140,7 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
 
 
 def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
-    """Stochastic gradients, and the multipliers of the margins they reach."""
+    """The fit by stochastic gradients, and the multipliers at its margins."""
     training, y, losses = problem.training, problem.y, problem.losses
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
     scores = matmul(training.X, coef[:, None])[:, 0] + intercept
@@ -161,15 +161,13 @@ def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
 
 
 def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSolution:
-    """Coordinate descent, then the exact end of a small problem."""
-    begin = None
-    if problem.start is not None:
-        multipliers, shift = problem.start
-        begin = (dual.state(np.clip(multipliers, 0.0, dual.losses.upper)), shift)
-    solution = solve_dual(dual, problem.options, fit_intercept=fit_intercept, start=begin)
+    """The solution of the dual, to machine precision if the problem is small."""
+    solution = solve(problem, dual, fit_intercept=fit_intercept)
+    if solution.solver == "active_set":
+        return solution
     n_samples = len(dual.y)
     n_features = dual.X.shape[1] if isinstance(dual, RowDual) else n_samples
-    stopped_early = solution.gap > problem.options.tol  # slow where the costs are large
+    stopped_early = solution.gap > problem.options.tol  # descent is slow for large costs
     if (problem.exact or stopped_early) and min(n_samples, n_features) <= SMALL:
         solution = polish(dual, solution, fit_intercept=fit_intercept)
     return solution
@@ -185,10 +183,10 @@ def _dual_fit(
     diagonal: Array,
     coef: Array | None,
 ) -> BinaryFit:
-    """The fit of a solved dual: θ = y (α + t) − A f, from the condition that w is stationary.
+    """The fit of a solved dual: θ = y (α + t) − A f, because w is stationary.
 
-    Objective and gap are those of this θ (or of the coefficients), not of the dual's own matrix,
-    which a very large lambda1 makes inaccurate.
+    Objective and gap are computed from this θ (or from the coefficients), not from the dual's
+    matrix, which is inaccurate for a very large lambda1.
     """
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
     multipliers = _evenly(training, y, solution.state.multipliers)
@@ -215,17 +213,18 @@ def _dual_fit(
         shift,
         objective,
         gap,
-        solution.n_passes,
+        solution.n_iter,
         problem.statistics(scores),
         coef,
         theta,
         bound,
         warm=(multipliers, solution.shift),
+        solver=solution.solver,
     )
 
 
 def _objective(problem: BinaryProblem, square: float, scores: Array) -> tuple[float, float]:
-    """The objective, and the same without what the mean margin earns."""
+    """The objective, and the objective without the term of the mean."""
     margins, loss = problem.y * scores, problem.loss
     mean, variance = mean_and_variance(margins, problem.training.weights)
     convex = 0.5 * square + loss.lambda1 * variance + problem.losses.value(margins)
@@ -236,7 +235,7 @@ def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float
     """Theorem 2: the leave-one-out error without an intercept is at most
 
     (1/m) (Σ α h over 0 < α < C/m, plus the number of samples with α = C/m), h the diagonal of a
-    matrix that still contains the sample. It bounds what changes when α is held at zero.
+    matrix that still contains the sample. It bounds the error when α is held at zero.
     """
     weights = problem.training.weights
     at_limit = multipliers >= (1.0 - AT_LIMIT) * problem.losses.upper
@@ -246,7 +245,7 @@ def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float
 
 
 def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
-    """Multipliers that copies of a sample share as their weights, which is optimal too."""
+    """Multipliers divided among equal samples in proportion to their weights, also optimal."""
     groups = _groups_of_copies(training.X, y)
     shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
     if not len(shared):
@@ -258,9 +257,9 @@ def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
 
 
 def _groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
-    """Numbers of the groups of equal samples.
+    """Group numbers of equal samples.
 
-    Samples of one signature are compared with the first of them; one that differs stays alone.
+    Samples with equal signatures are compared with the first of them; a different one is alone.
     """
     signatures = np.column_stack([row_signatures(X), y])
     _, firsts, groups = np.unique(signatures, axis=0, return_index=True, return_inverse=True)

@@ -1,6 +1,6 @@
-"""The losses of ODM and of LDM: one object for each model, which all its solvers take.
+"""The losses of ODM and LDM: one object per model, which all its solvers use.
 
-For margins z of samples with the shares p of the total weight, both models minimise
+For margins z of samples with shares p of the total weight, both models minimise
 
     ½‖w‖² + λ1 var(z) − λ2 mean(z) + Σ p ℓ(z),
 
@@ -14,14 +14,15 @@ a convex, piecewise quadratic function that is zero for margins between `low` an
   limit: ℓ(z) = C1 max(0, 1 − D − z)² + C2 max(0, z − 1 − D)². λ1 and λ2 are zero.
 - LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z).
 
-The multiplier that attains ℓ is a = −ℓ'(z): one signed multiplier for each sample takes the place
-of the two of the dual (19), of which one is always zero. Value, derivatives and conjugate of ℓ are
-in `_loss_loops`, where compiled loops call them too.
+The maximum is attained at a = −ℓ'(z). One signed multiplier per sample replaces the two of the dual
+(19), of which one is always zero. `_loss_loops` has ℓ of one margin for
+compiled loops.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ __all__ = ["MarginLoss", "Numbers", "SampleLosses", "mean_and_variance"]
 
 Array = NDArray[np.float64]
 Numbers = tuple[float, float, float, float, float]
+LINE_STEPS = 200
+ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class MarginLoss:
 
     @classmethod
     def odm(cls, C1: float, C2: float, D: float) -> MarginLoss:
-        """Squared losses on both sides of a band about one."""
+        """Squared losses on both sides of a band around one."""
         return cls(1.0 - D, 1.0 + D, 1.0 / (2.0 * C1), 1.0 / (2.0 * C2), np.inf)
 
     @classmethod
@@ -70,7 +73,7 @@ class MarginLoss:
         return self.scaled(weights / float(weights.sum()))
 
     def scaled(self, factors: Array) -> SampleLosses:
-        """The losses of samples, ℓ times a factor of each."""
+        """The losses of samples, ℓ times a factor for each sample."""
         return SampleLosses(
             self.low,
             self.high,
@@ -90,12 +93,12 @@ class SampleLosses:
     ridge_low: Array
     ridge_high: Array
     upper: Array
-    tilt: Array  # that the mean margin adds to the multipliers
+    tilt: Array  # what λ2 adds to the multipliers
 
     @property
     def is_smooth(self) -> bool:
         """Whether the losses have a derivative everywhere, and so the multipliers are unique."""
-        return bool(np.all(self.ridge_low > 0))
+        return self.high < np.inf
 
     def arrays(self) -> tuple[float, float, Array, Array, Array]:
         """The fields of ℓ, in the order in which compiled loops take them."""
@@ -107,12 +110,28 @@ class SampleLosses:
         return SampleLosses(self.low, self.high, *(array[samples] for array in arrays))
 
     def evaluate(self, margins: Array) -> tuple[float, Array, Array]:
-        """Sum of the losses, multipliers −ℓ' and curvatures ℓ''."""
-        from . import _loss_loops
+        """Sum of the losses, multipliers −ℓ' and curvatures ℓ''.
 
-        multipliers, curvatures = np.empty_like(margins), np.empty_like(margins)
-        value = _loss_loops.evaluate(margins, self.arrays(), multipliers, curvatures)
-        return float(value), multipliers, curvatures
+        At the kink of the hinge the multiplier is zero.
+        """
+        short = self.low - margins
+        if not self.is_smooth:
+            multipliers = self.upper * (short > 0)
+            return float(multipliers @ short), multipliers, np.zeros_like(margins)
+        beyond = self.high - margins  # negative above the band
+        curvatures = (short > 0) * self._low_curvatures
+        curvatures += (beyond < 0) * self._high_curvatures
+        distances = np.maximum(short, np.minimum(beyond, 0.0))
+        multipliers = distances * curvatures
+        return 0.5 * float(multipliers @ distances), multipliers, curvatures
+
+    @cached_property
+    def _low_curvatures(self) -> Array:
+        return 1.0 / self.ridge_low
+
+    @cached_property
+    def _high_curvatures(self) -> Array:
+        return 1.0 / self.ridge_high
 
     def value(self, margins: Array) -> float:
         """Sum of the losses."""
@@ -124,19 +143,70 @@ class SampleLosses:
 
     def gaps(self, multipliers: Array, margins: Array) -> Array:
         """Duality gap ℓ(z) + ℓ*(−a) + a z of each sample, zero for a = −ℓ'(z)."""
-        from . import _loss_loops
-
-        gaps: Array = _loss_loops.gaps(multipliers, margins, self.arrays())
-        return gaps
+        short = np.maximum(self.low - margins, 0.0)
+        if not self.is_smooth:
+            return self.upper * short + multipliers * (margins - self.low)
+        beyond = np.maximum(margins - self.high, 0.0)
+        below = multipliers > 0
+        ridge = np.where(below, self.ridge_low, self.ridge_high)
+        edge = np.where(below, self.low, self.high)
+        gaps = short**2 / self.ridge_low + beyond**2 / self.ridge_high
+        gaps += multipliers * (ridge * multipliers + 2.0 * (margins - edge))
+        return 0.5 * gaps
 
     def minimum_along(
         self, margins: Array, direction: Array, slope: float = 0.0, curvature: float = 0.0
     ) -> float:
-        """Minimiser over t of slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction)."""
-        from . import _loss_loops
+        """Minimiser over t of slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction).
 
-        arrays = self.arrays()
-        return float(_loss_loops.minimum_along(margins, direction, arrays, slope, curvature))
+        Newton's method on the derivative, with bisection where a step leaves the bracket. If the
+        minimisers are an interval, some point of it.
+        """
+        lowest, highest, step = -np.inf, np.inf, 0.0
+        for _ in range(LINE_STEPS):
+            left, right, curved, size = self._derivative(margins, direction, step)
+            left += slope + curvature * step
+            right += slope + curvature * step
+            curved += curvature
+            if left - ROUNDING * size <= 0.0 <= right + ROUNDING * size:
+                break
+            if right < 0.0:
+                lowest, value = step, right
+            else:
+                highest, value = step, left
+            following = step - value / curved if curved > 0.0 else np.nan
+            if not lowest < following < highest:
+                if lowest == -np.inf:
+                    following = highest - 2.0 * (1.0 + abs(highest))
+                elif highest == np.inf:
+                    following = lowest + 2.0 * (1.0 + abs(lowest))
+                else:
+                    following = 0.5 * (lowest + highest)
+                    if not lowest < following < highest:
+                        break
+            step = following
+        return step
+
+    def _derivative(
+        self, margins: Array, direction: Array, step: float
+    ) -> tuple[float, float, float, float]:
+        """Derivatives of the losses along a line, from the left, from the right, and the second.
+
+        Last, the sum of the absolute values of the terms of the first.
+        """
+        moved = margins + step * direction
+        _, multipliers, curvatures = self.evaluate(moved)
+        terms = multipliers * direction
+        left = right = -float(terms.sum())
+        curved = 0.0
+        if self.is_smooth:
+            curvatures *= direction
+            curved = float(curvatures @ direction)
+        else:
+            kinks = (self.upper * direction)[moved == self.low]
+            left -= float(np.maximum(kinks, 0.0).sum())
+            right -= float(np.minimum(kinks, 0.0).sum())
+        return left, right, curved, float(np.abs(terms, out=terms).sum())
 
 
 def mean_and_variance(margins: Array, weights: Any) -> tuple[float, float]:

@@ -6,7 +6,7 @@ being strongly convex in w,
 
     P(w, b) − min P ≤ ½ ‖∇_w P‖² = ½ ‖w − Xᵀ y a‖²,        a = −ℓ'(margins),
 
-which is also the duality gap of the multipliers a: the certificate.
+which is also the duality gap of the multipliers a. It is reported as the gap.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ._losses import SampleLosses
 __all__ = ["FEW_FEATURES", "PrimalSolution", "newton"]
 
 Array = NDArray[np.float64]
-FEW_FEATURES = 1_000  # whose Hessian is formed and factored
-FEW_ROWS = 5_000  # whose products are done before a thread would have started
-EXACT = 1e-28  # a relative gap that rounding alone leaves
-ROUNDING = 1e-14  # relative decrease that the objective cannot show
-STANDSTILL = 2  # steps without decrease after which rounding is all that is left
+FEW_FEATURES = 1_000  # up to which the Hessian is formed and factored
+FEW_ROWS = 5_000  # up to which a second thread costs more than it saves
+EXACT = 1e-28  # relative gap due to rounding
+ROUNDING = 1e-14  # relative decrease of the objective due to rounding
+STANDSTILL = 2  # steps without a decrease before stopping
 MAX_CG_STEPS = 500
 CG_ACCURACY = 0.1
 
 
 @dataclass(frozen=True)
 class PrimalSolution:
-    """Coefficients and intercept, scores without it, multipliers, objective and certificate."""
+    """Coefficients, intercept, scores without the intercept, multipliers, objective and gap."""
 
     coef: Array
     shift: float
@@ -50,10 +50,10 @@ class PrimalSolution:
 
 
 class NewtonSystem(Protocol):
-    """Solver of (I + XᵀHX) step = −gradient for one diagonal H of curvatures after another."""
+    """Solver of (I + XᵀHX) step = −gradient for changing diagonal matrices H of curvatures."""
 
     def step(self, curvature: Array, gradient: Array, gap: float) -> Array:
-        """The step; `gap` says how accurate it has to be."""
+        """The step, with an accuracy that depends on the gap."""
 
 
 def newton(
@@ -68,7 +68,7 @@ def newton(
 ) -> PrimalSolution:
     """Newton's steps with exact line searches until the relative gap is at most `tol`.
 
-    With ``tol=0`` they go on until rounding does not let the objective fall.
+    With ``tol=0`` they continue until the objective does not decrease, due to rounding.
     """
     system: NewtonSystem = (
         FactoredHessian(X, centred=fit_intercept)
@@ -109,7 +109,7 @@ def newton(
 
 
 class FactoredHessian:
-    """I + XᵀHX, formed once and then changed for the rows alone whose curvature has changed.
+    """I + XᵀHX, formed once and then updated with the rows whose curvature has changed.
 
     An intercept is eliminated by centring the rows at their mean with weights H.
     """
@@ -120,7 +120,7 @@ class FactoredHessian:
         self._curvature = np.zeros(n_rows)
         self._gram = np.zeros((n_features, n_features))
         self._moment = np.zeros(n_features)
-        # Moments about a point amidst the rows lose no digits to the distance of the origin.
+        # Moments about the mean are accurate if the rows are far from the origin.
         dense_centre = centred and not sparse.issparse(X)
         self._origin = weighted_mean(X, np.ones(n_rows)) if dense_centre else None
 
@@ -132,7 +132,7 @@ class FactoredHessian:
             if total > 0:
                 hessian -= np.outer(self._moment / total, self._moment)
         hessian[np.diag_indices_from(hessian)] += 1.0
-        with one_blas_thread():  # two would wait for each other longer than this takes
+        with one_blas_thread():  # more threads are slower on a small matrix
             return -psd_solver(hessian)(gradient[:, None])[:, 0]
 
     def _update(self, curvature: Array) -> None:
@@ -163,7 +163,7 @@ class FactoredHessian:
 
 
 def _outer_products(rows: Any, factors: Array) -> Array:
-    """Σ factor · x xᵀ over CSR rows, each pair of entries once; two halves for two threads."""
+    """Σ factor · x xᵀ over CSR rows, one triangle, in two threads if there are many rows."""
     from . import _newton_loops
 
     halves = np.array_split(np.arange(len(factors)), 2 if len(factors) > FEW_ROWS else 1)
@@ -180,7 +180,7 @@ def _outer_products(rows: Any, factors: Array) -> Array:
 
 
 class HessianProducts:
-    """The same for many features by conjugate gradients, to the accuracy that the gap asks for.
+    """Steps for many features by conjugate gradients, more accurate as the gap becomes smaller.
 
     Preconditioned by the diagonal of the Hessian.
     """

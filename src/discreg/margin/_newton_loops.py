@@ -1,7 +1,7 @@
 """Compiled loops of Newton's method: sums over the margins of a block, and products of rows.
 
 `loss` is `MarginLoss.numbers` for a row of weight one. A row belongs to the class `positive` of a
-two-class problem or is against it; rows of weight zero are left out.
+two-class problem or to the other side; rows of weight zero are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def evaluate_block(scores, y, positive, weights, loss, signed, sizes, values, sp
     """Write y a > 0, y a < 0 and ℓ'' of each row to the three rows of `signed`.
 
     Adds the absolute values of y a on both sides to `sizes` and their losses to `values`, and
-    brings the weight, the mean, the scatter and the minimum of the margins in `spread` up to date.
+    updates the weight, the mean, the scatter and the minimum of the margins in `spread`.
     """
     low, high, ridge_low, ridge_high, upper = loss
     total, mean, scatter, minimum = spread
@@ -66,7 +66,7 @@ def slopes_along(scores, moves, y, positive, weights, loss, lengths, slopes):
 
 @compiled()
 def scale_rows(rows, factors, out):
-    """Write √factor · row for the rows of positive factors, one after another; their number."""
+    """Write √factor · row for the rows with positive factors; returns their number."""
     place = 0
     for i in range(len(factors)):
         if factors[i] > 0.0:
@@ -79,7 +79,7 @@ def scale_rows(rows, factors, out):
 
 @compiled()
 def add_outer_products(total, data, indices, indptr, rows, factors):
-    """Add factor · x xᵀ for CSR rows x: each pair of entries once, in either triangle."""
+    """Add factor · x xᵀ for CSR rows x, each pair of entries once."""
     for k in range(len(rows)):
         begin, end = indptr[rows[k]], indptr[rows[k] + 1]
         for a in range(begin, end):

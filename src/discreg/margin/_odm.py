@@ -39,9 +39,9 @@ class ODMClassifier(MarginClassifier):
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \frac1m \sum_i \left( C_1 \max(0, 1 - D - z_i)^2
               + C_2 \max(0, z_i - 1 - D)^2 \right)
 
-    Margins are drawn towards 1, which makes their variance small; deviations up to D are free,
-    which makes the solution sparse. D = 0 and C1 = C2 is (6). More than two classes: one
-    problem for each class against all others.
+    The losses draw all margins towards 1, which makes their variance small. Deviations up to D
+    cost nothing, which makes the solution sparse. D = 0 and C1 = C2 is (6). With more than two
+    classes there is one problem for each class against all others.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class ODMClassifier(MarginClassifier):
     C2 : float, default=100.0
         Weight of margins that are too large, positive.
     D : float, default=0.2
-        Deviation from 1 that is free, at least 0 and below 1. The larger, the fewer support
+        Deviation from 1 without a loss, at least 0 and below 1. A larger value gives fewer support
         vectors.
     kernel : str or callable, default="rbf"
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
-        of two rows. It must be positive semi-definite. "linear" is solved in the features.
+        of two rows. It must be positive semi-definite.
     gamma : float, "scale", "auto" or None, default="scale"
         Width of the RBF, polynomial, sigmoid, Laplacian and chi2 kernels, as in
         :class:`sklearn.svm.SVC`.
@@ -64,68 +64,75 @@ class ODMClassifier(MarginClassifier):
     kernel_params : dict, default=None
         Further parameters of a callable kernel.
     fit_intercept : bool, default=True
-        Whether to have an intercept, which is not penalised. False is the paper's model.
+        Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, times those of the samples.
-    solver : {"auto", "dcd", "newton", "svrg"}, default="auto"
-        "dcd" is dual coordinate descent, Algorithm 1 with one signed multiplier a sample, on the
-        kernel matrix or on rows of features. For ``kernel="linear"`` also "newton", a semismooth
-        Newton method on the primal, and "svrg", stochastic gradients by Algorithm 2. "auto" is
-        "newton" for a linear kernel with at most as many features as samples, else "dcd".
-        All end at the same optimum.
+        Weights of the classes, which multiply the sample weights.
+    solver : {"auto", "active_set", "dcd", "newton", "svrg"}, default="auto"
+        All solvers converge to the same optimum.
+
+        - "dcd": dual coordinate descent, Algorithm 1 with one signed multiplier per sample, on
+          the kernel matrix or on rows of features.
+        - "active_set": a semismooth Newton method on the dual, for at most 2000 non-zero
+          multipliers. "dcd" replaces it where it does not end within `max_iter` steps.
+        - "newton": a semismooth Newton method on the primal, for ``kernel="linear"``.
+        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"``.
+        - "auto": "newton" for a linear kernel with at most as many features as samples,
+          "active_set" for other kernels with at most 300 samples, else "dcd".
     selection : {"random", "cyclic"}, default="random"
         Order in which coordinate descent passes over the samples.
     shrinking : bool, default=True
-        Whether coordinate descent leaves out samples whose multiplier is settled for now.
+        Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
-        Megabytes that the kernel matrix may take. A larger one is not kept: its rows are computed
-        when they are needed, and as many are kept as fit.
+        Maximum size of the kernel matrix in megabytes. The rows of a larger one are computed when
+        they are needed, and as many as fit are cached.
     warm_start : bool, default=False
-        Whether to begin at the solution of the previous fit, where shape, classes, kernel, solver
+        Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
     tol : float, default=1e-3
-        Relative duality gap to reach; with 0 there is no warning. Small problems, of at most 1000
-        samples or (linear) features, are solved to rounding, or else as far as `gap_` says. With
-        more samples, dense rows and ``kernel="rbf"`` the kernel matrix is in single precision for a
-        `tol` of 1e-4 or more; what then is certified is the optimum for the rounded matrix.
+        Relative duality gap at which to stop; with 0 there is no warning. Problems with at most
+        1000 samples, or 1000 features for a linear kernel, are solved to machine precision where
+        possible; `gap_` is the gap reached. With more samples, dense rows and ``kernel="rbf"`` the
+        kernel matrix is in single precision if `tol` is at least 1e-4; `gap_` then refers to the
+        rounded matrix.
     max_iter : int, default=1000
-        Limit of the passes (dcd), Newton steps or epochs (svrg) of a two-class problem.
+        Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
-        Threads that fit the two-class problems of more than two classes.
+        Number of threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
-        Chance in the order of the samples.
+        Seed of the order of the samples.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels. With two, the second is the positive one; with more, there is one problem for
-        each class against all others.
+        Class labels. With two classes, the second is the positive one.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, for ``kernel="linear"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of shape (n_support,)
-        Training samples with a multiplier that is not zero, in one of the problems at least. This
-        and the three that follow are not there after a fit to rows in blocks, see the notes.
+        Indices of the training samples with a non-zero multiplier in at least one problem. This
+        attribute and the next three are not set after a fit on rows in blocks, see the notes.
     n_support_ : ndarray of shape (n_classes,)
-        How many of them belong to each class.
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Their coefficients θ: the score of x is Σ θ k(x, support vector) + intercept.
     support_vectors_ : {ndarray, sparse matrix} of shape (n_support, n_features)
-        These samples; not for "precomputed".
+        The support vectors; not set for "precomputed".
     margins_ : MarginStatistics
         Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
         classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
-        Bound of the leave-one-out error of the two-class problems, Theorem 3; with
-        ``fit_intercept=False`` and all rows in memory only.
+        Bound of the leave-one-out error of the two-class problems, Theorem 3. Only with
+        ``fit_intercept=False`` and all rows in memory.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
     gap_ : float
-        Relative duality gap, the largest of the problems: the certificate.
+        Largest relative duality gap of the two-class problems.
     n_iter_ : int
-        Passes, steps or epochs, the largest of the problems.
+        Largest number of iterations of the two-class problems: passes over the samples ("dcd"),
+        linear systems ("active_set"), Newton steps ("newton") or epochs ("svrg"). The steps that
+        bring a small problem to machine precision afterwards are not counted.
     solver_ : str
-        The solver that was used.
+        The solver that ran; "dcd" if it replaced "active_set" in at least one problem.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -133,16 +140,16 @@ class ODMClassifier(MarginClassifier):
 
     See Also
     --------
-    LDMClassifier : The mean and the variance of the margin beside the hinge loss.
-    ODMClassifierCV : Chooses C1, C2, D and the kernel's width by cross-validation.
+    LDMClassifier : An SVM with terms for the mean and the variance of the margins.
+    ODMClassifierCV : Selects C1, C2, D and gamma by cross-validation.
 
     Notes
     -----
     With ``kernel="linear"`` and ``solver="newton"`` (or "auto", for at most as many features as
     samples) X may be a Dask array or dataframe, or a memory map of any size. Neither is brought
-    into memory: each of Newton's steps is a pass over blocks of rows, which all classes share. Such
-    a fit goes on to `tol` and not beyond. It knows nothing of single samples: there are no
-    `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and `loo_error_bound_`.
+    into memory: each Newton step is a pass over blocks of rows, which all classes share. Such a fit
+    stops at `tol`, and does not set `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and
+    `loo_error_bound_`.
 
     References
     ----------
@@ -165,7 +172,7 @@ class ODMClassifier(MarginClassifier):
         "C1": Number(0, closed="neither"),
         "C2": Number(0, closed="neither"),
         "D": Number(0, 1, closed="left"),
-        "solver": Choice(("auto", "dcd", "newton", "svrg")),
+        "solver": Choice(("auto", "active_set", "dcd", "newton", "svrg")),
     }
 
     def __init__(
@@ -217,11 +224,9 @@ class ODMClassifier(MarginClassifier):
         return MarginLoss.odm(self.C1, self.C2, self.D)
 
     def _default_solver(self, training: MarginSamples) -> str:
-        """Newton's method for no more features than samples."""
-        if training.kernel is not None:
-            return "dcd"
-        n_samples, n_features = training.X.shape
-        return "newton" if n_features <= n_samples else "dcd"
+        if training.kernel is None and training.X.shape[1] <= training.n_samples:
+            return "newton"
+        return super()._default_solver(training)
 
     def _solve(self, problem: BinaryProblem) -> BinaryFit:
         return solve_odm(problem)

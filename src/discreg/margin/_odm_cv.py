@@ -1,4 +1,4 @@
-"""ODM with its penalties and the kernel's width chosen by cross-validation."""
+"""ODM with its penalties and gamma selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ __all__ = ["ODMClassifierCV"]
 
 
 class ODMClassifierCV(MarginSearch):
-    """Optimal margin distribution machine with its parameters chosen by cross-validation.
+    """Optimal margin distribution machine with its parameters selected by cross-validation.
 
-    For each fold and width there is one kernel matrix, and each fit starts from the one before it.
+    There is one kernel matrix per fold and gamma, and each fit starts from the previous solution.
 
     Parameters
     ----------
     C1s, C2s : array-like of float, default=(1, 10, 100, 1e3, 1e4)
-        Weights of margins that are too small and too large to choose from, positive.
+        Candidates for the weights of margins that are too small and too large, positive.
     Ds : array-like of float, default=(0, 0.2, 0.4)
-        Free deviations to choose from, at least 0 and below 1.
+        Candidates for the deviation without a loss, at least 0 and below 1.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.ODMClassifier`.
     gammas : array-like of float or str, default=None
-        Widths to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
         "scale" for "rbf" and "scale" for the other kernels that have a width.
     degrees : array-like of float, default=(3,)
-        Degrees of a polynomial kernel to choose from.
+        Candidates for the degree of a polynomial kernel.
     coef0, kernel_params, fit_intercept, class_weight, solver, selection, shrinking, cache_size, \
 tol, max_iter, random_state
         As for :class:`~discreg.ODMClassifier`.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means five stratified folds.
+        Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None
-        "g_mean", or any scorer of scikit-learn that judges labels or decision values; None means
-        accuracy. It is given the sample weights if it takes them.
+        "g_mean", or any scorer of scikit-learn for labels or decision values; None means accuracy.
+        Sample weights are passed to scorers that accept them.
     n_jobs : int, default=None
-        Number of paths, one for each fold and kernel, that are fitted at the same time.
+        Number of paths, one per fold and kernel, that are fitted in parallel.
     verbose : int, default=0
         Whether to print a line after each path.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting; the first among equals, in the order of `cv_results_`: smaller penalties
-        and larger D first.
+        The best setting. Of equal ones the first in `cv_results_`, which has smaller penalties and
+        larger D first.
     best_score_ : float
         Its mean held-out score.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
     best_estimator_ : ODMClassifier
-        The classifier with the best setting, fitted on all samples. Its fitted attributes are those
-        of this estimator too.
+        The classifier with the best setting, fitted on all samples. Its fitted attributes are also
+        available on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -132,7 +132,7 @@ tol, max_iter, random_state
         self.verbose = verbose
 
     def _penalties(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[Setting]:
-        """All combinations of the penalties, in an order in which neighbours are alike."""
+        """All combinations of the penalties, with similar ones next to each other."""
         C1s = candidates_of("C1s", self.C1s, lambda values: values > 0, "positive")
         C2s = candidates_of("C2s", self.C2s, lambda values: values > 0, "positive")
         Ds = candidates_of(

@@ -1,4 +1,4 @@
-"""Solvers of one two-class problem of ODM, each followed by the exact end where it is small."""
+"""Solvers of one two-class problem of ODM; small problems are solved to machine precision."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from discreg.linalg.rows import matmul
 
-from ._active_set import polish
-from ._coordinate_descent import DualSolution, solve_dual
+from ._active_set import polish, solve
+from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual
 from ._newton import FEW_FEATURES, PrimalSolution, newton
 from ._problem import SMALL, BinaryFit, BinaryProblem
@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 
 def solve_odm(problem: BinaryProblem) -> BinaryFit:
     """Fit ODM to labels ±1."""
-    if problem.solver == "dcd":
-        return _by_coordinate_descent(problem)
+    if problem.solver in ("active_set", "dcd"):
+        return _by_dual(problem)
     training = problem.training
     to_rounding = problem.exact and training.X.shape[1] <= FEW_FEATURES
     if problem.solver == "svrg":
@@ -59,7 +59,7 @@ def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolut
 
 
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
-    """Stochastic gradients, with scores, multipliers and objective of the coefficients."""
+    """The solution by stochastic gradients."""
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
     scores = matmul(problem.training.X, coef[:, None])[:, 0]
     value, multipliers, _ = problem.losses.evaluate(problem.y * (scores + intercept))
@@ -67,27 +67,26 @@ def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
     return PrimalSolution(coef, intercept, scores, multipliers, objective, gap, n_iter)
 
 
-def _by_coordinate_descent(problem: BinaryProblem) -> BinaryFit:
-    """Dual coordinate descent on the kernel matrix or on rows, then the exact end."""
+def _by_dual(problem: BinaryProblem) -> BinaryFit:
+    """Solve the dual on the kernel matrix or on rows."""
     training, y, losses = problem.training, problem.y, problem.losses
     alone = problem.exact and training.n_problems == 1 and problem.start is None
-    if alone and training.has_fast_kernel:
+    if alone and problem.solver == "dcd" and training.has_fast_kernel:
         whole = training.cached_dual(y, losses)
         found = solve_on_working_sets(problem, whole)
         if found is not None:
             return _dual_fit(problem, whole, found)
     linear = training.kernel is None
     dual = training.row_dual(y, losses) if linear else training.kernel_dual(y, losses)
-    begin = None
-    if problem.start is not None:
-        begin = (dual.state(problem.start[0]), problem.start[1])
-    solution = solve_dual(dual, problem.options, fit_intercept=problem.fit_intercept, start=begin)
+    solution = solve(problem, dual, fit_intercept=problem.fit_intercept)
+    if solution.solver == "active_set":
+        return _dual_fit(problem, dual, solution)
     if problem.exact and training.n_samples <= SMALL:
         solution = polish(dual, solution, fit_intercept=problem.fit_intercept)
     elif problem.exact and linear and training.X.shape[1] <= FEW_FEATURES:
         assert solution.state.coef is not None
         after = (solution.state.coef, dual.intercept(solution.state, solution.shift))
-        primal = replace(_by_newton(problem, after, tol=0.0), n_iter=solution.n_passes)
+        primal = replace(_by_newton(problem, after, tol=0.0), n_iter=solution.n_iter)
         fit = _primal_fit(problem, primal)
         return replace(fit, warm=(primal.multipliers, solution.shift))
     return _dual_fit(problem, dual, solution)
@@ -104,12 +103,13 @@ def _dual_fit(problem: BinaryProblem, dual: Dual, solution: DualSolution) -> Bin
         intercept,
         dual.objective(state, shift),
         solution.gap,
-        solution.n_passes,
+        solution.n_iter,
         problem.statistics(state.scores + shift),
         state.coef,
         theta,
         _bound(problem, state.multipliers),
         warm=(state.multipliers, shift),
+        solver=solution.solver,
     )
 
 
@@ -130,9 +130,8 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
 def _bound(problem: BinaryProblem, multipliers: Array) -> float | None:
     """Theorem 3: the leave-one-out error is at most (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D).
 
-    It holds without an intercept, and bounds what changes when a sample leaves while 1/m stays
-    fixed. Each copy of a sample counts: one of s copies has the multiplier a/s, and s times the U
-    of the sample.
+    It holds without an intercept, for the error when a sample is removed and 1/m stays fixed. A
+    sample of weight s counts as s equal rows, each with multiplier a/s and s times its U.
     """
     if problem.fit_intercept:
         return None

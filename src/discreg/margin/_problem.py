@@ -27,15 +27,15 @@ from ._variance import damped_gram
 __all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
 
 Array = NDArray[np.float64]
-SAMPLED = 500  # rows of a kernel matrix that is not kept, to be checked
-LARGEST_ROUNDING = 1e-3  # of scores, which are of the order of 1
-SMALL = 1_000  # samples or features of a problem that is solved to rounding
-SEEN_ROUNDING = 1e-5  # of entries of a kernel matrix in single precision
-LARGEST_SINGLE = 1e30  # squared distance that single precision holds with room to spare
+SAMPLED = 500  # rows of a kernel matrix that does not fit, on which the kernel is checked
+LARGEST_ROUNDING = 1e-3  # absolute rounding error of scores, which are of the order of 1
+SMALL = 1_000  # samples or features of a problem that is solved to machine precision
+SEEN_ROUNDING = 1e-5  # largest error of a kernel matrix in single precision
+LARGEST_SINGLE = 1e30  # largest squared distance for single precision
 
 
 class MarginStatistics(NamedTuple):
-    """Weighted mean and variance of the training margins, and the smallest of them.
+    """Weighted mean and variance of the training margins, and the smallest margin.
 
     Numbers for two classes, arrays with one entry per class for more.
     """
@@ -62,16 +62,17 @@ class BinaryFit:
     coef: Array | None = None  # of the features, for a linear kernel
     theta: Array | None = None  # w = Σ θ φ(x); None for rows in blocks
     bound: float | None = None  # of the leave-one-out error
-    warm: Any = None  # where a later fit may begin
+    warm: Any = None  # start of a later fit
+    solver: str | None = None  # of the dual; None if another problem was solved
 
 
 @dataclass
 class MarginSamples:
-    """Samples of positive weight, their kernel, and how much memory it may take.
+    """Samples of positive weight, their kernel, and the memory for its matrix.
 
-    With an intercept the coefficients θ of the samples sum to zero, so that a kernel matrix may be
-    centred: scores change by a constant, which the intercept takes up. Distances from the origin
-    then cost no digits.
+    With an intercept the coefficients θ of the samples sum to zero, so that centring the kernel
+    matrix changes the scores by a constant, which becomes part of the intercept. Data far from the
+    origin then lose no precision.
     """
 
     X: Any
@@ -79,8 +80,8 @@ class MarginSamples:
     kernel: FittedKernel | None  # None: linear
     cache_bytes: float
     centred: bool
-    n_problems: int = 1  # that are solved on the same kernel matrix
-    n_sharing: int = 1  # of them at the same time
+    n_problems: int = 1  # two-class problems on the same kernel matrix
+    n_sharing: int = 1  # problems that are solved at the same time
     precise: bool = True  # whether a kernel matrix has to be in double precision
     _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
     _gram: Array | None = field(default=None, init=False, repr=False)
@@ -92,7 +93,7 @@ class MarginSamples:
 
     @property
     def fits_gram(self) -> bool:
-        """Whether the kernel matrix fits into the cache; a precomputed one is there already."""
+        """Whether the kernel matrix fits into the cache, or is precomputed."""
         if self.kernel is not None and self.kernel.kernel == "precomputed":
             return True
         return self.n_samples <= self.largest_gram
@@ -104,9 +105,9 @@ class MarginSamples:
 
     @cached_property
     def dtype(self) -> type[np.floating[Any]]:
-        """Of the kernel matrix: single where that is twice as fast and rounding is not seen.
+        """Precision of the kernel matrix: single if that is accurate enough, as it is faster.
 
-        Of a squared distance between x and z rounding leaves a few ε (‖x‖² + ‖z‖²).
+        The rounding error of a squared distance between x and z is a few ε (‖x‖² + ‖z‖²).
         """
         single = (
             not self.precise
@@ -155,7 +156,7 @@ class MarginSamples:
         return self.kernel(self.X[samples], dtype=self.dtype)
 
     def scores(self, samples: NDArray[np.intp], theta: Array) -> Array:
-        """Scores of some samples, for coefficients θ of all of which many are zero."""
+        """Scores of some samples for sparse coefficients θ of all samples."""
         assert self.kernel is not None
         used = np.flatnonzero(theta)
         if not len(used):
@@ -164,14 +165,14 @@ class MarginSamples:
         return self.kernel.product(*rows, dtype=self.dtype)[:, 0]
 
     def damped_gram(self, lambda1: float) -> Array:
-        """What the kernel matrices that carry LDM's variance share, computed once."""
+        """The part of LDM's kernel matrix that all classes share, computed once."""
         with self._lock:
             if lambda1 not in self._damped:
                 self._damped = {lambda1: damped_gram(self.gram, self.weights, lambda1)}
             return self._damped[lambda1]
 
     def intercept(self, shift: float, theta: Array) -> float:
-        """The intercept for the kernel as it is, from that for the matrix `gram`."""
+        """The intercept for the kernel itself, from that for the centred matrix `gram`."""
         if not self.centred:
             return shift
         if EPS * float(np.abs(self._kernel_mean) @ np.abs(theta)) > LARGEST_ROUNDING:
@@ -192,20 +193,20 @@ class MarginSamples:
         return self.kernel.diagonal(self.X)
 
     def kernel_dual(self, y: Array, losses: SampleLosses) -> Dual:
-        """The dual on the kernel matrix, or on its rows as they are needed."""
+        """The dual on the kernel matrix, or on rows computed on demand if it does not fit."""
         if self.fits_gram:
             return GramDual(self.gram, y, losses)
         return self.cached_dual(y, losses)
 
     def cached_dual(self, y: Array, losses: SampleLosses) -> CachedDual:
-        """The dual on kernel rows as they are needed."""
+        """The dual on kernel rows computed on demand."""
         n_rows = int(self.cache_bytes // (8 * self.n_samples * self.n_sharing))
         return CachedDual(self._rows_of, n_rows, y, losses)
 
     def check_kernel(self) -> None:
-        """Check the kernel matrix, or a part of it where there is no room for all.
+        """Check the kernel matrix, or a part of it if it does not fit.
 
-        Where its values are between 0 and 1 for certain, it is left until it is needed.
+        An RBF kernel matrix in single precision needs no check and is computed later.
         """
         if self.kernel is None or self.has_fast_kernel:
             return
@@ -221,7 +222,7 @@ class MarginSamples:
         return RowDual(self.X, y, losses, mean)
 
     def _rows_of(self, samples: NDArray[np.intp]) -> Array:
-        """Kernel between some samples and all."""
+        """Kernel between some samples and all samples."""
         assert self.kernel is not None
         if not len(samples):
             return np.empty((0, self.n_samples))
@@ -230,7 +231,7 @@ class MarginSamples:
 
 @dataclass(frozen=True)
 class BinaryProblem:
-    """One two-class problem, and how it is to be solved."""
+    """One two-class problem, and how to solve it."""
 
     training: MarginSamples
     y: Array  # labels ±1
@@ -239,7 +240,7 @@ class BinaryProblem:
     fit_intercept: bool
     solver: str
     options: SolverOptions
-    exact: bool  # whether a small problem is solved to rounding
+    exact: bool  # whether to solve a small problem to machine precision
     start: Any = None  # `warm` of another fit
 
     @cached_property
@@ -248,11 +249,11 @@ class BinaryProblem:
         return self.loss.of_samples(self.training.weights)
 
     def statistics(self, scores: Array) -> MarginStatistics:
-        """Of the margins that scores of the samples give."""
+        """Statistics of the margins for given scores of the samples."""
         return MarginStatistics.of(self.y * scores, self.training.weights)
 
     def stochastic_gradients(self) -> SvrgResult:
-        """The solution by solver="svrg"."""
+        """The solution by `solver="svrg"`."""
         return svrg(
             self.training.X,
             self.y,

@@ -20,7 +20,7 @@ DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
 
 
 class MarginSearch(ClassifierSearch):
-    """Base of the ...CV classes of ODM and LDM: one kernel matrix a path, and warm starts."""
+    """Base of the ...CV classes of ODM and LDM: one kernel matrix per path, and warm starts."""
 
     @staticmethod
     def _held_out(
@@ -33,13 +33,15 @@ class MarginSearch(ClassifierSearch):
     ) -> Iterator[HeldOut]:
         data = classifier._prepare(X, y, sample_weight)
         training = data.training
+        if classifier.solver == "auto" and classifier.solver_ == "active_set":
+            classifier.solver_ = "dcd"  # faster with warm starts and a `tol`
         cross = None
         if training.kernel is not None:
             precomputed = training.kernel.kernel == "precomputed"
             cross = X_test[:, data.seen] if precomputed else training.kernel(X_test, training.X)
         starts: list[Any] = [None] * len(data.signs)
         for penalty in penalties:
-            for name, value in penalty.items():  # checked before; set_params takes as long as a fit
+            for name, value in penalty.items():  # set_params takes as long as a fit
                 setattr(classifier, name, value)
             try:
                 fits = classifier._fit_all(data, starts, exact=False)

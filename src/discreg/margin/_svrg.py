@@ -1,15 +1,15 @@
 """ODM_svrg: stochastic variance reduced gradients for linear models, section 4.2 of the ODM paper.
 
 An epoch takes the full gradient at a snapshot and then steps along the gradients of samples drawn
-with their shares of the weights as probabilities, so that a weight of three is, in distribution,
-three copies. The gradients are those of one sample (24) for ODM and of a pair (23) for LDM. The
-intercept of a snapshot is the optimal one for its w.
+with probabilities proportional to their weights, so that a weight of three is, in distribution,
+equivalent to three equal rows. The gradients are those of one sample (24) for ODM and of a pair
+(23) for LDM. The intercept of a snapshot is the optimal one for its w.
 
-The certificate. ODM's objective P is smooth, 1-strongly convex in w, and its derivative by b is
-zero at a snapshot: P − ½‖∇P‖² is a lower bound, the value of the dual (19) at the multipliers
-−ℓ'(z), too. The hinge of LDM has no derivative at one, and the multipliers of samples there are not
-known from their margins. Those of the snapshots are all feasible: the bound is the value of a
-mixture of them, which every snapshot improves by a step of Frank and Wolfe.
+Optimality gap. ODM's objective P is smooth, 1-strongly convex in w, and its derivative by b is
+zero at a snapshot: P − ½‖∇P‖² is a lower bound, which is also the value of the dual (19) at the
+multipliers −ℓ'(z). The hinge of LDM has no derivative at one, so that margins do not determine the
+multipliers there. The multipliers of all snapshots are feasible, and the bound is the dual value of
+a convex combination of them, which every snapshot improves by a Frank-Wolfe step.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Coefficients = tuple[Array, float]
 #   C1 = 10000: a9a >60, 54, 36, 27;  ijcnn1 5, 6, 6, 8;  pendigits >60, 28, 19, 14
 # No epoch of these increased the objective.
 STEP = 0.5
-# Of the step after an epoch that is kept: near the optimum of LDM, which is not smooth, epochs fail
-# by chance, and halving alone would end its progress.
+# Factor of the step after an accepted epoch. Near the optimum of LDM, which is not smooth, some
+# epochs fail by chance, and halving alone would stop the progress.
 GROWTH = 1.2
-ROUNDING = 1e-13  # relative increase of the objective that says nothing
+ROUNDING = 1e-13  # relative increase of the objective due to rounding
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -56,10 +56,10 @@ class Snapshot(NamedTuple):
     coef: Array
     intercept: float
     margins: Array
-    multipliers: Array  # −ℓ'(z), without the samples' shares
+    multipliers: Array  # −ℓ'(z), not multiplied by the sample weights
     gradient: Array
     objective: float
-    unit: float  # what the gap is relative to: the objective without what the mean earns
+    unit: float  # denominator of the relative gap: the objective without the term of the mean
     bound: float
 
 
@@ -78,8 +78,8 @@ def svrg(
 ) -> SvrgResult:
     """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
 
-    An epoch that increases the objective is taken back, and the step is halved. It grows again with
-    every epoch that is kept, up to the first one.
+    An epoch that increases the objective is rejected, and the step is halved. The step grows again
+    with every accepted epoch, up to its first value.
     """
     epochs = _Epochs(X, y, weights, loss, fit_intercept, random)
     step = longest = epochs.first_step
@@ -88,7 +88,7 @@ def svrg(
     n_iter = 0
     while (gap := _relative_gap(point, bound)) > tol and n_iter < max_iter:
         trial = epochs.snapshot(*epochs.run(point, step))
-        bound = max(bound, trial.bound)  # in this order: a bound that is not a number is none
+        bound = max(bound, trial.bound)  # in this order, max ignores a bound that is NaN
         if trial.objective <= point.objective + ROUNDING * point.unit:
             point, step = trial, min(GROWTH * step, longest)
         else:
@@ -103,7 +103,7 @@ def _relative_gap(point: Snapshot, bound: float) -> float:
 
 
 class _Epochs:
-    """Snapshots and epochs of one problem; steps are taken in (w, b + w·mean of the rows)."""
+    """Snapshots and epochs of one problem, in the variables w and b + w·mean of the rows."""
 
     def __init__(
         self,
@@ -125,11 +125,11 @@ class _Epochs:
         square = self._mean @ self._mean
         self._offsets = matmul(X, self._mean[:, None])[:, 0] - square  # mean·(x_i − mean)
         distances = np.maximum(row_norms(X) - 2 * self._offsets - square, 0.0)
-        # The step of b + w·mean in steps of w: the mean square distance of the rows.
+        # Ratio of the steps of b + w·mean and of w: the mean squared distance of the rows.
         self._intercept_scale = float(shares @ distances) if fit_intercept else 0.0
         self._rows = compiled_rows(X)
         self._mixture: _DualPoint | None = None
-        # A pair's gradient changes by at most 4 λ1 a reach; C stands for the jump of the hinge.
+        # The gradient of a pair is Lipschitz with 4 λ1 times the reach; C bounds the hinge's jump.
         smoothness = 4 * loss.lambda1 + (
             1 / min(loss.ridge_low, loss.ridge_high) if loss.is_smooth else loss.upper
         )
@@ -137,7 +137,7 @@ class _Epochs:
         self.first_step = STEP / (1 + smoothness * reach)
 
     def snapshot(self, coef: Array, intercept: float) -> Snapshot:
-        """The snapshot of coefficients, at the intercept that is best for them."""
+        """The snapshot at given coefficients, with the optimal intercept for them."""
         y, shares, loss = self._y, self._shares, self._loss
         margins = y * (matmul(self._X, coef[:, None])[:, 0] + intercept)
         if self._fit_intercept:
@@ -168,7 +168,7 @@ class _Epochs:
         return Snapshot(coef, intercept, margins, multipliers, gradient, objective, convex, bound)
 
     def _intercept_step(self, margins: Array) -> float:
-        """The change of the intercept to the best one, for given margins."""
+        """The step from the current intercept to the optimal one, for given margins."""
         y, shares, loss = self._y, self._shares, self._loss
         mean, mean_y = shares @ margins, shares @ y
         slope = 2 * loss.lambda1 * (shares @ (y * margins) - mean * mean_y) - loss.lambda2 * mean_y
@@ -192,7 +192,7 @@ class _Epochs:
         return point.coef + change, point.intercept + shift - float(self._mean @ change)
 
     def _draw(self, size: int) -> NDArray[np.intp]:
-        """Samples drawn independently with their shares as probabilities."""
+        """Samples drawn independently with probabilities proportional to their weights."""
         equal = self._shares.min() == self._shares.max()
         probabilities = None if equal else self._shares
         return self._random.choice(len(self._y), size=size, p=probabilities)
@@ -214,7 +214,7 @@ class _DualPoint(NamedTuple):
         return self.total - float(0.5 * self.square @ self.square)
 
     def best_towards(self, other: _DualPoint) -> _DualPoint:
-        """The best point of the segment to another one."""
+        """The best point of the line segment to another point."""
         direction = other.square - self.square
         curvature = float(direction @ direction)
         slope = other.total - self.total - float(self.square @ direction)
@@ -228,9 +228,9 @@ class _DualPoint(NamedTuple):
 def _balance(
     multipliers: Array, margins: Array, y: Array, shares: Array, tilt: Array, C: float
 ) -> bool:
-    """Change multipliers within [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0; False if none do.
+    """Change multipliers in [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0; False if impossible.
 
-    The samples nearest the kink of the hinge are changed first: there it costs least.
+    The samples nearest to the kink of the hinge are changed first, where the dual loses least.
     """
     excess = float(shares @ (y * (multipliers + tilt)))
     falls = y * excess > 0

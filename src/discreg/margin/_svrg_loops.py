@@ -4,19 +4,19 @@ A step from the snapshot w̄ with the full gradient μ changes w by
 
     w ← w − η (w − w̄ + μ + δ y_i (x_i − x̄)),
 
-where δ is the change of the sample's slope since the snapshot, and x̄ the mean of the rows: the
-intercept is b = b' − w·x̄ and steps are taken in (w, b'), because a mean far from zero would couple
-w to b. Only the multiple of x_i is new information, and it has the non-zeros of a row. So w is kept
-as
+where δ is the change of the sample's slope since the snapshot, and x̄ the mean of the rows. Steps
+are taken in (w, b') with b = b' − w·x̄, because a mean far from zero would couple w to b. Only the
+multiple of x_i differs between steps, and it is as sparse as a row. So w is stored as
 
     w = w̄ + shrink (v − drift x̄) − pull μ,
 
 where a step multiplies `shrink` by 1 − η, moves `pull` by η of its way to one, and adds a multiple
-of x_i to v and the same multiple to `drift`: the iterates of the paper at the cost of a row.
+of x_i to v and the same multiple to `drift`. These are the iterates of the paper at the cost of one
+row per step.
 
 `rows` are those of `_row_loops`. `offsets` are the products x̄·(x_i − x̄). `margins` and `gradient`
-are those of the snapshot, whose intercept is optimal: the gradient of b' is zero there. v is zero
-at first.
+are those of the snapshot, whose intercept is optimal, so that the gradient of b' is zero there. v
+starts at zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._row_loops import add_multiple_of_row, product
 
 __all__ = ["epoch"]
 
-SMALLEST_SHRINK = 1e-100  # v, of the size of one over it, is then rescaled
+SMALLEST_SHRINK = 1e-100  # below it v, which grows as 1 / shrink, is rescaled
 
 
 @compiled()
@@ -73,7 +73,7 @@ def epoch(
     """Steps with the gradients of samples (24) or of pairs (23) of samples.
 
     Writes v; returns `shrink`, `pull`, `drift` and the change of b'. `multipliers` are −ℓ' at the
-    snapshot. The slope of the mean margin is the same everywhere: λ2 falls out.
+    snapshot. λ2 does not occur, because the slope of the mean margin is constant.
     """
     low, high, ridge_low, ridge_high, upper = loss
     state = _start(mean, gradient)

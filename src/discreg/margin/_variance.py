@@ -1,14 +1,14 @@
-"""The margin variance of LDM inside the norm, so that what is left is a soft-margin SVM.
+"""LDM as a soft-margin SVM in another metric, which contains the variance of the margins.
 
-For scores f = Xw + b of samples that weigh s, m = Σ s, twice λ1 times the variance of the margins
+For scores f = Xw + b of samples with weights s, m = Σ s, twice λ1 times the variance of the margins
 y f is the quadratic form fᵀ A f with A = (2 λ1/m) (S − rrᵀ/m), r = s y. So ½‖w‖² + λ1 var is half
 the squared norm of (w, b) in the metric
 
     M = diag(1, …, 1, 0) + ZᵀAZ,        Z = [X, 1],
 
 positive definite with an intercept if λ1 > 0. On the rows Z L⁻ᵀ, M = L Lᵀ, the dual (14) is that of
-an SVM. With a kernel matrix G instead of rows it has N = G (I + A G)⁻¹ in the place of G, plus
-v vᵀ/σ for the intercept, v = 1 − NA1 and σ = 1ᵀA1 − 1ᵀANA1.
+an SVM. With a kernel matrix G instead of rows, N = G (I + A G)⁻¹ replaces G, plus v vᵀ/σ for the
+intercept, v = 1 − NA1 and σ = 1ᵀA1 − 1ᵀANA1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class VarianceRows:
-    """Rows Z L⁻ᵀ, and the way back from their coefficients."""
+    """Rows Z L⁻ᵀ, and the conversion of their coefficients to those of the features."""
 
     rows: Array
     factor: Array
@@ -52,7 +52,7 @@ class VarianceRows:
 
 @dataclass(frozen=True)
 class VarianceGram:
-    """The matrix N + v vᵀ/σ, and what gives the intercept."""
+    """The matrix N + v vᵀ/σ, and the vector that gives the intercept."""
 
     gram: Array
     intercept_row: Array | None  # v/σ
@@ -65,7 +65,7 @@ class VarianceGram:
 def variance_rows(
     X: Any, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
 ) -> VarianceRows:
-    """The rows whose SVM is LDM, for no more features than samples."""
+    """The rows on which LDM is an SVM, for at most as many features as samples."""
     rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     mean_of_rows = None
     if fit_intercept:
@@ -96,11 +96,11 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     return gram - half.T @ half
 
 
-@np.errstate(over="ignore", invalid="ignore")  # the objective tells
+@np.errstate(over="ignore", invalid="ignore")  # the objective is checked for overflow
 def variance_gram(
     damped: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
 ) -> VarianceGram:
-    """The kernel matrix whose SVM is LDM, from what `damped_gram` gives for all classes.
+    """The kernel matrix with which LDM is an SVM, from the result of `damped_gram`.
 
     A is B − (2 λ1/m²) rrᵀ, so that N differs from the shared part P by a matrix of rank one:
     N = P + κ (Pr)(Pr)ᵀ / (1 − κ rᵀPr), κ = 2 λ1/m².
@@ -120,18 +120,18 @@ def variance_gram(
 
 
 def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Array:
-    """A f: half the derivative of 2 λ1 var with respect to the scores."""
+    """A f, half the gradient of 2 λ1 var with respect to the scores."""
     mean = float(weights @ (y * scores)) / float(weights.sum())
     return (2.0 * lambda1 / float(weights.sum())) * weights * (scores - y * mean)
 
 
 def _cholesky(matrix: Array) -> Array:
-    """Lower factor of a matrix that is positive definite unless rounding has taken that."""
+    """Lower Cholesky factor; an error if the matrix is not positive definite due to rounding."""
     try:
         return np.asarray(linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
     except linalg.LinAlgError as error:
         raise ValueError(
-            "The variance of the margins cannot be worked in: values of the kernel or of the "
+            "The variance of the margins cannot be computed: values of the kernel or of the "
             "features are so large that their differences are lost to rounding. Scale the "
             "features, for example with sklearn.preprocessing.StandardScaler, or lower gamma, "
             "degree or lambda1."

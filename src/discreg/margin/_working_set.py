@@ -1,8 +1,8 @@
-"""Solve one two-class problem on a working set of samples, and so on a part of the kernel matrix.
+"""Solve one two-class problem on working sets of samples, with a part of the kernel matrix.
 
-Samples inside the margin band, with zero loss, have no multipliers: the solution on the other
-samples alone is the solution. Which they are is estimated from a small sample, and then from the
-solution itself, whose loss on the samples left out counts in the gap.
+Samples inside the margin band have zero loss and zero multipliers, so the solution on the other
+samples is the solution. A fit on a small sample predicts which samples these are, and later fits
+correct it. The losses of the samples left out are part of the gap.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["solve_on_working_sets"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-FIRST = 1 / 16  # of the samples, which tell where the margins of the others will be
-MOST = 0.6  # of the samples: for more of them the whole matrix is cheaper
-ROUGH_TOL = 3e-3  # the smallest for solutions that only tell which samples are needed
-SHARE = 0.7  # of the tolerance that the samples of the working set may use up
+FIRST = 1 / 16  # share of the samples that predict the margins of the others
+MOST = 0.6  # share of the samples above which the whole matrix is cheaper
+ROUGH_TOL = 3e-3  # smallest tolerance of fits that only select samples
+SHARE = 0.7  # of the tolerance, for the fit on a working set
 MAX_ROUNDS = 4
 
 
 def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | None:
-    """Multipliers and intercept up to the tolerance, or None where most of the matrix is needed.
+    """Multipliers and intercept up to the tolerance, or None if most of the matrix is needed.
 
     `dual` is the problem with all samples.
     """
@@ -49,7 +49,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         return solve_dual(local, inner, fit_intercept=fit_intercept, start=begin)
 
     def extended(found: DualSolution, samples: Indices) -> DualState:
-        """The solution on some samples, with the scores of all."""
+        """The solution on some samples, with the scores of all samples."""
         multipliers, scores = np.zeros(n_samples), np.empty(n_samples)
         multipliers[samples], scores[samples] = found.state.multipliers, found.state.scores
         others = np.setdiff1d(np.arange(n_samples), samples, assume_unique=True)
@@ -59,11 +59,11 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
     shift, passes = 0.0, 0
     samples = _first_working_set(n_samples, options, training.largest_gram)
     rough = max(options.tol, ROUGH_TOL)
-    with one_blas_thread():  # a second would wait for more, and be in the way of what follows
+    with one_blas_thread():  # more threads are slower on so few samples
         found = solve_on(samples, problem.loss.of_samples(training.weights[samples]), rough)
     state, shift = extended(found, samples), found.shift
     for turn in range(MAX_ROUNDS):
-        passes += found.n_passes
+        passes += found.n_iter
         needed = dual.losses.multipliers(y * (state.scores + shift)) != 0.0
         if turn > 0:
             needed |= state.multipliers != 0.0
@@ -81,7 +81,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         state, shift = extended(found, samples), found.shift
         gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
         if gap <= options.tol:
-            return DualSolution(state, shift, gap, passes + found.n_passes)
+            return DualSolution(state, shift, gap, passes + found.n_iter)
     return None
 
 
