@@ -1,12 +1,12 @@
 """Rank and features of low-rank regression on the digits.
 
-Left: accuracy of LRLR and LRRR on digits that they have not seen, for every rank; one fit gives all
-ranks. The dashed lines are the accuracies at full rank. Middle: the singular values of SLRR's
-coefficients. Right: the absolute values of these coefficients, a row for each of the 64 pixels.
+Left: accuracy of LRLR and LRRR on new digits for every rank; one fit gives all ranks. The dashed
+lines are the accuracies at full rank. Middle: the singular values of SLRR's coefficients. Right:
+the absolute values of these coefficients, one row per pixel.
 
-What is to be seen: the penalty of LRRR helps from rank three on. With 200 samples of ten digits no
-lower rank is better than full rank, unlike on the paper's data. SLRR was given the rank six, and
-six of its singular values are not zero. The dark rows are pixels that it uses for no digit.
+The penalty of LRRR improves accuracy from rank three. With 200 samples of ten digits, full rank is
+the best rank, unlike on the paper's data. SLRR is fitted with rank six and has six nonzero singular
+values. Dark rows are pixels that SLRR does not use.
 
     python examples/plot_low_rank.py            # writes docs/images/low_rank.png
     python examples/plot_low_rank.py other.png

@@ -1,13 +1,13 @@
-"""The whole distribution of the margins: SVC beside LDM and ODM.
+"""Margin distributions of SVC, LDM and ODM.
 
 Linear models on half of the breast cancer data, with the same weight of a sample's loss. The height
 of a curve at x is the fraction of samples whose margin is at most x times the mean absolute margin.
-Left: the samples that the models have seen. Right: the other half.
+Left: the training samples. Right: the other half.
 
-What is to be seen: the curves of LDM and ODM are steeper. They are to the right of SVC's around
-three quarters of the mean, and fewer margins are more than twice the mean. The price is at the left
-end, where a few margins are below the smallest one of SVC. The height at 0 is the error, which is
-another question: here SVC has the fewest errors, by three new samples of 285.
+The curves of LDM and ODM are steeper. They are to the right of SVC's curve around three quarters of
+the mean, and fewer margins exceed twice the mean. However, a few margins are smaller than the
+smallest margin of SVC. The height at 0 is the error rate: here SVC has the fewest errors, by three
+new samples of 285.
 
     python examples/plot_margin.py            # writes docs/images/margin.png
     python examples/plot_margin.py other.png
@@ -35,9 +35,9 @@ C = 1.0
 
 
 def fitted_models(X: np.ndarray, y: np.ndarray) -> dict[str, SVC | LDMClassifier | ODMClassifier]:
-    """The three models; LDM and ODM divide their C by the number of samples, SVC does not.
+    """Fit the three models; LDM and ODM divide their C by the number of samples, SVC does not.
 
-    With a lambda1 as small as the paper's, LDM's curve is almost that of SVC.
+    With a lambda1 as small as in the paper, the curve of LDM is almost that of SVC.
     """
     m = len(y)
     models = {
@@ -49,7 +49,7 @@ def fitted_models(X: np.ndarray, y: np.ndarray) -> dict[str, SVC | LDMClassifier
 
 
 def draw(axes: Axes, models: dict, X: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Cumulative margins of all models, and the line between wrong and right."""
+    """Draw the cumulative margins of all models, and a line at 0."""
     display = MarginDistributionDisplay.from_estimators(models, X, y, ax=axes)
     for name, line in zip(display.curves, display.lines_, strict=True):
         line.set_color(COLOURS[name])

@@ -1,8 +1,7 @@
-"""Which training samples explain a digit, and what leave-one-out says of alpha and beta.
+"""Training samples that represent a digit, and leave-one-out accuracy over alpha and beta.
 
-Left: a digit that DRM has not seen, and the training samples with the largest weights in its
-representation. Middle: all weights, by class. Right: exact leave-one-out accuracy over alpha and
-beta.
+Left: a new digit, and the training samples with the largest weights in its representation. Middle:
+all weights, by class. Right: exact leave-one-out accuracy over alpha and beta.
 
     python examples/plot_representation.py            # writes docs/images/representation.png
     python examples/plot_representation.py other.png
@@ -27,7 +26,7 @@ N_SHOWN = 3
 
 
 def draw_digits(axes: Axes, digit: np.ndarray, samples: np.ndarray, weights: np.ndarray) -> None:
-    """The digit, and the samples that represent it with their weights."""
+    """Draw the digit, and the samples with the largest weights."""
     order = np.argsort(-weights)[:N_SHOWN]
     pictures = [digit, *samples[order]]
     row = np.hstack([np.pad(picture.reshape(8, 8), 1) for picture in pictures])
@@ -40,7 +39,7 @@ def draw_digits(axes: Axes, digit: np.ndarray, samples: np.ndarray, weights: np.
 
 
 def draw_weights(axes: Axes, weights: np.ndarray, y: np.ndarray, predicted: int) -> None:
-    """Weights of all training samples over their classes."""
+    """Draw the weights of all training samples by class."""
     noise = np.random.default_rng(0).uniform(-0.3, 0.3, size=len(y))
     colours = np.where(y == predicted, OWN, OTHER)
     axes.scatter(y + noise, weights, s=8, c=colours, linewidths=0)
@@ -52,7 +51,7 @@ def draw_weights(axes: Axes, weights: np.ndarray, y: np.ndarray, predicted: int)
 
 
 def draw_grid(axes: Axes, search: DRMClassifierCV) -> None:
-    """Leave-one-out accuracy of every pair of alpha and beta."""
+    """Draw the leave-one-out accuracy of every pair of alpha and beta."""
     results = search.cv_results_
     alphas, betas = np.unique(results["param_alpha"]), np.unique(results["param_beta"])
     table = np.empty((len(alphas), len(betas)))

@@ -1,9 +1,9 @@
-"""What learnt targets change, and how the two solvers reach them.
+"""Learned targets compared with zero-one targets, and the convergence of the two solvers.
 
-Left and middle: three classes in a row. Regression onto zero-one targets masks the one in the
-middle; ReLSR does not, because only differences between the scores of a sample matter to it.
-Right: how far ReLSR is from its optimum on the digits, against computing time, for Newton's method
-and for the papers' alternation.
+Left and middle: three classes in a row. Regression onto zero-one targets masks the middle class.
+ReLSR does not, because it depends only on differences between the scores of a sample. Right:
+distance of ReLSR from its optimum on the digits by computing time, for Newton's method and for the
+papers' algorithm.
 
     python examples/plot_retargeted.py            # writes docs/images/retargeted.png
     python examples/plot_retargeted.py other.png
@@ -38,7 +38,7 @@ ALTERNATIONS = (1, 2, 4, 8, 15, SCHEDULE, 50, 80, 130, 200, 300, 450, 650, 1000)
 
 
 class Fit(NamedTuple):
-    """One fit: its processor time, its certificate and its objective."""
+    """Processor time, certificate and objective of a fit."""
 
     seconds: float
     gap: float
@@ -46,7 +46,7 @@ class Fit(NamedTuple):
 
 
 def classes_in_a_row(n_samples: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """Three clouds whose centres are on a line."""
+    """Draw samples of three classes whose centres are on a line."""
     rng = np.random.default_rng(3)
     centres = np.array([[-2.4, -1.2], [0.0, 0.0], [2.4, 1.2]])
     X = np.concatenate([centre + 0.5 * rng.standard_normal((n_samples, 2)) for centre in centres])
@@ -54,7 +54,7 @@ def classes_in_a_row(n_samples: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_regions(axes: Axes, model: Any, X: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Training samples over the regions in which a model predicts their classes."""
+    """Draw the training samples over the decision regions of a model."""
     low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
     grid = np.meshgrid(*(np.linspace(*ends, 500) for ends in zip(low, high, strict=True)))
     points = np.stack([coordinate.ravel() for coordinate in grid], axis=1)
@@ -69,7 +69,7 @@ def draw_regions(axes: Axes, model: Any, X: np.ndarray, y: np.ndarray, title: st
 
 
 def fit(solver: str, max_iter: int, X: np.ndarray, y: np.ndarray) -> Fit:
-    """Fit ReLSR with a number of iterations, several times, and keep the shortest time."""
+    """Fit ReLSR several times with a number of iterations and keep the shortest time."""
     model = ReLSRClassifier(beta=BETA, solver=solver, tol=0, max_iter=max_iter)
     times = []
     for _ in range(9):
@@ -80,7 +80,7 @@ def fit(solver: str, max_iter: int, X: np.ndarray, y: np.ndarray) -> Fit:
 
 
 def draw_gaps(axes: Axes) -> None:
-    """Both solvers from the regression onto zero-one targets onwards: certified and true gaps."""
+    """Draw certified and true gaps of both solvers."""
     X, y = load_digits(return_X_y=True)
     X = scale(X)
     lowest = ReLSRClassifier(beta=BETA, tol=0).fit(X, y).objective_history_[-1]
@@ -92,7 +92,7 @@ def draw_gaps(axes: Axes) -> None:
     alternating = [fit("alternating", max_iter, X, y) for max_iter in ALTERNATIONS]
     for solver, fits in (("newton", newton), ("alternating", alternating)):
         colour = SOLVER_COLOURS[solver]
-        # A longer fit begins with the shorter ones: what interrupted those alone is not theirs.
+        # A longer fit contains the shorter ones, so that it bounds their times.
         seconds = np.minimum.accumulate([each.seconds for each in fits[::-1]])[::-1]
         excess = [(each.objective - lowest) / each.objective for each in fits]
         axes.loglog(seconds, [each.gap for each in fits], "o-", c=colour, markersize=4)
@@ -130,14 +130,14 @@ def _label(axes: Axes, alternating: dict[int, Fit]) -> None:
 
 
 def main(path: Path) -> None:
-    """Draw the picture into a file."""
+    """Draw the picture and save it to a file."""
     plt.rcParams.update({"font.size": 10, "axes.titlesize": 11})
     X, y = classes_in_a_row()
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(11.5, 3.6), width_ratios=(1, 1, 1.35), layout="constrained"
     )
     draw_regions(left, LSRClassifier(), X, y, "LSR: zero-one targets")
-    draw_regions(middle, ReLSRClassifier(), X, y, "ReLSR: learnt targets")
+    draw_regions(middle, ReLSRClassifier(), X, y, "ReLSR: learned targets")
     with threadpool_limits(limits=1):
         draw_gaps(right)
     path.parent.mkdir(parents=True, exist_ok=True)

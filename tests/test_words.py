@@ -59,7 +59,7 @@ REPLACED = {
     r"is never closed": "is not closed",
     r"[Mm]ost frequent class has accuracy .* answering": "always predicting",
     r"always answering": "always predicting",
-    r"comparison of classifiers": "which classifier to use",
+    r"which classifier to take": "which classifier to use",
     r"[Hh]ow far (it|a run) (came|is)": "progress",
     r"took longer than it may": "exceeded its time limit",
     r"what (it|the directory) holds is continued": "fits stored there are not repeated",

@@ -271,7 +271,7 @@ def test_what_is_nowhere_is_named_with_every_source_and_why(tmp_path, monkeypatc
         "directory, or connect to the network once; downloads are kept.",
     ]
     with pytest.raises(
-        DatasetUnavailable, match=r"file:gcm\.npz - no data directory is named\n.*A\.$"
+        DatasetUnavailable, match=r"file:gcm\.npz - no data directory is set\n.*directory\.$"
     ):
         load("gcm")
 

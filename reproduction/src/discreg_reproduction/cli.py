@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     run_app(app, "discreg-reproduce", argv)
 
 
-@app.command(help="Run one study, the studies of one paper, or all studies, and write a report.")
+@app.command(help="Run studies of the papers and write a report.")
 @reports_errors
 def run(
     study: Annotated[
