@@ -64,7 +64,7 @@ def draw_regions(axes: Axes, model: Any, X: np.ndarray, y: np.ndarray, title: st
     for label, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
         across, up = X[y == label].T
         axes.scatter(across, up, c=colour, marker=marker, s=16, linewidths=0.4, edgecolors="white")
-    right = f"{model.score(X, y):.0%} of the training samples are right"
+    right = f"{model.score(X, y):.0%} of the training samples are correct"
     axes.set(xticks=[], yticks=[], title=title, xlabel=right)
 
 
@@ -111,7 +111,7 @@ def _label(axes: Axes, alternating: dict[int, Fit]) -> None:
         color="#555555",
         fontsize=9,
     )
-    for solver, x, y in (("newton", 0.44, 0.27), ("alternating", 0.78, 0.87)):
+    for solver, x, y in (("newton", 0.6, 0.2), ("alternating", 0.78, 0.87)):
         colour = SOLVER_COLOURS[solver]
         axes.text(x, y, solver, color=colour, weight="bold", transform=axes.transAxes)
     axes.axhline(TOL, color="#999999", linestyle=":", linewidth=1)

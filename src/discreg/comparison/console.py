@@ -84,7 +84,9 @@ def show_table(table: Table) -> None:
     listed = ", ".join(f"{label} ({count})" for label, count in shown)
     more = "" if len(shown) == len(counts) else f" and {len(counts) - len(shown)} more"
     share = max(counts.values()) / sum(counts.values())
-    out.print(f"rows per class: {listed}{more}; the most frequent class has {percent(share)}")
+    out.print(
+        f"rows per class: {listed}{more}; the most frequent class has {percent(share)} of the rows"
+    )
     for note in table.notes:
         out.print(note)
 

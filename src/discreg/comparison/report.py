@@ -145,11 +145,13 @@ def _assurance(findings: Findings, verdict: Verdict, judged: pd.DataFrame) -> It
         return
     row = _intervals(judged, findings.metric, findings.n_folds).loc[verdict.best]
     interval = (
-        f", with a {percent(1 - LEVEL)} interval from {number(row['low'])} to {number(row['high'])}"
+        f", with a {percent(1 - LEVEL)} confidence interval from {number(row['low'])} to "
+        f"{number(row['high'])}"
         if np.isfinite(row["low"])
         else "; one fold gives no interval"
     )
-    yield f"Its mean {metric(findings.metric).title} is {number(row['mean'])}{interval}."
+    title = metric(findings.metric).title
+    yield f"The mean {title} of {verdict.best} is {number(row['mean'])}{interval}."
     accuracy = _intervals(judged, "accuracy", findings.n_folds).loc[verdict.best]
     floor = (
         f"Always predicting the most frequent class has accuracy {number(findings.majority_rate)}"
