@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from discreg import __version__
@@ -35,7 +36,11 @@ def show_versions() -> None:
     }
     packages = {"discreg": __version__, **{name: _version(name) for name in _dependencies()}}
     folder = cache_folder() or "no writable folder"
-    sections = {"System": system, "Packages": packages, "Compiled loops": {"cache": folder}}
+    sections: dict[str, Mapping[str, str | None]] = {
+        "System": system,
+        "Packages": packages,
+        "Compiled loops": {"cache": folder},
+    }
     for title, entries in sections.items():
         print(f"{title}:")
         for name, value in entries.items():
