@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "inspection": NUMERICS,
     "tables": {"base"},
     "model_files": NUMERICS | {"tables"},
+    "versions": {"linalg"},
     "auto": LIBRARY,
     "comparison": LIBRARY | {"auto", "discreg"},
     "cli": LIBRARY | {"auto", "comparison", "discreg"},

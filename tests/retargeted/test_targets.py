@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 from oracles import best_row_targets
 
 from discreg.retargeted import retarget
+from discreg.retargeted._losses import MarginTargets
 
 # Table I of the ReLSR paper: true class, scores, then loss and targets of LSR, DLSR and ReLSR.
 TABLE_1 = [
@@ -101,8 +102,31 @@ def test_rows_made_to_drop_one_class_at_a_time():
             break
         mean, steps = following, steps + 1
     assert steps > 10
-    target = retarget(scores[None], [0])[0]
-    np.testing.assert_allclose(target, best_row_targets(scores, 0), atol=1e-12)
+    for copies in (1, 100):
+        targets = retarget(np.tile(scores, (copies, 1)), np.zeros(copies, dtype=int))
+        np.testing.assert_allclose(targets[-1], best_row_targets(scores, 0), atol=1e-12)
+
+
+@pytest.mark.parametrize("group_penalty", [0.0, 0.3, 5.0])
+def test_rows_have_the_same_targets_and_derivatives_among_many_copies(group_penalty):
+    """Many rows go through compiled loops, few do not."""
+    copies = 100
+    scores, y = random_rows(20, 4)
+    random = np.random.default_rng(1)
+    direction, weights = random.normal(size=scores.shape), random.uniform(0.5, 2, size=len(y))
+    loss = MarginTargets(group_penalty)
+    few = loss.evaluate(scores, y, weights)
+    many = loss.evaluate(np.tile(scores, (copies, 1)), np.tile(y, copies), np.tile(weights, copies))
+    np.testing.assert_allclose(many.targets, np.tile(few.targets, (copies, 1)), atol=1e-12)
+    np.testing.assert_allclose(many.centres, few.centres, atol=1e-12)
+    product = loss.score_hessp(few.residuals, direction.copy(), y, weights)
+    products = loss.score_hessp(
+        np.tile(few.residuals, (copies, 1)),
+        np.tile(direction, (copies, 1)),
+        np.tile(y, copies),
+        np.tile(weights, copies),
+    )
+    np.testing.assert_allclose(products, np.tile(product, (copies, 1)), atol=1e-12)
 
 
 @pytest.mark.parametrize("group_penalty", [0.01, 1.0, 100.0])

@@ -14,7 +14,6 @@ import numpy as np
 from discreg.linalg.compiled import compiled
 
 __all__ = [
-    "mirror_tile",
     "power_tile",
     "rbf_tile",
     "single_rbf_tile",
@@ -165,14 +164,3 @@ def tanh_tile(K, rows, cols, gamma, coef0):
         row = K[i, cols]
         for j in range(row.size):
             row[j] = _tanh(gamma * row[j] + coef0)
-
-
-@compiled_tile
-def mirror_tile(K, rows, cols):
-    """Copy K[rows, cols] to its mirror image; a tile on the diagonal becomes symmetric."""
-    size = 8  # entries to a cache line
-    for top in range(rows.start, rows.stop, size):
-        for left in range(cols.start, cols.stop, size):
-            for j in range(left, min(left + size, cols.stop)):
-                for i in range(top, min(top + size, rows.stop)):
-                    K[j, i] = K[i, j]

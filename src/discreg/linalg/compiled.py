@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from numba import njit
 
-__all__ = ["REORDER", "compiled"]
+__all__ = ["REORDER", "cache_folder", "compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,3 +43,9 @@ def compiled(*, fastmath: Collection[str] = ()) -> Callable[[Function], Function
             return njit(**options)(function)
 
     return decorate
+
+
+def cache_folder() -> str | None:
+    """The folder where numba keeps the compiled loops of this folder, or None."""
+    statistics = getattr(compiled()(cache_folder), "stats", None)  # None under NUMBA_DISABLE_JIT
+    return getattr(statistics, "cache_path", None)

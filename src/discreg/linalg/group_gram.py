@@ -49,9 +49,9 @@ class FormedGram:
     def descend(
         self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int
     ) -> None:
-        from . import _group_lasso_loops
+        from ._group_lasso_loops import descend
 
-        _group_lasso_loops.descend(self._gram, correlations, coef, threshold, n_passes)
+        descend(self._gram, correlations, coef, threshold, n_passes, np.empty(coef.shape[1]))
 
     def matmul(self, coef: Array) -> Array:
         return self._gram @ coef
@@ -75,11 +75,11 @@ class FeatureGram:
     def descend(
         self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int
     ) -> None:
-        from . import _group_lasso_loops
+        from ._group_lasso_loops import descend_on_features
 
-        fitted = self._features.T @ coef
-        _group_lasso_loops.descend_on_features(
-            self._features, self._squares, moments, fitted, coef, threshold, n_passes
+        fitted, change = self._features.T @ coef, np.empty(coef.shape[1])
+        descend_on_features(
+            self._features, self._squares, moments, fitted, coef, threshold, n_passes, change
         )
         correlations[...] = moments - self.matmul(coef)
 

@@ -41,7 +41,7 @@ Corner = tuple[int, int]  # of a matrix: which row and column of a larger one it
 
 TILE = 384  # rows and columns: about a megabyte, which stays in the second cache
 HIGH_TILE = 768  # rows of a tile that is multiplied at once: threads then seldom meet
-SMALL = 512 * 512  # entries of a matrix that is done before threads would have started
+SMALL = 512 * 512  # entries of a matrix that is done before threads or loops would have started
 
 
 def kernel_matrix(
@@ -361,8 +361,6 @@ def _of_inner_products(
     f(K, rows, cols) writes to K[rows, cols], the inner products of these rows. Of a matrix K that
     is a part of all inner products, f(K, rows, cols, corner) has to be told where it begins.
     """
-    from ._kernel_loops import power_tile, rbf_tile, single_rbf_tile, tanh_tile
-
     gamma = 1 / X.shape[1] if gamma is None else float(gamma)
     coef0 = float(coef0)
 
@@ -375,15 +373,24 @@ def _of_inner_products(
         case "rbf":
             of_rows, of_cols = (row_norms(each).astype(X.dtype) for each in (X, Y))
             width = X.dtype.type(gamma)
-            loop = single_rbf_tile if X.dtype == np.float32 else rbf_tile
+
+            loop: Callable[..., object] = _small_rbf_tile
+            if X.shape[0] * Y.shape[0] > SMALL:
+                from ._kernel_loops import rbf_tile, single_rbf_tile
+
+                loop = single_rbf_tile if X.dtype == np.float32 else rbf_tile
 
             def rbf(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
                 loop(K, rows, cols, of_rows[corner[0] :], of_cols[corner[1] :], width)
 
             return rbf
         case "sigmoid":
+            from ._kernel_loops import tanh_tile
+
             return lambda K, rows, cols, corner=(0, 0): tanh_tile(K, rows, cols, gamma, coef0)
         case "poly" | "polynomial" if degree >= 0 and degree == int(degree):
+            from ._kernel_loops import power_tile
+
             power = int(degree)
             return lambda K, rows, cols, corner=(0, 0): power_tile(
                 K, rows, cols, gamma, coef0, power
@@ -392,6 +399,22 @@ def _of_inner_products(
             return real_power
         case _:
             return lambda K, rows, cols, corner=(0, 0): None
+
+
+def _small_rbf_tile(
+    K: Matrix, rows: slice, cols: slice, of_rows: Matrix, of_cols: Matrix, gamma: float
+) -> None:
+    """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms, in place.
+
+    As the compiled loop, which is faster where there is more to do than to load it.
+    """
+    tile = K[rows, cols]
+    with np.errstate(invalid="ignore", over="ignore"):  # of squared norms; the values tell
+        tile *= 2
+        tile -= of_rows[rows, None] + of_cols[cols]
+        tile *= gamma
+        np.minimum(tile, 0.0, out=tile)
+        np.exp(tile, out=tile)
 
 
 def _inner_products(X: Any, Y: Any) -> OnTile:
@@ -408,8 +431,6 @@ def _inner_products(X: Any, Y: Any) -> OnTile:
 
 def _map_inner_products(X: Any, Y: Any, function: OnTile) -> Matrix:
     """Apply a function to all inner products between the rows of X and of Y (None: of X)."""
-    from ._kernel_loops import mirror_tile
-
     symmetric = Y is None
     Y = X if symmetric else Y
     inner_products = _inner_products(X, Y)
@@ -419,10 +440,19 @@ def _map_inner_products(X: Any, Y: Any, function: OnTile) -> Matrix:
         inner_products(K, *tile)
         function(K, *tile)
         if symmetric:
-            mirror_tile(K, *tile)
+            _mirror(K, *tile)
 
     run_in_threads(fill, _tiles(K, whole_rows=sparse.issparse(X), lower=symmetric))
     return K
+
+
+def _mirror(K: Matrix, rows: slice, cols: slice) -> None:
+    """Copy K[rows, cols] to its mirror image; a tile on the diagonal becomes symmetric."""
+    tile = K[rows, cols]
+    if rows == cols:
+        np.copyto(tile, tile.T.copy(), where=~np.tri(len(tile), dtype=bool))
+    else:
+        K[cols, rows] = tile.T
 
 
 def _tiles(K: Matrix, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, slice]]:

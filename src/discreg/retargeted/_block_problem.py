@@ -192,6 +192,7 @@ def _hessp_of_groups(
     X, y, weights, _ = block
     at = _evaluation(block, loss, raw, centres)
     direction = _scores(block, step)
+    moves = loss.centre_moves(at.residuals, direction, y, weights)
     product = loss.fixed_hessp(at.residuals, direction, y, weights, np.zeros_like(centres))
     response = loss.centre_response(at, y, weights)
     of_classes = [np.flatnonzero(y == k) for k in range(len(centres))]
@@ -199,7 +200,7 @@ def _hessp_of_groups(
         (
             rmatmul(X, product),
             product.sum(axis=0),
-            *loss.centre_moves(at.residuals, direction, y, weights),
+            *moves,
             np.stack([rmatmul(X[rows], response[rows]) for rows in of_classes]),
             np.stack([response[rows].sum(axis=0) for rows in of_classes]),
         )

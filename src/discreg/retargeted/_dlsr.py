@@ -13,6 +13,7 @@ from discreg.blocks.source import AddableTuple
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import one_hot
 
+from ._balance import Shares
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
     check_iterative_params,
@@ -23,7 +24,7 @@ from ._fit import (
     warn_if_stopped_early,
     why_rows_in_memory,
 )
-from ._losses import Evaluation, Shares, TargetLoss, weighted_square
+from ._losses import Evaluation, TargetLoss, weighted_square
 from ._solvers import Solution
 
 __all__ = ["DLSRClassifier", "DraggedTargets"]

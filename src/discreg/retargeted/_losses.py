@@ -18,24 +18,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import pinvh
 
 from discreg.blocks.source import AddableTuple
 from discreg.linalg.rows import (
     class_sums,
-    has_few_columns,
+    class_totals,
     matmul,
-    one_hot,
     product_blocks,
     rmatmul,
-    rows_per_product,
 )
 
-__all__ = ["Evaluation", "MarginTargets", "Shares", "TargetLoss", "weighted_square"]
+from ._balance import MarginPlan, flow_plan, spread_plan
+
+__all__ = ["Evaluation", "MarginTargets", "TargetLoss", "weighted_square"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-BALANCED = 1e-9  # relative excess of a column that rounding leaves
+SMALL = 800  # scores of rows that NumPy is done with before a compiled loop would be loaded
+ROUNDING = 1e-15  # of a centre, relative
 
 
 class Evaluation(NamedTuple):
@@ -61,7 +61,10 @@ class TargetLoss(ABC):
 
     @abstractmethod
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
-        """Half Hessian of the loss as a function of the scores, times a direction."""
+        """Half Hessian of the loss as a function of the scores, times a direction.
+
+        The direction may be overwritten.
+        """
 
     def support(self, z: Array, y: Indices) -> Array:
         """Largest ⟨z_i, t_i⟩ of each row over the allowed targets, where that is finite.
@@ -97,15 +100,23 @@ class TargetLoss(ABC):
         One pass over the rows: a block is multiplied from both sides while it is in cache, unless
         the rows are coupled.
         """
-        in_blocks = self.group_penalty == 0 and not sparse.issparse(X)
+        if self.group_penalty > 0 or sparse.issparse(X):
+            direction = matmul(X, coef)
+            direction += shift
+            product = self.score_hessp(residuals, direction, y, weights)
+            return AddableTuple((rmatmul(X, product), np.ones(len(y)) @ product))
+        coef = np.ascontiguousarray(coef)
         image, totals = np.zeros_like(coef), np.zeros_like(shift)
-        for rows in product_blocks(X, coef.shape[1]) if in_blocks else [slice(None)]:
-            block = X[rows] if in_blocks else X
-            direction = matmul(block, coef)
+        blocks = list(product_blocks(X, coef.shape[1]))
+        buffer = np.empty((len(y[blocks[0]]), coef.shape[1]))
+        ones = np.ones(len(buffer))
+        for rows in blocks:
+            block = X[rows]
+            direction = np.matmul(block, coef, out=buffer[: len(block)])
             direction += shift
             product = self.score_hessp(residuals[rows], direction, y[rows], weights[rows])
-            totals += product.sum(axis=0)
-            image += rmatmul(block, product)
+            totals += ones[: len(block)] @ product
+            image += block.T @ product
         return AddableTuple((image, totals))
 
     def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
@@ -149,12 +160,29 @@ class MarginTargets(TargetLoss):
 
     def targets_for(self, scores: Array, y: Indices, centres: Array) -> Array:
         """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
-        from . import _loops
+        tops, _ = _true_targets(scores, y, self.group_penalty, centres)
+        return _targets_below(tops, scores, y)
 
-        tops, targets = np.empty(len(scores)), np.empty_like(scores)
-        _loops.true_targets(scores, y, self.group_penalty, centres, tops)
-        _loops.targets_below(scores, y, tops, targets)
-        return targets
+    def _best_targets(
+        self, scores: Array, y: Indices, weights: Array, centres: Array
+    ) -> tuple[Array, Array]:
+        """Targets and the centres that solve μ_k = mean over class k of t_k(μ_k) − 1.
+
+        The right-hand side minus μ is convex, piecewise linear and falls with a slope in
+        [−1, −1/(1 + γ)]: Newton's steps, after the first, only go up and end at the root.
+        """
+        n_classes, first = scores.shape[1], True
+        while True:
+            tops, taken = _true_targets(scores, y, self.group_penalty, centres)
+            excess = class_sums(y, weights * (tops - 1.0 - centres[y]), n_classes)
+            slopes = (1.0 + taken) / (1.0 + self.group_penalty + taken)
+            slope = class_sums(y, weights * slopes, n_classes)
+            steps = np.divide(excess, slope, out=np.zeros(n_classes), where=slope > 0)
+            rounding = ROUNDING * (1.0 + self.group_penalty) * (1.0 + np.abs(centres))
+            moving = (steps > rounding) | (first & (steps < -rounding))
+            if not moving.any():
+                return _targets_below(tops, scores, y), centres
+            centres, first = centres + np.where(moving, steps, 0.0), False
 
     def evaluate(
         self,
@@ -168,15 +196,11 @@ class MarginTargets(TargetLoss):
         if centres is not None:
             targets = self.targets_for(scores, y, centres)
             return self._evaluation(targets, scores - targets, centres, y, weights)
-        centres = np.zeros(scores.shape[1]) if start is None else start.copy()
-        if self.group_penalty == 0:
-            targets = self.targets_for(scores, y, centres)
+        centres = np.zeros(scores.shape[1]) if start is None else start
+        if self.group_penalty > 0:
+            targets, centres = self._best_targets(scores, y, weights, centres)
         else:
-            from . import _loops
-
-            tops, targets = np.empty(len(scores)), np.empty_like(scores)
-            _loops.best_centres(scores, y, weights, self.group_penalty, centres, tops)
-            _loops.targets_below(scores, y, tops, targets)
+            targets = self.targets_for(scores, y, centres)
         return self._evaluation(targets, scores - targets, centres, y, weights)
 
     def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
@@ -198,7 +222,7 @@ class MarginTargets(TargetLoss):
         return Evaluation(targets, residuals, value, centres)
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
-        centre_steps = np.zeros(direction.shape[1])
+        centre_steps = np.zeros(residuals.shape[1])
         if self.group_penalty > 0:
             moved, held = self.centre_moves(residuals, direction, y, weights)
             centre_steps = moved / held
@@ -212,10 +236,10 @@ class MarginTargets(TargetLoss):
         With q the sum of the direction over the m active classes of a row: Σ s q / (γ + m) and
         Σ s m / (γ + m).
         """
-        from . import _loops
-
+        sums, sizes = _active_sums(residuals, direction, y)
+        shares = weights / (sizes + self.group_penalty)
         return AddableTuple(
-            _loops.centre_moves(residuals, y, weights, self.group_penalty, direction)
+            class_sums(y, shares * each, residuals.shape[1]) for each in (sums, sizes)
         )
 
     def fixed_hessp(
@@ -226,34 +250,20 @@ class MarginTargets(TargetLoss):
         weights: Array,
         centre_steps: Array,
     ) -> Array:
-        """The same while the centres take given steps."""
-        from . import _loops
+        """The same while the centres take given steps; the direction is overwritten.
 
-        product = np.empty_like(direction)
-        _loops.margin_hessp(
-            residuals, y, weights, self.group_penalty, centre_steps, direction, product
-        )
-        return product
+        The target of a row moves by (q + γ dμ) / (γ + m), dμ the step of its class's centre.
+        """
+        if residuals.size < SMALL:
+            sums, sizes = _active_sums(residuals, direction, y)
+            moved = sums + self.group_penalty * centre_steps[y]
+            direction -= (moved / (sizes + self.group_penalty))[:, None]
+            direction *= _active(residuals, y) * weights[:, None]
+        else:
+            from ._loops import margin_hessp
 
-    def hessp(
-        self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
-    ) -> AddableTuple:
-        plain = not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
-        if self.group_penalty > 0 or not plain or not has_few_columns(X, len(shift)):
-            return super().hessp(X, coef, shift, residuals, y, weights)
-        from . import _loops  # rows that compiled code can hand to BLAS as they are
-
-        return AddableTuple(
-            _loops.margin_hessp_of_rows(
-                X,
-                np.ascontiguousarray(coef),
-                shift,
-                residuals,
-                y,
-                weights,
-                rows_per_product(*coef.shape),
-            )
-        )
+            margin_hessp(residuals, direction, y, weights, self.group_penalty, centre_steps)
+        return direction
 
     def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
         """The best targets for γ > 0 have γ (t_k − 1 − μ_k) = Σ_j (r_j − t_j): no digits cancel."""
@@ -261,7 +271,7 @@ class MarginTargets(TargetLoss):
             distances = at.residuals.sum(axis=1) / self.group_penalty
         else:
             distances = at.targets[np.arange(len(y)), y] - 1.0
-        size = self._active(at, y).sum(axis=1)
+        size = _active(at.residuals, y).sum(axis=1)
         slopes = size / (size + self.group_penalty)
         n_classes = at.residuals.shape[1]
         return AddableTuple(
@@ -270,53 +280,98 @@ class MarginTargets(TargetLoss):
 
     def centre_response(self, at: Evaluation, y: Indices, weights: Array) -> Array:
         """Change of the weighted residuals of each row with the centre of its class."""
-        active = self._active(at, y)
+        active = _active(at.residuals, y)
         return (
             active
             * (-self.group_penalty * weights / (active.sum(axis=1) + self.group_penalty))[:, None]
         )
 
-    def _active(self, at: Evaluation, y: Indices) -> NDArray[np.bool_]:
-        return (at.residuals > 0) | (one_hot(y, at.residuals.shape[1]) > 0)
-
     def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
         """Of the residuals of each class in each column, and of the columns."""
-        from . import _loops
-
         n_classes = at.residuals.shape[1]
-        sums, squares = _loops.class_sums(at.residuals, y, weights)
-        weighted = weights[:, None] * _slack(at, y)
-        slacks = np.stack([class_sums(y, column, n_classes) for column in weighted.T])
+        positive = _positive(at.residuals, y)
+        sums, squares, slacks = (
+            class_totals(each, y, weights, n_classes).T
+            for each in (positive, positive**2, _slack(at, y))
+        )
         totals = class_sums(y, weights, n_classes)
-        return AddableTuple((sums, squares, slacks.T, totals, weights @ at.residuals))
+        return AddableTuple((sums, squares, slacks, totals, weights @ at.residuals))
 
     def balance_plan(self, sums: AddableTuple) -> MarginPlan:
         """Scale the residuals of pairs of classes, or else spread what a column has too much."""
         by_class, squares, slacks, totals, columns = sums
-        return _flow(by_class, squares, columns) or _spread(
+        return flow_plan(by_class, squares, columns) or spread_plan(
             by_class, squares, slacks, totals, columns
         )
 
     def balance(
         self, at: Evaluation, plan: MarginPlan, y: Indices, weights: Array
     ) -> tuple[Array, float]:
-        from . import _loops
-
-        change = np.empty_like(at.residuals)
-        cost = _loops.scale_residuals(at.residuals, y, weights, plan.factors, plan.even, change)
+        change = plan.factors[y]
+        change *= _positive(at.residuals, y)
+        change += plan.even[y]
+        change[np.arange(len(y)), y] -= change.sum(axis=1)
+        cost = weighted_square(change, weights)
         if plan.even.any():  # also where a target is inside its constraint
             cost += 2 * float(np.vdot(weights[:, None] * _slack(at, y), plan.even[y]))
         return change, cost
 
 
-class MarginPlan(NamedTuple):
-    """What is added to the residuals of class k in column j: a multiple of them and a number.
+def _true_targets(
+    scores: Array, y: Indices, group_penalty: float, centres: Array
+) -> tuple[Array, Array]:
+    """Target t_k of the true class of each row, and the number of false classes that pull it.
 
-    The same is taken from their true class.
+    It is the mean of r_k, γ times 1 + μ_k and the largest values r_j + 1, as many as give the
+    largest mean.
     """
+    n_rows, n_classes = scores.shape
+    if scores.size >= SMALL:
+        from ._loops import true_targets
 
-    factors: Array
-    even: Array
+        tops, taken = np.empty(n_rows), np.empty(n_rows)
+        true_targets(scores, y, group_penalty, centres, tops, taken)
+        return tops, taken
+    own = np.arange(n_rows), y
+    values = -1.0 - scores
+    values[own] = -np.inf
+    values.sort(axis=1)
+    values[:, 0] = -scores[own] - group_penalty * (1.0 + centres[y])
+    means = -np.cumsum(values, axis=1) / (1.0 + group_penalty + np.arange(n_classes))
+    taken = means.argmax(axis=1)
+    return means[np.arange(n_rows), taken], taken.astype(np.float64)
+
+
+def _targets_below(tops: Array, scores: Array, y: Indices) -> Array:
+    """The targets that t_k leaves: at most t_k − 1 for every other class."""
+    targets = np.minimum(scores, (tops - 1.0)[:, None])
+    targets[np.arange(len(y)), y] = tops
+    return targets
+
+
+def _active(residuals: Array, y: Indices) -> NDArray[np.bool_]:
+    active = residuals > 0
+    active[np.arange(len(y)), y] = True
+    return active
+
+
+def _active_sums(residuals: Array, direction: Array, y: Indices) -> tuple[Array, Array]:
+    """Sums of a direction over the active classes of each row, and their numbers."""
+    if residuals.size < SMALL:
+        active = _active(residuals, y)
+        return (active * direction).sum(axis=1), active.sum(axis=1, dtype=np.float64)
+    from ._loops import active_sums
+
+    sums, sizes = np.empty(len(y)), np.empty(len(y))
+    active_sums(residuals, direction, y, sums, sizes)
+    return sums, sizes
+
+
+def _positive(residuals: Array, y: Indices) -> Array:
+    """Positive residuals of the false classes."""
+    positive = residuals.clip(min=0.0)
+    positive[np.arange(len(y)), y] = 0.0
+    return positive
 
 
 def _slack(at: Evaluation, y: Indices) -> Array:
@@ -325,67 +380,6 @@ def _slack(at: Evaluation, y: Indices) -> Array:
     return (top - 1.0 - at.targets).clip(min=0.0)
 
 
-def _flow(sums: Array, squares: Array, excess: Array) -> MarginPlan | None:
-    """Balance by scaling the residuals of the rows of a class in a column; None if it cannot.
-
-    Scaled by 1 + u_kj and made up for at the true class, the residuals of class k in column j
-    move u_kj T_kj from column k to column j, T_kj their weighted sum, at a cost of u_kj² times
-    their weighted squares. The flows of least total cost come from potentials of the columns.
-    """
-    conductance = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
-    both_ways = conductance + conductance.T
-    potentials = pinvh(np.diag(both_ways.sum(axis=0)) - both_ways) @ excess
-    flows = conductance * (potentials[:, None] - potentials)
-    unbalanced = excess + flows.sum(axis=0) - flows.sum(axis=1)
-    scales = np.divide(flows, sums, out=np.zeros_like(sums), where=squares > 0)
-    if scales.min() < -1 or np.abs(unbalanced).sum() > BALANCED * np.abs(excess).sum():
-        return None
-    return MarginPlan(scales, np.zeros_like(scales))
-
-
-def _spread(
-    sums: Array, squares: Array, slacks: Array, totals: Array, columns: Array
-) -> MarginPlan:
-    """Send the excess of a column from its own class's rows to the columns that lack it."""
-    excess, lack = np.maximum(columns, 0.0), np.maximum(-columns, 0.0)
-    factors, even = np.zeros_like(sums), np.zeros_like(sums)
-    if lack.any():
-        for k in np.flatnonzero(excess):
-            of_class = Shares(sums[k], squares[k], slacks[k], np.full_like(lack, totals[k]))
-            factors[k], even[k] = of_class.split(excess[k] * lack / lack.sum())
-    return MarginPlan(factors, even)
-
-
 def weighted_square(residuals: Array, weights: Array) -> float:
     """Sum of the squares of the residuals, each row with its weight."""
     return float(weights @ np.einsum("ij,ij->i", residuals, residuals))
-
-
-class Shares(NamedTuple):
-    """Weighted sums over rows, one per column: of residuals, their squares, slacks, and weights."""
-
-    total: Array
-    energy: Array
-    slack: Array
-    weights: Array
-
-    @classmethod
-    def of(cls, residuals: Array, slack: Array, weights: Array) -> Shares:
-        """The sums for weights of rows and columns."""
-        parts = (residuals, residuals**2, slack, np.ones_like(slack))
-        return cls(*(np.einsum("ij,ij->j", weights, part) for part in parts))
-
-    def split(self, amounts: Array) -> tuple[Array, Array]:
-        """Distribute amounts, one per column, in proportion to the residuals or evenly.
-
-        Whichever is cheaper for a column: a share e of a row costs e² + 2 e · slack, and the slack
-        is zero where the residual is not. Returns the multiples of the residuals and the even
-        shares.
-        """
-        even = 1.0 / self.weights
-        safe_total = np.where(self.total > 0, self.total, 1.0)
-        in_proportion = np.where(self.total > 0, amounts**2 * self.energy / safe_total**2, np.inf)
-        evenly = amounts**2 * even + 2 * amounts * even * self.slack
-        cheaper = in_proportion < evenly
-        factors = np.where(cheaper, amounts / safe_total, 0.0)
-        return factors, np.where(cheaper, 0.0, amounts * even)

@@ -24,6 +24,7 @@ from discreg.linalg.ridge import (
     Regression,
     conjugate_gradients,
 )
+from discreg.linalg.rows import row_dots
 
 from ._losses import Evaluation, TargetLoss
 
@@ -247,7 +248,7 @@ class ArrayProblem(RetargetedProblem):
             scores = moved * length
             scores += point.scores
             there = self._assemble(point.theta + length * direction, scores, self.evaluate(scores))
-            slope = np.vdot(self.weights[:, None] * there.at.residuals, moved)
+            slope = self.weights @ row_dots(there.at.residuals, moved)
             slope += self.regression.beta * np.vdot(there.theta[:-1], direction[:-1])
             return there, float(slope)
 
