@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from discreg.linalg.compiled import compiled
 
-__all__ = ["best_multiplier", "evaluate_margin", "gap_of_margin"]
+__all__ = ["best_multiplier", "derivatives_along", "evaluate_margin", "gap_of_margin"]
 
 
 @compiled()
@@ -49,3 +49,31 @@ def best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upp
         return min(pulled / slope, upper) if slope > 0.0 else upper
     pushed = diagonal * old - margin + high
     return pushed / (diagonal + ridge_high) if pushed < 0.0 else 0.0
+
+
+@compiled()
+def derivatives_along(margins, direction, step, low, high, ridge_low, ridge_high, upper):
+    """Derivatives of the losses along a line, from the left, from the right, and the second.
+
+    The last number returned is the sum of the absolute values of the terms of the first derivative.
+    """
+    slope = 0.0
+    left = 0.0
+    right = 0.0
+    curved = 0.0
+    size = 0.0
+    for i in range(len(margins)):
+        d = direction[i]
+        margin = margins[i] + step * d
+        _, multiplier, curvature = evaluate_margin(
+            margin, low, high, ridge_low[i], ridge_high[i], upper[i]
+        )
+        if margin == low and ridge_low[i] == 0.0:  # the kink of the hinge loss
+            if d > 0.0:
+                left -= upper[i] * d
+            else:
+                right -= upper[i] * d
+        curved += d * d * curvature
+        slope -= multiplier * d
+        size += abs(multiplier * d)
+    return slope + left, slope + right, curved, size

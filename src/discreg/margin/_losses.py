@@ -162,9 +162,11 @@ class SampleLosses:
         Newton's method on the derivative, with bisection where a step leaves the bracket. If the
         minimisers are an interval, some point of it.
         """
+        from ._loss_loops import derivatives_along
+
         lowest, highest, step = -np.inf, np.inf, 0.0
         for _ in range(LINE_STEPS):
-            left, right, curved, size = self._derivative(margins, direction, step)
+            left, right, curved, size = derivatives_along(margins, direction, step, *self.arrays())
             left += slope + curvature * step
             right += slope + curvature * step
             curved += curvature
@@ -186,27 +188,6 @@ class SampleLosses:
                         break
             step = following
         return step
-
-    def _derivative(
-        self, margins: Array, direction: Array, step: float
-    ) -> tuple[float, float, float, float]:
-        """Derivatives of the losses along a line, from the left, from the right, and the second.
-
-        Last, the sum of the absolute values of the terms of the first.
-        """
-        moved = margins + step * direction
-        _, multipliers, curvatures = self.evaluate(moved)
-        terms = multipliers * direction
-        left = right = -float(terms.sum())
-        curved = 0.0
-        if self.is_smooth:
-            curvatures *= direction
-            curved = float(curvatures @ direction)
-        else:
-            kinks = (self.upper * direction)[moved == self.low]
-            left -= float(np.maximum(kinks, 0.0).sum())
-            right -= float(np.minimum(kinks, 0.0).sum())
-        return left, right, curved, float(np.abs(terms, out=terms).sum())
 
 
 def mean_and_variance(margins: Array, weights: Any) -> tuple[float, float]:
