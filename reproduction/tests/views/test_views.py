@@ -97,7 +97,7 @@ def test_of_two_scalings_the_larger_mean_counts(name):
     assert "the scaling is selected on the test part" in grid.caption
     assert cell_of(trained, dataset, method) == "0.9900 ± 0.0000"
     assert cell_of(trained, dataset, "RF") == "–"
-    assert "the scaling chosen on the training part" in trained.caption
+    assert "the scaling selected on the training part" in trained.caption
 
 
 @pytest.mark.parametrize("name", ["drm/table2", "drm/table4", "drm/table7", "odm/table3"])
