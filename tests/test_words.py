@@ -11,23 +11,34 @@ MOST_WORDS = 30
 # A phrase that was replaced, as a regular expression, and the words to use instead.
 REPLACED = {
     r"to be had": "available",
+    r"is told\b": "a subject and a verb, such as 'the command prints'",
     r"fit has told": "fit was called before",
     r"who hands? out": "the scheduler",
     r"none of its business": "not checked here",
     r"deaf to": "ignores SIGINT",
     r"twin that": "`ReLSRClassifierCV` selects `beta` by cross-validation",
     r"[Ww]eights are copies": "sample weights are equivalent to repeating rows",
+    r"\bk copies\b": "weight k is equivalent to repeating the sample k times",
+    r"(stands|counts) (exactly )?(for|as) \S+ copies": "is equivalent to repeated samples",
+    r"\blearnt\b": "learned",
     r"one (column|row|line) a ": "one ... per ...",
     r"coefficients a class": "coefficients per class",
+    r"coefficients of so many": "the number of ...",
+    r"classes of so many": "the sums of the sample weights",
     r"[Oo]f the chance": "seed of",
     r"Chance in the": "seed of",
     r"\"Show it\.\"": "Show the version and exit.",
-    r"[Bb]egins? anew|starts it anew": "start again",
+    r"[Bb]egins? anew|starts it anew|\bafresh\b": "start again",
     r"is not looked at": "is ignored",
+    r"[Hh]ow to hold samples out": "cross-validation splitter",
+    r"as joblib counts": "as for joblib",
+    r"to choose from": "candidates for",
+    r"[Oo]f equally good": "ties go to",
     r"in the place of X": "in place of X",
     r"told apart": "distinguished, or not significantly different",
     r"beyond (the )?noise": "significantly",
     r"within noise": "not significantly different",
+    r"has not seen (it|one unit|the fold)": "held-out",
     r"the model that people wish": "a measured comparison",
     r"what people wish": "a measured comparison",
     r"never a part": "written atomically",
@@ -102,9 +113,9 @@ def test_replaced_phrases_do_not_come_back(path):
 
 
 def test_a_replaced_phrase_is_found_across_lines_and_comments():
-    assert replaced_phrases("# the weights of the\n    # chance, in the place\n# of X") == [
+    assert replaced_phrases("# the weights of the\n    # chance: how\n# to hold samples out") == [
         "'of the chance': write 'seed of'",
-        "'in the place of X': write 'in place of X'",
+        "'how to hold samples out': write 'cross-validation splitter'",
     ]
 
 

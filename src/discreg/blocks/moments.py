@@ -42,8 +42,8 @@ ROUNDING = 1e-12  # of a mean
 SMALLEST_SQUARE = 1e-30  # that single precision holds with room to spare
 
 
-# Squares may overflow: then the sums tell. Threads do not inherit what numpy is told, so that every
-# function which adds up says so itself.
+# Squares may overflow, which the sums are checked for. Threads do not inherit np.errstate, so every
+# function that adds sums sets it.
 _quietly = np.errstate(over="ignore", invalid="ignore")
 
 

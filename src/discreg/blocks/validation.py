@@ -238,8 +238,8 @@ def row_weights(
 ) -> NDArray[np.float64]:
     """One weight per row: sample weight times the weight of its class.
 
-    ``class_weight="balanced"`` counts samples with their weights, so that a sample of weight k
-    still equals k copies.
+    ``class_weight="balanced"`` uses sums of sample weights, so that sample weights remain
+    equivalent to repeating rows.
     """
     weights = sample_weights(sample_weight, len(indices))
     sizes = class_sums(indices, weights, len(classes))
@@ -257,7 +257,7 @@ def class_weights(
     classes: NDArray[Any],
     sizes: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The weight of each class, for classes of so many copies."""
+    """Compute the weight of each class from the sums of the sample weights."""
     if class_weight is None:
         return np.ones(len(classes))
     if class_weight == "balanced":
@@ -276,7 +276,7 @@ def require_weight_in_each_class(
         empty = ", ".join(repr(label) for label in classes[totals <= 0].tolist())
         raise ValueError(
             f"The samples of class {empty} have zero total weight by {source}: nothing can be "
-            "learnt of that class. Remove its rows or give them a positive weight."
+            "learned of that class. Remove its rows or give them a positive weight."
         )
 
 

@@ -230,7 +230,7 @@ def resolve_gamma(
         "auto" and None are 1 / n_features.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,), optional
-        A weight of k counts as k copies of the row.
+        Sample weights; weight k is equivalent to repeating the row k times.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Regression onto learnt targets: LSR, DLSR, ReLSR and GReLSR."""
+"""Regression onto learned targets: LSR, DLSR, ReLSR and GReLSR."""
 
 from ._dlsr import DLSRClassifier
 from ._dlsr_cv import DLSRClassifierCV

@@ -134,7 +134,7 @@ def solve(
     start : ndarray of shape (size + 1, n_classes) or None
         Where to begin; None for the regression onto the zero-one targets.
     largest_rank : int
-        Largest rank that the coefficients of so many classes can have.
+        Largest possible rank of the coefficients for this number of classes.
     to_rounding : bool
         Whether to go on below `tol` where that costs next to nothing.
     """

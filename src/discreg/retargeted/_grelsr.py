@@ -1,4 +1,4 @@
-"""GReLSR: targets learnt under a margin, their translations kept together in a class."""
+"""GReLSR: targets learned under a margin, their translations kept together in a class."""
 
 from __future__ import annotations
 

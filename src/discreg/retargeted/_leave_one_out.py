@@ -23,7 +23,7 @@ def leave_one_out_scores(
     *,
     scale_beta: bool,
 ) -> Array:
-    r"""Scores of every sample by the regression that has not seen one unit of it.
+    r"""Compute the leave-one-out scores of all samples.
 
     With weights s, centred features :math:`\phi_i`, :math:`M = \Phi^\top S\Phi + \beta I` and the
     leverage :math:`h_i = \phi_i^\top M^{-1}\phi_i + 1/\sum s`, lowering the weight of sample i by u

@@ -22,44 +22,43 @@ __all__ = ["LSRClassifierCV"]
 class LSRClassifierCV(ClassifierSearch):
     r"""Least squares regression with `beta` chosen by exact leave-one-out.
 
-    The scores of all samples, each by the model that has not seen it, come for every `beta` from
-    one eigendecomposition and equal those of n refits: with weights s, leverage h and u the unit
+    One eigendecomposition gives the leave-one-out scores of all samples for every `beta`. They
+    equal those of n refits: with weights s, leverage h and u the unit
     of weight that is left out, they are :math:`(r - u h y) / (1 - u h)`. A sample of weight k
-    counts as k copies, one of which is left out. Class weights and a kernel's `gamma` are those
-    of all samples.
+    is equivalent to k samples of weight 1, one of which is left out. Class weights and the kernel's
+    `gamma` are computed once, from all samples.
 
     Parameters
     ----------
     betas : array-like of float, default=(10.0, ..., 1e-3)
-        Penalties to choose from.
+        Candidates for `beta`.
     scale_beta, fit_intercept, class_weight, kernel
         As for :class:`~discreg.LSRClassifier`.
     gammas : array-like of float or str, default=None
-        Widths of the kernel to choose from: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3
-        and 10 times "scale" for "rbf" and "scale" for the other kernels that have a width.
+        Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
+        "scale" for "rbf", and "scale" for the other kernels that have this parameter.
     degrees : array-like of float, default=(3,)
-        Degrees of a polynomial kernel to choose from.
+        Candidates for the degree of the kernel "poly".
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Further arguments of a callable kernel.
     cv : int, splitter or iterable of splits, default=None
-        How to hold samples out; None means exact leave-one-out, for which the betas must be
-        positive.
+        Cross-validation splitter; None means exact leave-one-out, which requires positive betas.
     scoring : str or callable, default=None
         Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
         accuracy. It is given the sample weights if it takes them.
     n_jobs : int, default=None
-        Number of folds fitted at once, as joblib counts.
+        Number of folds fitted in parallel, as for joblib.
     verbose : int, default=0
         Whether to print a line for each fold and kernel.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting; of equally good ones the one with the largest penalty.
+        The best setting; ties go to the largest penalty.
     best_score_ : float
-        Its mean held-out score.
+        Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`; with
         leave-one-out there is one score for all samples together.

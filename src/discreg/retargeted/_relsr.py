@@ -1,4 +1,4 @@
-"""ReLSR: targets learnt under a margin."""
+"""ReLSR: targets learned under a margin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["ReLSRClassifier"]
 
 
 class ReLSRClassifier(RegressionClassifier):
-    r"""Retargeted least squares regression: targets learnt under a margin.
+    r"""Retargeted least squares regression: targets learned under a margin.
 
     Minimises equation (10) of [1]_ over the coefficients and the targets T:
 

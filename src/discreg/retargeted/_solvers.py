@@ -121,7 +121,7 @@ class RetargetedProblem(ABC):
 
     @abstractmethod
     def point(self, theta: Array, centres: Array | None = None) -> Point:
-        """Evaluate the objective afresh: with the best centres, or one update from given ones."""
+        """Evaluate the objective: with the best centres, or one update from given ones."""
 
     @abstractmethod
     def gradient(self, point: Point) -> Array:
