@@ -108,7 +108,7 @@ class TargetLoss(ABC):
         coef = np.ascontiguousarray(coef)
         image, totals = np.zeros_like(coef), np.zeros_like(shift)
         blocks = list(product_blocks(X, coef.shape[1]))
-        buffer = np.empty((len(y[blocks[0]]), coef.shape[1]))
+        buffer = np.empty((max((len(y[rows]) for rows in blocks), default=0), coef.shape[1]))
         ones = np.ones(len(buffer))
         for rows in blocks:
             block = X[rows]
