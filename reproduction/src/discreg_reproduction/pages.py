@@ -212,4 +212,4 @@ def _aligned(grid: Grid, width: int) -> str:
         index=[line[0] for line in lines],
         columns=pd.Index(grid.header[1:], name=grid.header[0]),
     )
-    return frame.to_string(line_width=width)
+    return str(frame.to_string(line_width=width))

@@ -67,7 +67,8 @@ class KFold:
 
     def rows(self, dataset: Dataset, repeat: int, fold: int) -> tuple[Rows, Rows]:
         folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=repeat)
-        return list(folds.split(np.zeros(len(dataset.y)), dataset.y))[fold]
+        train, test = list(folds.split(np.zeros(len(dataset.y)), dataset.y))[fold]
+        return train, test
 
 
 @dataclass(frozen=True)

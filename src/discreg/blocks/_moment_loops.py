@@ -8,12 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.types import Indices, RealArray
 
 __all__ = ["add_about_mean", "add_class_means", "centre_rows", "group_rows"]
 
 
 @compiled(fastmath=REORDER)
-def centre_rows(X, y, weights, origin, totals, sums, shift, out):
+def centre_rows(
+    X: RealArray,
+    y: Indices,
+    weights: RealArray,
+    origin: RealArray,
+    totals: RealArray,
+    sums: RealArray,
+    shift: RealArray,
+    out: RealArray,
+) -> None:
     """Add the weights and the rows of each class, about an origin near them, up; centre the rows.
 
     To `totals` and `sums` the weights and s (x − origin) are added. `shift` becomes the mean of the
@@ -47,7 +57,13 @@ def centre_rows(X, y, weights, origin, totals, sums, shift, out):
 
 
 @compiled(fastmath=REORDER)
-def add_class_means(means, totals, part_totals, part_sums, origin):
+def add_class_means(
+    means: RealArray,
+    totals: RealArray,
+    part_totals: RealArray,
+    part_sums: RealArray,
+    origin: RealArray,
+) -> None:
     """Add the classes of a part, whose sums are about `origin`, to those before it.
 
     Updates `means` and `totals`.
@@ -62,7 +78,15 @@ def add_class_means(means, totals, part_totals, part_sums, origin):
 
 
 @compiled(fastmath=REORDER)
-def add_about_mean(scatter, weight, mean, part, part_weight, part_mean, shift):
+def add_about_mean(
+    scatter: RealArray,
+    weight: float,
+    mean: RealArray,
+    part: RealArray,
+    part_weight: float,
+    part_mean: RealArray,
+    shift: RealArray,
+) -> float:
     """Add a scatter about `shift` of rows with another mean to one about the mean of all before.
 
     Updates `scatter` and `mean`; returns the weight of all.
@@ -85,7 +109,15 @@ def add_about_mean(scatter, weight, mean, part, part_weight, part_mean, shift):
 
 
 @compiled(fastmath=REORDER)
-def group_rows(X, y, weights, alpha, beta, starts, out):
+def group_rows(
+    X: RealArray,
+    y: Indices,
+    weights: RealArray,
+    alpha: float,
+    beta: float,
+    starts: Indices,
+    out: RealArray,
+) -> float:
     """Write √(s / (α‖x‖² + β)) x, the rows of a class after each other.
 
     `starts` has the first row of each class in `out`, and is moved to its last plus one. Returns

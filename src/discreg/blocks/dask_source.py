@@ -195,7 +195,8 @@ def _set_features(estimator: Any, X: Any) -> tuple[int, np.dtype[Any]]:
 def _dtype(X: Any) -> np.dtype[Any]:
     """The type that the columns of a collection have in common, if they are numbers of numpy's."""
     if not hasattr(X, "columns"):
-        return np.dtype(X.dtype)
+        dtype: np.dtype[Any] = np.dtype(X.dtype)
+        return dtype
     dtypes = list(X.dtypes)
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
     return np.result_type(*dtypes) if plain else np.dtype(np.float64)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreg.linalg.group_lasso import Features
 from discreg.linalg.ridge import NormalEquations
+from discreg.linalg.types import Array
 
 from .moments import Moments
 
 __all__ = ["FeatureMoments", "MomentRegression"]
-
-Array = NDArray[np.float64]
 
 
 class MomentRegression(NormalEquations):

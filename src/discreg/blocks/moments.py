@@ -21,6 +21,7 @@ from discreg.linalg.resources import (
     run_in_threads,
 )
 from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
+from discreg.linalg.types import Array
 
 from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
 
@@ -33,7 +34,6 @@ __all__ = [
     "source_moments",
 ]
 
-Array = NDArray[np.float64]
 SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second cache
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
@@ -253,7 +253,7 @@ def _parts(n_rows: int, bytes_of_sums: int) -> list[slice]:
 def _small_step(X: NDArray[Any]) -> int:
     """Rows of a small block: those of a few features fit into the cache, so do not many."""
     n_features = max(X.shape[1], 1)
-    return max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features)
+    return int(max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features))
 
 
 @_quietly

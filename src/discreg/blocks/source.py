@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from discreg.linalg.rows import class_sums
+from discreg.linalg.types import Array
 
 from .validation import (
     class_weights,
@@ -50,7 +51,6 @@ __all__ = [
     "rows_of_block",
 ]
 
-Array = NDArray[np.float64]
 Statistic = Callable[..., Any]
 DIFFERENT_TYPES = (
     "y holds labels of different types, which cannot be sorted. Make them all strings or all "

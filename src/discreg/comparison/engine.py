@@ -136,7 +136,7 @@ class _Run:
         n_before = len(self._keys) - len(self._waiting)
         self._progress = Progress(len(self._keys), n_before, n_before)
         self._n_jobs = min(n_jobs, len(self._waiting))
-        self._running: dict[Future, tuple[Key, int]] = {}  # key and attempt
+        self._running: dict[Future[Any], tuple[Key, int]] = {}  # key and attempt
         self._began = time.monotonic()
         self._deadline, self._share = float("inf"), None
         if time_budget is not None:
@@ -183,7 +183,7 @@ class _Run:
         running = {key[:2] for key, _ in self._running.values()} if self._share else set()
         return next((key for key in self._waiting if key[:2] not in running), self._waiting[0])
 
-    def _keep(self, future: Future) -> None:
+    def _keep(self, future: Future[Any]) -> None:
         """Store the outcome or the error of a fit."""
         key, attempt = self._running.pop(future)
         try:

@@ -202,7 +202,8 @@ class NestedCrossValidation:
         splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed + repeat)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `judged_by` mentions rare classes
-            return list(splitter.split(self.table.y, self.table.y))[fold]
+            train, test = list(splitter.split(self.table.y, self.table.y))[fold]
+        return train, test
 
     def _judge(self, model: Pipeline, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Outcome:
         confusion = counts(y, predicted, self.classes)

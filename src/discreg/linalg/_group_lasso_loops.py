@@ -8,12 +8,20 @@ from __future__ import annotations
 from math import sqrt
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.types import RealArray
 
 __all__ = ["descend", "descend_on_features"]
 
 
 @compiled(fastmath=REORDER)
-def descend(gram, correlations, coef, threshold, n_passes, change):
+def descend(
+    gram: RealArray,
+    correlations: RealArray,
+    coef: RealArray,
+    threshold: float,
+    n_passes: int,
+    change: RealArray,
+) -> None:
     """Minimise ½⟨A, GA⟩ − ⟨A, C⟩ + t Σ‖a_j‖ over one row of A after another, in place.
 
     `correlations` holds C − GA and is kept up; `change` is room for a row. A row is
@@ -45,7 +53,16 @@ def descend(gram, correlations, coef, threshold, n_passes, change):
 
 
 @compiled(fastmath=REORDER)
-def descend_on_features(features, squares, moments, fitted, coef, threshold, n_passes, change):
+def descend_on_features(
+    features: RealArray,
+    squares: RealArray,
+    moments: RealArray,
+    fitted: RealArray,
+    coef: RealArray,
+    threshold: float,
+    n_passes: int,
+    change: RealArray,
+) -> None:
     """The same for G = FFᵀ, the features F in rows; `fitted` holds FᵀA and is kept up."""
     n_rows, n_columns = coef.shape
     n_samples = features.shape[1]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreg.linalg.compiled import compiled
+from discreg.linalg.types import Indices, RealArray
 
 __all__ = ["hash_dense_rows", "hash_sparse_rows"]
 
 
 @compiled()
-def _mixed(bits):
+def _mixed(bits: np.uint64) -> np.uint64:
     """The finaliser of Steele, Lea and Flood's SplitMix64: bits that look random."""
     bits += np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -19,7 +21,7 @@ def _mixed(bits):
 
 
 @compiled()
-def _entry(value, column, seed):
+def _entry(value: float, column: int, seed: int) -> np.uint64:
     """What an entry adds to the hash of its row; a zero adds nothing."""
     if value == 0.0:
         return np.uint64(0)
@@ -28,7 +30,7 @@ def _entry(value, column, seed):
 
 
 @compiled()
-def hash_dense_rows(X, seed):
+def hash_dense_rows(X: RealArray, seed: int) -> NDArray[np.uint64]:
     """A hash of each row: a sum over its entries that wraps around."""
     hashes = np.empty(len(X), dtype=np.uint64)
     for i in range(len(X)):
@@ -40,7 +42,9 @@ def hash_dense_rows(X, seed):
 
 
 @compiled()
-def hash_sparse_rows(data, indices, indptr, seed):
+def hash_sparse_rows(
+    data: RealArray, indices: Indices, indptr: Indices, seed: int
+) -> NDArray[np.uint64]:
     """The same of CSR rows."""
     hashes = np.empty(len(indptr) - 1, dtype=np.uint64)
     for i in range(len(hashes)):

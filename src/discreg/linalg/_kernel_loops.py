@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from discreg.linalg.compiled import compiled
+from discreg.linalg.types import Indices, RealArray
 
 __all__ = [
     "power_tile",
@@ -49,7 +50,7 @@ ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
 
 @compiled_tile
-def _reduce(x):
+def _reduce(x: float) -> tuple[np.int64, float]:
     """Integer n and exp(r) − 1 with x = n ln 2 + r and |r| ≤ ln(2)/2."""
     rounded = x * LOG2_E + ROUNDER
     n = rounded - ROUNDER
@@ -61,13 +62,13 @@ def _reduce(x):
 
 
 @compiled_tile
-def _two_to_the(n):
+def _two_to_the(n: np.int64) -> float:
     """2ⁿ for an integer −1023 < n < 1024."""
     return np.int64((n + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float64)
 
 
 @compiled_tile
-def _exp(x):
+def _exp(x: float) -> float:
     """exp(x) for x ≤ 0, to one unit in the last place; NaN stays NaN."""
     n, expm1 = _reduce(-746.0 if x < -746.0 else x)  # exp(−746) rounds to zero
     half = n >> 1  # 2ⁿ alone would be below the smallest normal number for x < −708
@@ -75,7 +76,7 @@ def _exp(x):
 
 
 @compiled_tile
-def _tanh(x):
+def _tanh(x: float) -> float:
     """tanh(x) to three units in the last place."""
     n, expm1 = _reduce(-2.0 * min(abs(x), 20.0))  # tanh(20) rounds to one
     scale = _two_to_the(n)
@@ -84,7 +85,17 @@ def _tanh(x):
 
 
 @compiled_tile
-def sparse_tile(K, rows, cols, indptr, indices, data, col_indptr, col_indices, col_data):
+def sparse_tile(
+    K: RealArray,
+    rows: slice,
+    cols: slice,
+    indptr: Indices,
+    indices: Indices,
+    data: RealArray,
+    col_indptr: Indices,
+    col_indices: Indices,
+    col_data: RealArray,
+) -> None:
     """xᵀy between sparse rows x and y, the latter stored by features; cols begin with 0."""
     for i in range(rows.start, rows.stop):
         row = K[i, cols]
@@ -99,7 +110,9 @@ def sparse_tile(K, rows, cols, indptr, indices, data, col_indptr, col_indices, c
 
 
 @compiled_tile
-def rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
+def rbf_tile(
+    K: RealArray, rows: slice, cols: slice, row_norms: RealArray, col_norms: RealArray, gamma: float
+) -> None:
     """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms.
 
     NaN is what remains of a squared norm that overflows.
@@ -113,7 +126,7 @@ def rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
 
 
 @compiled_tile
-def _single_exp(x):
+def _single_exp(x: np.float32) -> np.float32:
     """exp(x) for x ≤ 0 in single precision, to two units in the last place; at least exp(−87)."""
     x = SINGLE_LEAST if x < SINGLE_LEAST else x
     rounded = x * SINGLE_LOG2_E + SINGLE_ROUNDER
@@ -128,7 +141,9 @@ def _single_exp(x):
 
 
 @compiled_tile
-def single_rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
+def single_rbf_tile(
+    K: RealArray, rows: slice, cols: slice, row_norms: RealArray, col_norms: RealArray, gamma: float
+) -> None:
     """The same in single precision, of arguments that are all in single precision."""
     col_norms = col_norms[cols]
     for i in range(rows.start, rows.stop):
@@ -139,7 +154,9 @@ def single_rbf_tile(K, rows, cols, row_norms, col_norms, gamma):
 
 
 @compiled_tile
-def power_tile(K, rows, cols, gamma, coef0, degree):
+def power_tile(
+    K: RealArray, rows: slice, cols: slice, gamma: float, coef0: float, degree: int
+) -> None:
     """(γ xᵀy + c)ᵈ for an integer d ≥ 0, by repeated squaring."""
     square = np.empty(cols.stop - cols.start)
     for i in range(rows.start, rows.stop):
@@ -158,7 +175,7 @@ def power_tile(K, rows, cols, gamma, coef0, degree):
 
 
 @compiled_tile
-def tanh_tile(K, rows, cols, gamma, coef0):
+def tanh_tile(K: RealArray, rows: slice, cols: slice, gamma: float, coef0: float) -> None:
     """tanh(γ xᵀy + c)."""
     for i in range(rows.start, rows.stop):
         row = K[i, cols]

@@ -38,9 +38,10 @@ def compiled(*, fastmath: Collection[str] = ()) -> Callable[[Function], Function
 
     def decorate(function: Function) -> Function:
         try:
-            return njit(cache=True, **options)(function)
+            loop: Function = njit(cache=True, **options)(function)
         except RuntimeError:  # numba found no folder that it may write
-            return njit(**options)(function)
+            loop = njit(**options)(function)
+        return loop
 
     return decorate
 

@@ -182,7 +182,9 @@ class FittedKernel:
             return np.asarray(X @ coef.T + intercept)
         n_samples = X.shape[0]
         if self.has_product and not (sparse.issparse(X) or sparse.issparse(X_fit)):
-            return (self.product(X, X_fit, coef.T) + intercept).astype(coef.dtype, copy=False)
+            return np.asarray(
+                (self.product(X, X_fit, coef.T) + intercept).astype(coef.dtype, copy=False)
+            )
         scores = np.empty((n_samples, len(coef)), dtype=coef.dtype)
         size = max(1, BATCH_BYTES // (8 * max(1, X_fit.shape[0])))
         for rows in gen_batches(n_samples, size):

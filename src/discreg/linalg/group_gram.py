@@ -10,16 +10,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreg.linalg.types import Array, Indices
 
 from .ridge import (
     psd_solver,
 )
 
 __all__ = ["FeatureGram", "FormedGram", "WorkingGram"]
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class WorkingGram(Protocol):

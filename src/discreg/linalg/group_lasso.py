@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from discreg.linalg.types import Array
+
 from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .resources import (
     one_blas_thread,
@@ -38,7 +40,6 @@ __all__ = [
     "group_lasso",
 ]
 
-Array = NDArray[np.float64]
 FEW = 16  # features to begin with
 PASSES = 10  # over the working set, between two looks at its gap
 MAX_LOOKS = 300
@@ -151,7 +152,7 @@ class FeatureRegression(Regression, Features):
 
     def _columns(self, features: NDArray[np.intp]) -> Array:
         columns = self.X[:, features]
-        return columns.toarray() if sparse.issparse(columns) else columns
+        return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
 
 
 @dataclass
@@ -308,7 +309,7 @@ def _newton(
 
     def hessp(step: Array) -> Array:
         along = np.einsum("ij,ij->i", units, step)[:, None]
-        return 2 * gram.matmul_rows(used, step) + curvature * (step - along * units)
+        return np.asarray(2 * gram.matmul_rows(used, step) + curvature * (step - along * units))
 
     gradient = beta * units - 2 * correlations[used]
     step = conjugate_gradients(

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
+from discreg.linalg.types import Array
+
 from .factorisation import EPS
 from .fitted_kernel import FittedKernel
 from .kernel_registry import KERNELS
@@ -26,8 +28,6 @@ __all__ = [
     "feature_map",
     "random_seed",
 ]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class FourierMap:
         """Features of the rows of X."""
         angles = np.asarray(safe_sparse_dot(X, self.directions, dense_output=True))
         features = np.hstack([np.cos(angles), np.sin(angles)])
-        return features / np.sqrt(angles.shape[1])
+        return np.asarray(features / np.sqrt(angles.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def random_seed(random: np.random.RandomState) -> int:
 def _with_fixed_signs(vectors: Array) -> Array:
     """Columns whose entry of largest size is positive, so that rounding does not decide a sign."""
     largest = np.abs(vectors).argmax(axis=0)
-    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
 
 
 FeatureMap = NystroemMap | FourierMap
@@ -170,4 +170,5 @@ def feature_map(
         f"{n_components:,} features of {X.shape[0]:,} samples",
         "Use fewer n_components.",
     )
-    return MAPS[name].of(kernel, X, n_components, random)
+    drawn: FeatureMap = MAPS[name].of(kernel, X, n_components, random)
+    return drawn

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreg.linalg.types import Array
 
 __all__ = ["KERNELS", "KernelFacts"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def _polynomial_is_psd(degree: float, coef0: float) -> bool:
 
 
 def _normal(random: np.random.RandomState, shape: tuple[int, int], gamma: float) -> Array:
-    return np.sqrt(2 * gamma) * random.normal(size=shape)
+    return np.asarray(np.sqrt(2 * gamma) * random.normal(size=shape))
 
 
 _POLYNOMIAL = KernelFacts(("gamma", "degree", "coef0"), True, is_psd=_polynomial_is_psd)

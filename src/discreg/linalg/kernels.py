@@ -86,13 +86,15 @@ def kernel_matrix(
     """
     if not callable(kernel):
         if kernel == "precomputed":
-            return X
+            return np.asarray(X)
         _require_known(kernel)
     X, Y = _as_float64(X), None if Y is None else _as_float64(Y)
     if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
     if callable(kernel):
-        return pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
+        return np.asarray(
+            pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
+        )
     facts = KERNELS[kernel]
     if not facts.of_inner_products:
         # None is left out because not every kernel takes it for its default.

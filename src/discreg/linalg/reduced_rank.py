@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
+
+from discreg.linalg.types import Array
 
 __all__ = ["RankedCoefficients", "rank_coefficients"]
 
-Array = NDArray[np.float64]
 ZERO = 1e-13  # relative size of an eigenvalue that is rounding
 TIED = 1e-9  # relative difference of eigenvalues that rounding may have made
 

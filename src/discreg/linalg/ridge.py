@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
+from discreg.linalg.types import Array
+
 from .factorisation import EPS, pivoted_cholesky
 from .resources import (
     one_blas_thread,
@@ -45,7 +47,6 @@ __all__ = [
     "psd_solver",
 ]
 
-Array = NDArray[np.float64]
 WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
 SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
 SMALL_SYSTEM = 256
@@ -214,7 +215,7 @@ def centre_kernel(kernel: Array, weights: Array) -> Array:
     kernel += shares @ mean
     if np.abs(kernel).max() <= CONSTANT * size:
         kernel[...] = 0.0
-    return mean
+    return np.asarray(mean)
 
 
 def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
@@ -308,7 +309,7 @@ def _cholesky(unit: Array) -> Array | None:
     if not failed:
         reciprocal_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
         if reciprocal_condition > 10 * size * EPS:
-            return factor
+            return np.asarray(factor)
     below = np.tril(unit, -1)
     unit[...] = below + below.T
     unit[np.diag_indices(size)] = 1.0
@@ -327,7 +328,7 @@ def _least_norm_solver(unit: Array, scale: Array) -> Solve:
 
     def solve(rhs: Array) -> Array:
         solution = basis @ (basis.T @ rhs)
-        return solution - null @ (null.T @ solution)
+        return np.asarray(solution - null @ (null.T @ solution))
 
     return solve
 

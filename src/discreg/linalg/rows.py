@@ -56,7 +56,7 @@ def sum_over_blocks(block_statistics: Callable[[slice], Any], n_rows: int, n_col
 def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of the rows of X, each counted `weights` times."""
     total = rmatmul(X, weights[:, None])[:, 0]
-    return total / weights.sum()
+    return np.asarray(total / weights.sum())
 
 
 def class_totals(
@@ -94,12 +94,12 @@ def centred_gram(
 
     def block_gram(rows: slice) -> NDArray[np.float64]:
         block = X[rows] * root[rows] if mean is None else (X[rows] - mean) * root[rows]
-        return block.T @ block
+        return np.asarray(block.T @ block)
 
     gram = sum_over_blocks(block_gram, *X.shape)
     if mean is not None:
         clear_constant(gram, weights.sum() * mean**2, is_sparse=False)
-    return gram
+    return np.asarray(gram)
 
 
 def require_centrable(X: Any, constant: NDArray[np.bool_]) -> None:
@@ -124,7 +124,7 @@ def column_squares(
 
     def block_squares(rows: slice) -> NDArray[np.float64]:
         block = X[rows] if mean is None else X[rows] - mean
-        return weights[rows] @ (block * block)
+        return np.asarray(weights[rows] @ (block * block))
 
     return np.asarray(sum_over_blocks(block_squares, *X.shape), dtype=np.float64)
 
@@ -141,12 +141,12 @@ def row_norms(X: Any) -> NDArray[np.float64]:
     """Squared norms of the rows, in float64."""
     if sparse.issparse(X):
         return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
     """Inner products of the rows of A with those of B."""
-    return np.einsum("ij,ij->i", A, B)
+    return np.asarray(np.einsum("ij,ij->i", A, B))
 
 
 def has_distinct_rows(X: Any, n_rows: int) -> bool:
@@ -168,7 +168,7 @@ def row_signatures(X: Any) -> NDArray[np.float64]:
     if sparse.issparse(X):
         return np.asarray(X @ direction)
     # Not by BLAS, which may add up equal rows in different orders.
-    return np.einsum("ij,j->i", X, direction)
+    return np.asarray(np.einsum("ij,j->i", X, direction))
 
 
 def clear_constant(

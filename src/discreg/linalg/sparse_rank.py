@@ -17,14 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
+
+from discreg.linalg.types import Array
 
 from .group_lasso import CLEARLY, Features, duality_gap, group_lasso
 
 __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 
-Array = NDArray[np.float64]
 MAX_SETS = 200  # working sets of a group lasso
 ROUNDING = 1e-15
 SMALL_STEP = 1e-12  # relative decrease of the objective that is no progress

@@ -19,6 +19,7 @@ from scipy import linalg
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.resources import one_blas_thread
+from discreg.linalg.types import Array
 
 from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Dual, DualState
@@ -26,7 +27,6 @@ from ._problem import BinaryProblem
 
 __all__ = ["polish", "solve"]
 
-Array = NDArray[np.float64]
 Places = NDArray[np.int8]
 NEGATIVE, ZERO, POSITIVE, LIMIT = -1, 0, 1, 2
 LARGEST = 2_000  # free multipliers of a system that is solved directly

@@ -30,7 +30,6 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.blocks.moments import Moments, source_moments
 from discreg.blocks.source import BlockSource
@@ -41,6 +40,7 @@ from discreg.linalg.resources import (
 from discreg.linalg.ridge import (
     psd_solver,
 )
+from discreg.linalg.types import Array
 
 from ._block_sums import BlockSums, Line, PrimalPoint, block_sums
 from ._losses import MarginLoss, Numbers
@@ -49,7 +49,6 @@ from ._problem import BinaryFit, MarginStatistics
 
 __all__ = ["newton_on_blocks"]
 
-Array = NDArray[np.float64]
 DECREASE = 1e-4  # least decrease of the objective, relative to the slope
 SLOPES = 8  # computed along a step that was not accepted
 SHORTEST = 2.0**-SLOPES  # least length of a step

@@ -20,12 +20,12 @@ from discreg.blocks.source import Block
 from discreg.linalg.resources import (
     run_in_threads,
 )
+from discreg.linalg.types import Array
 
 from ._losses import Numbers
 
 __all__ = ["BlockSums", "Line", "PrimalPoint", "Spread", "block_sums"]
 
-Array = NDArray[np.float64]
 SMALL_BLOCK = 1 << 19  # bytes of rows in double precision
 FEWEST_ROWS = 64
 PARTS = 4  # of a block, for different threads
@@ -224,6 +224,6 @@ def _gram(X: Any, curvature: Array, scaled: NDArray[Any] | None) -> NDArray[Any]
         half = np.zeros((X.shape[1], X.shape[1]))
         active = np.flatnonzero(curvature)
         add_outer_products(half, X.data, X.indices, X.indptr, active, curvature[active])
-        return half + half.T - np.diag(half.diagonal())
+        return np.asarray(half + half.T - np.diag(half.diagonal()))
     some = scaled[: scale_rows(X, curvature, scaled)]
-    return some.T @ some
+    return np.asarray(some.T @ some)

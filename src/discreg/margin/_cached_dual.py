@@ -10,12 +10,13 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.linalg.types import Array
+
 from ._dual import Descended, Dual, DualState, GramDual, SolverOptions
 from ._losses import SampleLosses
 
 __all__ = ["CachedDual"]
 
-Array = NDArray[np.float64]
 WORKING_SET = 256
 LOCAL_PASSES = 20
 WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one

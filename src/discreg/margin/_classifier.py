@@ -32,6 +32,7 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.rows import row_norms
+from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
 from ._dual import SolverOptions
 from ._losses import MarginLoss
@@ -39,7 +40,6 @@ from ._problem import BinaryFit, BinaryProblem, MarginSamples, MarginStatistics
 
 __all__ = ["MarginClassifier", "MarginData"]
 
-Array = NDArray[np.float64]
 MEGABYTE = 1 << 20
 # Samples for which the active set method is about as fast as coordinate descent. It compiles
 # nothing.
@@ -77,7 +77,7 @@ class MarginClassifier(BaseClassifier):
 
     kernel: str | Callable[..., float]
     fit_intercept: bool
-    class_weight: Any
+    class_weight: ClassWeight
     solver: str
     selection: str
     shrinking: bool
@@ -117,7 +117,7 @@ class MarginClassifier(BaseClassifier):
         return False
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MarginClassifier:
         """Fit the model.
 
@@ -286,7 +286,7 @@ class MarginClassifier(BaseClassifier):
             )
 
     @lazily
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> RealArray:
         """Scores of the classes.
 
         Parameters
@@ -313,7 +313,7 @@ class MarginClassifier(BaseClassifier):
             scores = self._kernel.scores(
                 rows, self.support_vectors_, self.dual_coef_, self.intercept_
             )
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
 
 
 def _number_if_one(values: Any) -> Any:

@@ -14,11 +14,14 @@ The loops use scalars and preallocated arrays only: array expressions take secon
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.types import Array, Indices, RealArray
 
 from ._loss_loops import best_multiplier, gap_of_margin
-from ._row_loops import add_multiple_of_row, product
+from ._losses import LossArrays
+from ._row_loops import CompiledRows, add_multiple_of_row, product
 
 __all__ = ["BLOCK", "descent_arrays", "gram_descent", "row_descent"]
 
@@ -29,14 +32,16 @@ WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
 ROUNDS = 10  # over samples of large gaps, of which one visits all samples
 
 
-def descent_arrays(n_samples, seed):
+def descent_arrays(n_samples: int, seed: int) -> tuple[Indices, Array, NDArray[np.uint64]]:
     """All samples, room for their gaps, and the state of a random number generator."""
     random = np.array([seed * 2654435769 + 88172645463325252], dtype=np.uint64)
     return np.arange(n_samples), np.empty(n_samples), random
 
 
 @compiled()
-def _is_settled(multiplier, margin, low, high, upper, slack):
+def _is_settled(
+    multiplier: float, margin: float, low: float, high: float, upper: float, slack: float
+) -> bool:
     """Whether a multiplier at zero or at its limit is far from leaving it."""
     if multiplier == 0.0:
         return margin - low > slack and high - margin > slack
@@ -44,7 +49,7 @@ def _is_settled(multiplier, margin, low, high, upper, slack):
 
 
 @compiled()
-def _shuffle(active, size, random):
+def _shuffle(active: Indices, size: int, random: NDArray[np.uint64]) -> None:
     """Put the samples in a random order, by Marsaglia's xorshift generator."""
     x = random[0]
     for k in range(size - 1, 0, -1):
@@ -58,9 +63,23 @@ def _shuffle(active, size, random):
 
 @compiled()
 def gram_descent(
-    gram, y, tilt, loss, shift, pull, multipliers, scores,
-    tol, max_passes, shuffled, shrinking, active, gaps, random, work,
-):  # fmt: skip
+    gram: RealArray,
+    y: RealArray,
+    tilt: RealArray,
+    loss: LossArrays,
+    shift: float,
+    pull: float,
+    multipliers: RealArray,
+    scores: RealArray,
+    tol: float,
+    max_passes: int,
+    shuffled: bool,
+    shrinking: bool,
+    active: Indices,
+    gaps: RealArray,
+    random: NDArray[np.uint64],
+    work: RealArray,
+) -> tuple[int, float, float]:
     """Passes over the multipliers of a kernel matrix until the gap is `tol` of the objective.
 
     Samples are taken in blocks, which are passed over several times while their part of the matrix
@@ -123,8 +142,19 @@ def gram_descent(
 
 @compiled(fastmath=REORDER)
 def _descend_on_block(
-    active, start, m, work, gram, y, loss, shift, pull, excess, multipliers, scores
-):
+    active: Indices,
+    start: int,
+    m: int,
+    work: RealArray,
+    gram: RealArray,
+    y: RealArray,
+    loss: LossArrays,
+    shift: float,
+    pull: float,
+    excess: float,
+    multipliers: RealArray,
+    scores: RealArray,
+) -> tuple[float, float]:
     """A few passes over the multipliers of the samples active[start : start + m].
 
     Returns the largest step of the first pass, and the excess Σ y (a + t) after the last.
@@ -182,7 +212,17 @@ def _descend_on_block(
 
 
 @compiled()
-def _gap(active, size, y, tilt, loss, shift, multipliers, scores, gaps):
+def _gap(
+    active: Indices,
+    size: int,
+    y: RealArray,
+    tilt: RealArray,
+    loss: LossArrays,
+    shift: float,
+    multipliers: RealArray,
+    scores: RealArray,
+    gaps: RealArray,
+) -> tuple[float, float]:
     """Duality gap of some samples for a fixed shift, and their part of the objective.
 
     The objective is without the term of the tilts. The gap of each sample is written to `gaps`.
@@ -202,7 +242,7 @@ def _gap(active, size, y, tilt, loss, shift, multipliers, scores, gaps):
 
 
 @compiled()
-def _largest_first(active, size, gaps):
+def _largest_first(active: Indices, size: int, gaps: RealArray) -> int:
     """Move the samples with a large part of the gap to the front; returns their number."""
     total = 0.0
     for k in range(size):
@@ -218,9 +258,26 @@ def _largest_first(active, size, gaps):
 
 @compiled()
 def row_descent(
-    rows, norms, offsets, square, level, y, tilt, loss, shift, multipliers, coef, scores,
-    tol, max_passes, shuffled, shrinking, active, gaps, random,
-):  # fmt: skip
+    rows: CompiledRows,
+    norms: RealArray,
+    offsets: RealArray,
+    square: float,
+    level: float,
+    y: RealArray,
+    tilt: RealArray,
+    loss: LossArrays,
+    shift: float,
+    multipliers: RealArray,
+    coef: RealArray,
+    scores: RealArray,
+    tol: float,
+    max_passes: int,
+    shuffled: bool,
+    shrinking: bool,
+    active: Indices,
+    gaps: RealArray,
+    random: NDArray[np.uint64],
+) -> tuple[float, int, float]:
     """The same on rows of features, with the coefficients Xᵀ y(a + t) instead of the scores.
 
     The rows are centred implicitly at a mean µ: `offsets` are Xµ, `square` is µᵀµ and `level` is

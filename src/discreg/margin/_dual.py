@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from discreg.linalg.rows import matmul, rmatmul, row_norms
+from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
 
 __all__ = ["Descended", "Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
 
-Array = NDArray[np.float64]
 PULL = 0.1  # step of the intercept in the method of multipliers, relative to the kernel
 ROUNDING = 1e-14  # of Σ y (a + t), relative to the sum of the absolute values
 BLOCK_ROWS = 256  # rows of a kernel matrix in one product
@@ -307,7 +307,7 @@ class RowDual(Dual):
 
         def inverse(vectors: Array) -> Array:
             image = linalg.cho_solve(factor, rows.T @ (vectors / ridge[:, None]))
-            return vectors / ridge[:, None] - scaled @ image
+            return np.asarray(vectors / ridge[:, None] - scaled @ image)
 
         found = inverse(right)
         return found + inverse(right - ridge[:, None] * found - rows @ (rows.T @ found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from discreg.blocks.validation import (
     Choice,
     Number,
 )
+from discreg.linalg.types import ClassWeight, KernelParams
 
 from ._classifier import MarginClassifier
 from ._ldm_solvers import solve_ldm
@@ -164,9 +164,9 @@ class LDMClassifier(MarginClassifier):
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,

@@ -14,6 +14,7 @@ from discreg.linalg.resources import (
     require_memory,
 )
 from discreg.linalg.rows import matmul, rmatmul, row_norms, row_signatures
+from discreg.linalg.types import Array
 
 from ._active_set import polish, solve
 from ._coordinate_descent import DualSolution
@@ -24,7 +25,6 @@ from ._variance import variance_gram, variance_rows, variance_term
 
 __all__ = ["solve_ldm"]
 
-Array = NDArray[np.float64]
 HELD_MATRICES = 4  # of the size of the kernel matrix, in memory at the same time
 HELD_ROWS = 3  # of the size of the dense rows, likewise
 TINY = 1e-300

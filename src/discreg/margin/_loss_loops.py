@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from discreg.linalg.compiled import compiled
+from discreg.linalg.types import RealArray
 
 __all__ = ["best_multiplier", "derivatives_along", "evaluate_margin", "gap_of_margin"]
 
 
 @compiled()
-def evaluate_margin(margin, low, high, ridge_low, ridge_high, upper):
+def evaluate_margin(
+    margin: float, low: float, high: float, ridge_low: float, ridge_high: float, upper: float
+) -> tuple[float, float, float]:
     """Value ℓ(z), multiplier −ℓ'(z) and curvature ℓ''(z) at one margin.
 
     At the kink of a hinge the multiplier is zero.
@@ -25,7 +28,15 @@ def evaluate_margin(margin, low, high, ridge_low, ridge_high, upper):
 
 
 @compiled()
-def gap_of_margin(multiplier, margin, low, high, ridge_low, ridge_high, upper):
+def gap_of_margin(
+    multiplier: float,
+    margin: float,
+    low: float,
+    high: float,
+    ridge_low: float,
+    ridge_high: float,
+    upper: float,
+) -> tuple[float, float]:
     """Value ℓ(z), and the duality gap ℓ(z) + ℓ*(−a) + a z of one multiplier."""
     value = 0.0
     if margin > high:
@@ -41,7 +52,16 @@ def gap_of_margin(multiplier, margin, low, high, ridge_low, ridge_high, upper):
 
 
 @compiled()
-def best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upper):
+def best_multiplier(
+    old: float,
+    margin: float,
+    diagonal: float,
+    low: float,
+    high: float,
+    ridge_low: float,
+    ridge_high: float,
+    upper: float,
+) -> float:
     """Minimiser of the dual over one multiplier, for the margin that the old one brings."""
     pulled = diagonal * old - margin + low
     if pulled > 0.0:
@@ -52,7 +72,16 @@ def best_multiplier(old, margin, diagonal, low, high, ridge_low, ridge_high, upp
 
 
 @compiled()
-def derivatives_along(margins, direction, step, low, high, ridge_low, ridge_high, upper):
+def derivatives_along(
+    margins: RealArray,
+    direction: RealArray,
+    step: float,
+    low: float,
+    high: float,
+    ridge_low: RealArray,
+    ridge_high: RealArray,
+    upper: RealArray,
+) -> tuple[float, float, float, float]:
     """Derivatives of the losses along a line, from the left, from the right, and the second.
 
     The last number returned is the sum of the absolute values of the terms of the first derivative.

@@ -28,10 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MarginLoss", "Numbers", "SampleLosses", "mean_and_variance"]
+from discreg.linalg.types import Array
 
-Array = NDArray[np.float64]
+__all__ = ["LossArrays", "MarginLoss", "Numbers", "SampleLosses", "mean_and_variance"]
+
 Numbers = tuple[float, float, float, float, float]
+LossArrays = tuple[float, float, Array, Array, Array]
 LINE_STEPS = 200
 ROUNDING = 1e-15
 
@@ -100,7 +102,7 @@ class SampleLosses:
         """Whether the losses have a derivative everywhere, and so the multipliers are unique."""
         return self.high < np.inf
 
-    def arrays(self) -> tuple[float, float, Array, Array, Array]:
+    def arrays(self) -> LossArrays:
         """The fields of ℓ, in the order in which compiled loops take them."""
         return self.low, self.high, self.ridge_low, self.ridge_high, self.upper
 

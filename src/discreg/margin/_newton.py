@@ -15,18 +15,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.resources import one_blas_thread, run_in_threads
 from discreg.linalg.ridge import conjugate_gradients, psd_solver
 from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
+from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
 
 __all__ = ["FEW_FEATURES", "PrimalSolution", "newton"]
 
-Array = NDArray[np.float64]
 FEW_FEATURES = 1_000  # up to which the Hessian is formed and factored
 FEW_ROWS = 5_000  # up to which a second thread costs more than it saves
 EXACT = 1e-28  # relative gap due to rounding
@@ -201,7 +200,7 @@ class HessianProducts:
             if self._centred and total > 0:
                 moved -= (weights @ moved) / total
             moved *= weights
-            return v + np.asarray(transposed @ moved)
+            return np.asarray(v + np.asarray(transposed @ moved))
 
         return conjugate_gradients(
             hessp,

@@ -9,14 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from discreg.linalg.compiled import compiled
+from discreg.linalg.types import Indices, RealArray
 
 from ._loss_loops import evaluate_margin
+from ._losses import Numbers
 
 __all__ = ["add_outer_products", "evaluate_block", "scale_rows", "slopes_along"]
 
 
 @compiled()
-def evaluate_block(scores, y, positive, weights, loss, signed, sizes, values, spread):
+def evaluate_block(
+    scores: RealArray,
+    y: Indices,
+    positive: int,
+    weights: RealArray,
+    loss: Numbers,
+    signed: RealArray,
+    sizes: RealArray,
+    values: RealArray,
+    spread: RealArray,
+) -> None:
     """Write y a > 0, y a < 0 and ℓ'' of each row to the three rows of `signed`.
 
     Adds the absolute values of y a on both sides to `sizes` and their losses to `values`, and
@@ -48,7 +60,16 @@ def evaluate_block(scores, y, positive, weights, loss, signed, sizes, values, sp
 
 
 @compiled()
-def slopes_along(scores, moves, y, positive, weights, loss, lengths, slopes):
+def slopes_along(
+    scores: RealArray,
+    moves: RealArray,
+    y: Indices,
+    positive: int,
+    weights: RealArray,
+    loss: Numbers,
+    lengths: RealArray,
+    slopes: RealArray,
+) -> None:
     """Add to `slopes` the derivatives of the losses at scores + length · moves."""
     low, high, ridge_low, ridge_high, upper = loss
     for i in range(len(scores)):
@@ -65,7 +86,7 @@ def slopes_along(scores, moves, y, positive, weights, loss, lengths, slopes):
 
 
 @compiled()
-def scale_rows(rows, factors, out):
+def scale_rows(rows: RealArray, factors: RealArray, out: RealArray) -> int:
     """Write √factor · row for the rows with positive factors; returns their number."""
     place = 0
     for i in range(len(factors)):
@@ -78,7 +99,14 @@ def scale_rows(rows, factors, out):
 
 
 @compiled()
-def add_outer_products(total, data, indices, indptr, rows, factors):
+def add_outer_products(
+    total: RealArray,
+    data: RealArray,
+    indices: Indices,
+    indptr: Indices,
+    rows: Indices,
+    factors: RealArray,
+) -> None:
     """Add factor · x xᵀ for CSR rows x, each pair of entries once."""
     for k in range(len(rows)):
         begin, end = indptr[rows[k]], indptr[rows[k] + 1]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.blocks.source import (
     BlockSource,
@@ -19,6 +18,7 @@ from discreg.blocks.validation import (
     is_dask,
     why_kernel_in_memory,
 )
+from discreg.linalg.types import Array, ClassWeight, KernelParams
 
 from ._block_newton import newton_on_blocks
 from ._classifier import MarginClassifier
@@ -27,8 +27,6 @@ from ._odm_solvers import solve_odm
 from ._problem import BinaryFit, BinaryProblem, MarginSamples
 
 __all__ = ["ODMClassifier"]
-
-Array = NDArray[np.float64]
 
 
 class ODMClassifier(MarginClassifier):
@@ -185,9 +183,9 @@ class ODMClassifier(MarginClassifier):
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import Setting
+from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._odm import ODMClassifier
 from ._search import DECADES, MarginSearch
@@ -94,9 +95,9 @@ tol, max_iter, random_state
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
@@ -104,8 +105,8 @@ tol, max_iter, random_state
         tol: float = 1e-3,
         max_iter: int = 1000,
         random_state: int | np.random.RandomState | None = None,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

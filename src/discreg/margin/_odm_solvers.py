@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.rows import matmul
+from discreg.linalg.types import Array
 
 from ._active_set import polish, solve
 from ._coordinate_descent import DualSolution
@@ -18,8 +18,6 @@ from ._problem import SMALL, BinaryFit, BinaryProblem
 from ._working_set import solve_on_working_sets
 
 __all__ = ["solve_odm"]
-
-Array = NDArray[np.float64]
 
 
 def solve_odm(problem: BinaryProblem) -> BinaryFit:

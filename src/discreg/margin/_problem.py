@@ -17,6 +17,7 @@ from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
 from discreg.linalg.ridge import centre_kernel
 from discreg.linalg.rows import row_norms, weighted_mean
+from discreg.linalg.types import Array
 
 from ._cached_dual import CachedDual
 from ._dual import Dual, GramDual, RowDual, SolverOptions
@@ -26,7 +27,6 @@ from ._variance import damped_gram
 
 __all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
 
-Array = NDArray[np.float64]
 SAMPLED = 500  # rows of a kernel matrix that does not fit, on which the kernel is checked
 LARGEST_ROUNDING = 1e-3  # absolute rounding error of scores, which are of the order of 1
 SMALL = 1_000  # samples or features of a problem that is solved to machine precision

@@ -6,10 +6,14 @@ is empty.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.types import RealArray
 
 __all__ = [
     "add_multiple_of_row",
@@ -17,8 +21,10 @@ __all__ = [
     "product",
 ]
 
+CompiledRows = tuple[RealArray, RealArray, NDArray[np.int32], NDArray[np.int32], bool]
 
-def compiled_rows(X):
+
+def compiled_rows(X: Any) -> CompiledRows:
     """Rows in the form of the loops; a dense X is copied only if it is not contiguous."""
     if sparse.issparse(X):
         return np.empty((0, 0)), X.data, X.indices, X.indptr, True
@@ -27,7 +33,7 @@ def compiled_rows(X):
 
 
 @compiled(fastmath=REORDER)
-def product(rows, i, coef):
+def product(rows: CompiledRows, i: int, coef: RealArray) -> float:
     """Inner product of row i with the coefficients."""
     dense, data, indices, indptr, is_sparse = rows
     total = 0.0
@@ -41,7 +47,7 @@ def product(rows, i, coef):
 
 
 @compiled(fastmath=REORDER)
-def add_multiple_of_row(rows, i, factor, coef):
+def add_multiple_of_row(rows: CompiledRows, i: int, factor: float, coef: RealArray) -> None:
     """Add a multiple of row i to the coefficients."""
     dense, data, indices, indptr, is_sparse = rows
     if is_sparse:

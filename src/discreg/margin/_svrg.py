@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.linalg.rows import matmul, rmatmul, row_norms, weighted_mean
+from discreg.linalg.types import Array
 
 from ._losses import MarginLoss
 
 __all__ = ["STEP", "SvrgResult", "svrg"]
 
-Array = NDArray[np.float64]
 Coefficients = tuple[Array, float]
 
 # The step in units of one over the largest smoothness constant. Johnson and Zhang use 0.1. Epochs

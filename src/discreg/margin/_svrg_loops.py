@@ -21,24 +21,32 @@ starts at zero.
 
 from __future__ import annotations
 
+import numpy as np
+
 from discreg.linalg.compiled import compiled
+from discreg.linalg.types import Indices, RealArray
 
 from ._loss_loops import evaluate_margin
-from ._row_loops import add_multiple_of_row, product
+from ._losses import Numbers
+from ._row_loops import CompiledRows, add_multiple_of_row, product
 
 __all__ = ["epoch"]
+
+State = tuple[float, float, float, float, float, float, float]
 
 SMALLEST_SHRINK = 1e-100  # below it v, which grows as 1 / shrink, is rescaled
 
 
 @compiled()
-def _start(mean, gradient):
+def _start(mean: RealArray, gradient: RealArray) -> State:
     """The state of an epoch: shrink, pull, drift, x̄·v, x̄·μ, x̄·x̄ and the change of b'."""
-    return 1.0, 0.0, 0.0, 0.0, mean @ gradient, mean @ mean, 0.0
+    return 1.0, 0.0, 0.0, 0.0, np.dot(mean, gradient), np.dot(mean, mean), 0.0
 
 
 @compiled()
-def _score_change(rows, i, offset, v, gradient, state):
+def _score_change(
+    rows: CompiledRows, i: int, offset: float, v: RealArray, gradient: RealArray, state: State
+) -> float:
     """Change of the score of row i since the snapshot."""
     shrink, pull, drift, mean_v, mean_gradient, _, shift = state
     moved = shrink * (product(rows, i, v) - mean_v - drift * offset)
@@ -46,7 +54,16 @@ def _score_change(rows, i, offset, v, gradient, state):
 
 
 @compiled()
-def _step(rows, i, offset, slope, step, intercept_step, v, state):
+def _step(
+    rows: CompiledRows,
+    i: int,
+    offset: float,
+    slope: float,
+    step: float,
+    intercept_step: float,
+    v: RealArray,
+    state: State,
+) -> State:
     """Take a step for a sample whose slope y_i δ is given; writes v, returns the new state."""
     shrink, pull, drift, mean_v, mean_gradient, mean_mean, shift = state
     shrink *= 1.0 - step
@@ -67,9 +84,21 @@ def _step(rows, i, offset, slope, step, intercept_step, v, state):
 
 @compiled()
 def epoch(
-    rows, y, mean, offsets, samples, partners, margins, multipliers, gradient,
-    step, intercept_step, loss, lambda1, v,
-):  # fmt: skip
+    rows: CompiledRows,
+    y: RealArray,
+    mean: RealArray,
+    offsets: RealArray,
+    samples: Indices,
+    partners: Indices,
+    margins: RealArray,
+    multipliers: RealArray,
+    gradient: RealArray,
+    step: float,
+    intercept_step: float,
+    loss: Numbers,
+    lambda1: float,
+    v: RealArray,
+) -> tuple[float, float, float, float]:
     """Steps with the gradients of samples (24) or of pairs (23) of samples.
 
     Writes v; returns `shrink`, `pull`, `drift` and the change of b'. `multipliers` are −ℓ' at the

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from discreg.linalg.rows import centred_gram, weighted_mean
+from discreg.linalg.types import Array
 
 __all__ = [
     "VarianceGram",
@@ -30,8 +30,6 @@ __all__ = [
     "variance_rows",
     "variance_term",
 ]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     inner[np.diag_indices_from(inner)] += 1.0
     factor = _cholesky(inner)
     half = linalg.solve_triangular(factor, half, lower=True, overwrite_b=True, check_finite=False)
-    return gram - half.T @ half
+    return np.asarray(gram - half.T @ half)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the objective is checked for overflow

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.resources import (
     one_blas_thread,
 )
+from discreg.linalg.types import Indices
 
 from ._coordinate_descent import DualSolution, solve_dual
 from ._dual import Dual, DualState, GramDual, SolverOptions
@@ -23,8 +23,6 @@ from ._problem import BinaryProblem
 
 __all__ = ["solve_on_working_sets"]
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 FIRST = 1 / 16  # share of the samples that predict the margins of the others
 MOST = 0.6  # share of the samples above which the whole matrix is cheaper
 ROUGH_TOL = 3e-3  # smallest tolerance of fits that only select samples

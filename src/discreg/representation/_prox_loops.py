@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.types import Indices, RealArray
 
 __all__ = ["each_level", "levels_at_common_value", "levels_at_norm"]
 
@@ -22,7 +23,7 @@ ROUNDING = 4e-16
 
 
 @compiled(fastmath=REORDER)
-def _value(a, c, x):
+def _value(a: RealArray, c: RealArray, x: float) -> tuple[float, float, int]:
     """F(x), minus its slope, and the number of sizes above c x."""
     value = 0.0
     fall = 0.0
@@ -37,7 +38,9 @@ def _value(a, c, x):
 
 
 @compiled()
-def _level(a, c, scale, shift, slope):
+def _level(
+    a: RealArray, c: RealArray, scale: float, shift: float, slope: float
+) -> tuple[float, float]:
     """The least x ≥ 0 with scale·F(x) ≤ shift + slope·x, and minus the slope of F on its left.
 
     The set of sizes above c x only shrinks on the way, and once it stays the equation is linear.
@@ -61,7 +64,9 @@ def _level(a, c, scale, shift, slope):
 
 
 @compiled()
-def each_level(A, starts, c, shift, slope, levels):
+def each_level(
+    A: RealArray, starts: Indices, c: RealArray, shift: float, slope: float, levels: RealArray
+) -> None:
     """Write the level x with F(x) = shift + slope·x of each group of each row."""
     for i in range(len(A)):
         for k in range(len(starts) - 1):
@@ -70,7 +75,9 @@ def each_level(A, starts, c, shift, slope, levels):
 
 
 @compiled()
-def levels_at_common_value(A, starts, c, shift, slope, levels):
+def levels_at_common_value(
+    A: RealArray, starts: Indices, c: RealArray, shift: float, slope: float, levels: RealArray
+) -> None:
     """Write the levels of a row's groups with one value F_k(x_k) = y and Σ x_k = shift + slope·y.
 
     Groups with F_k(0) ≤ y have the level zero. The sum of the levels falls with y and is convex.
@@ -92,7 +99,9 @@ def levels_at_common_value(A, starts, c, shift, slope, levels):
 
 
 @compiled()
-def levels_at_norm(A, starts, c, step, largest, levels):
+def levels_at_norm(
+    A: RealArray, starts: Indices, c: RealArray, step: float, largest: bool, levels: RealArray
+) -> None:
     """Write the levels for which a row's thresholds τ are `step` / ‖t‖ times the norms t left.
 
     With b = ‖t‖ / step, each group has t = bτ: F(τ) = bτ with the level τ for q = 1, and F(t) = t/b

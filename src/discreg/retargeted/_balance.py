@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import pinvh
+
+from discreg.linalg.types import Array
 
 __all__ = ["MarginPlan", "Shares", "flow_plan", "spread_plan"]
 
-Array = NDArray[np.float64]
 BALANCED = 1e-9  # relative excess of a column that rounding leaves
 
 

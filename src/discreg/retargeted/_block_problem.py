@@ -18,19 +18,18 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.source import AddableTuple, Block, BlockSource
 from discreg.linalg.rows import matmul, rmatmul
+from discreg.linalg.types import Array
 
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Line, Point, RetargetedProblem
 
 __all__ = ["BlockProblem"]
 
-Array = NDArray[np.float64]
 MAX_CENTRE_STEPS = 50
 ROUNDING = 1e-14  # of a centre, relative
 SCORE_BYTES = 1 << 21  # of the scores of a part of a block

@@ -12,6 +12,7 @@ from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.source import AddableTuple
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import one_hot
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._balance import Shares
 from ._fit import (
@@ -28,8 +29,6 @@ from ._losses import Evaluation, TargetLoss, weighted_square
 from ._solvers import Solution
 
 __all__ = ["DLSRClassifier", "DraggedTargets"]
-
-Array = NDArray[np.float64]
 
 
 class DraggedTargets(TargetLoss):
@@ -209,12 +208,12 @@ class DLSRClassifier(RegressionClassifier):
         beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -238,7 +237,7 @@ class DLSRClassifier(RegressionClassifier):
         self.penalty = penalty
         self.rank = rank
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

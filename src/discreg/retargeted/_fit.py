@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.base.classifier import Prepared
@@ -26,6 +26,7 @@ from discreg.linalg.resources import (
 )
 from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
 from discreg.linalg.rows import has_distinct_rows
+from discreg.linalg.types import Array
 
 from ._losses import TargetLoss
 from ._solvers import EXACT, ArrayProblem, Solution, minimise
@@ -45,7 +46,6 @@ __all__ = [
     "why_rows_in_memory",
 ]
 
-Array = NDArray[np.float64]
 FEW_COEFFICIENTS = 200
 FEW_MULTIPLICATIONS = 5_000_000  # a product of so many is slower on two threads than on one
 

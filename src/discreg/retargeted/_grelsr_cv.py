@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.held_out import Setting
 from discreg.base.search import ClassifierSearch
+from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._grelsr import GReLSRClassifier
 from ._search import BETAS, beta_candidates, held_out_on_path
@@ -96,17 +97,17 @@ class GReLSRClassifierCV(ClassifierSearch):
         betas: Sequence[float] = BETAS,
         scale_beta: bool = True,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

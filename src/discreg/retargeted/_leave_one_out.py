@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.ridge import Regression
+from discreg.linalg.types import Array
 
 __all__ = ["leave_one_out_scores"]
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-12
 
 

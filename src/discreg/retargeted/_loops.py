@@ -6,12 +6,20 @@ Plain loops over scalars, without calls of NumPy: they compile in a fraction of 
 from __future__ import annotations
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.types import Indices, RealArray
 
 __all__ = ["active_sums", "margin_hessp", "true_targets"]
 
 
 @compiled(fastmath=REORDER)
-def true_targets(scores, y, group_penalty, centres, tops, taken):
+def true_targets(
+    scores: RealArray,
+    y: Indices,
+    group_penalty: float,
+    centres: RealArray,
+    tops: RealArray,
+    taken: RealArray,
+) -> None:
     """Write t_k of each row's minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1.
 
     It is the mean of r_k, γ times 1 + μ_k, and the values r_j + 1 of those false classes that
@@ -41,7 +49,9 @@ def true_targets(scores, y, group_penalty, centres, tops, taken):
 
 
 @compiled(fastmath=REORDER)
-def active_sums(residuals, direction, y, sums, sizes):
+def active_sums(
+    residuals: RealArray, direction: RealArray, y: Indices, sums: RealArray, sizes: RealArray
+) -> None:
     """Write the sum of a direction over the active classes of each row, and their number."""
     n_rows, n_classes = residuals.shape
     for i in range(n_rows):
@@ -56,7 +66,14 @@ def active_sums(residuals, direction, y, sums, sizes):
 
 
 @compiled(fastmath=REORDER)
-def margin_hessp(residuals, direction, y, weights, group_penalty, centre_steps):
+def margin_hessp(
+    residuals: RealArray,
+    direction: RealArray,
+    y: Indices,
+    weights: RealArray,
+    group_penalty: float,
+    centre_steps: RealArray,
+) -> None:
     """Overwrite a direction by the derivative of the weighted residuals R − T(R) along it."""
     n_rows, n_classes = residuals.shape
     for i in range(n_rows):

@@ -27,13 +27,12 @@ from discreg.linalg.rows import (
     product_blocks,
     rmatmul,
 )
+from discreg.linalg.types import Array, Indices
 
 from ._balance import MarginPlan, flow_plan, spread_plan
 
 __all__ = ["Evaluation", "MarginTargets", "TargetLoss", "weighted_square"]
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 SMALL = 800  # scores of rows that NumPy is done with before a compiled loop would be loaded
 ROUNDING = 1e-15  # of a centre, relative
 
@@ -281,10 +280,8 @@ class MarginTargets(TargetLoss):
     def centre_response(self, at: Evaluation, y: Indices, weights: Array) -> Array:
         """Change of the weighted residuals of each row with the centre of its class."""
         active = _active(at.residuals, y)
-        return (
-            active
-            * (-self.group_penalty * weights / (active.sum(axis=1) + self.group_penalty))[:, None]
-        )
+        factors: Array = self.group_penalty * weights / (active.sum(axis=1) + self.group_penalty)
+        return np.asarray(active * -factors[:, None])
 
     def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
         """Of the residuals of each class in each column, and of the columns."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from discreg.blocks.validation import (
     check_params,
 )
 from discreg.linalg.rows import one_hot
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store
 from ._losses import TargetLoss
@@ -21,7 +22,6 @@ from ._solvers import ArrayProblem, Solution, minimise, objective_unit
 
 __all__ = ["FixedTargets", "LSRClassifier"]
 
-Array = NDArray[np.float64]
 REFINEMENTS = 2  # of a closed solution, which undo the rounding on ill-conditioned data
 
 
@@ -130,12 +130,12 @@ class LSRClassifier(RegressionClassifier):
         beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
     ) -> None:
         self.beta = beta
         self.scale_beta = scale_beta
@@ -147,7 +147,7 @@ class LSRClassifier(RegressionClassifier):
         self.coef0 = coef0
         self.kernel_params = kernel_params
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
 from discreg.linalg.rows import one_hot
+from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._leave_one_out import leave_one_out_scores
 from ._lsr import LSRClassifier
@@ -97,14 +98,14 @@ class LSRClassifierCV(ClassifierSearch):
         betas: Sequence[float] = BETAS,
         scale_beta: bool = True,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        cv: Any = None,
-        scoring: Any = None,
+        kernel_params: KernelParams = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

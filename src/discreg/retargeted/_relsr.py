@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.linalg.ridge import Regression
+from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
@@ -146,12 +147,12 @@ class ReLSRClassifier(RegressionClassifier):
         beta: float = 0.1,
         scale_beta: bool = True,
         fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: ClassWeight = None,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: KernelParams = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -175,7 +176,7 @@ class ReLSRClassifier(RegressionClassifier):
         self.penalty = penalty
         self.rank = rank
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

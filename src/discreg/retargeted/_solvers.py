@@ -25,6 +25,7 @@ from discreg.linalg.ridge import (
     conjugate_gradients,
 )
 from discreg.linalg.rows import row_dots
+from discreg.linalg.types import Array
 
 from ._losses import Evaluation, TargetLoss
 
@@ -39,7 +40,6 @@ __all__ = [
     "objective_unit",
 ]
 
-Array = NDArray[np.float64]
 REACH = 10.0  # how far, in sizes of the scores, a fit without penalty is compared
 MAX_CG_STEPS = 500
 MIN_ACCURACY, MAX_ACCURACY = 1e-3, 0.3  # of the conjugate gradients, relative
@@ -202,7 +202,7 @@ class ArrayProblem(RetargetedProblem):
     @property
     def work(self) -> int:
         """Multiplications that the scores of all training samples take."""
-        return len(self.y) * self.regression.size * self.n_classes
+        return int(len(self.y) * self.regression.size * self.n_classes)
 
     def _class_totals(self) -> tuple[Array, Array]:
         totals: tuple[Array, Array] = self.regression.class_totals(self.y, self.n_classes)

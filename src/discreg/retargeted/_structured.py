@@ -14,19 +14,18 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+from discreg.linalg.types import Array
 
 from ._losses import Evaluation
 from ._solvers import ArrayProblem, Solution, objective_unit
 
 __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 
-Array = NDArray[np.float64]
 MAX_REGRESSION = 200  # iterations of one regression
 ACCURACY = 0.1  # of a regression, relative to the gap
 FINEST = 1e-12  # accuracy that rounding allows

@@ -126,7 +126,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> NDArray[Any]:
         """Class labels."""
-        return self.pipeline.classes_
+        return np.asarray(self.pipeline.classes_)
 
     @property
     def expected(self) -> ExpectedColumns:
@@ -145,12 +145,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels of the rows of a data frame, or of a sparse array if fitted to one."""
-        return self.pipeline.predict(self._checked(X))
+        return np.asarray(self.pipeline.predict(self._checked(X)))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities, in the order of `classes_`."""
-        return self.pipeline.predict_proba(self._checked(X))
+        return np.asarray(self.pipeline.predict_proba(self._checked(X)))
 
     def _checked(self, X: Any) -> Any:
         if isinstance(X, pd.DataFrame):

@@ -115,7 +115,9 @@ def _as_text(value: Any) -> Any:
 
 
 def _numbers(texts: NDArray[Any]) -> NDArray[np.float64]:
-    return pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
+    return np.asarray(
+        pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
+    )
 
 
 def places_of_text(values: NDArray[Any]) -> NDArray[np.intp]:

@@ -52,11 +52,13 @@ class CollaborativeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         samples = validate_data(self, X, dtype=np.float64, reset=False)
         residuals = [self._residual(samples, k) for k in range(len(self.classes_))]
-        return self.classes_[np.argmin(residuals, axis=0)]
+        return np.asarray(self.classes_[np.argmin(residuals, axis=0)])
 
     def _residual(self, samples: NDArray[np.float64], k: int) -> NDArray[np.float64]:
         members = self._classes_of_rows == k
         weights = samples @ self._representer[members].T
         left = np.linalg.norm(samples - weights @ self._rows[members], axis=1)
         # Coefficients of a class are zero only for samples orthogonal to the class.
-        return left / np.maximum(np.linalg.norm(weights, axis=1), np.finfo(np.float64).tiny)
+        return np.asarray(
+            left / np.maximum(np.linalg.norm(weights, axis=1), np.finfo(np.float64).tiny)
+        )

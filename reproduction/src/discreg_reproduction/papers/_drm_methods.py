@@ -95,7 +95,7 @@ class HeldOutFolds:
         smallest = np.unique(train.y, return_counts=True)[1].min()
         kind = StratifiedKFold if smallest >= self.n_folds else KFold
         folds = kind(self.n_folds, shuffle=True, random_state=seed)
-        return cross_val_predict(model, *train, cv=folds)
+        return np.asarray(cross_val_predict(model, *train, cv=folds))
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ class HeldOutSupport:
             others = np.delete(np.arange(len(labels)), left_out)
             part = clone(model).fit(kernel[np.ix_(others, others)], train.y[others])
             labels[left_out] = part.predict(kernel[left_out, others][None])[0]
-        return labels
+        return np.asarray(labels)
 
 
 def _kernel_matrix(model: SVC, X: Any) -> NDArray[np.float64]:
     gamma = 1 / X.shape[1] if model.gamma == "auto" else model.gamma
-    return pairwise_kernels(
+    kernel: NDArray[np.float64] = pairwise_kernels(
         X,
         metric=model.kernel,
         filter_params=True,
@@ -133,6 +133,7 @@ def _kernel_matrix(model: SVC, X: Any) -> NDArray[np.float64]:
         degree=model.degree,
         coef0=model.coef0,
     )
+    return kernel
 
 
 class NearestNeighbours(ClassifierMixin, BaseEstimator):
@@ -165,7 +166,7 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):
     def _labels(self, nearest: Rows) -> NDArray[Any]:
         codes = self.codes_[nearest]
         votes = (codes[:, :, None] == codes[:, None, :]).sum(axis=2)
-        return self.classes_[codes[np.arange(len(codes)), votes.argmax(axis=1)]]
+        return np.asarray(self.classes_[codes[np.arange(len(codes)), votes.argmax(axis=1)]])
 
 
 def _nearest(distances: NDArray[np.float64], number: int) -> Rows:
@@ -266,7 +267,7 @@ class IterativeDRM:
         some = some_rows(train.y, self.n_search, seed)
         splits = ShuffleSplit(self.n_splits, test_size=0.2, random_state=seed)
         search = DRMClassifierCV(kernel="linear", alphas=self.alphas, betas=self.betas, cv=splits)
-        return search.fit(train.X[some], train.y[some]).best_params_
+        return dict(search.fit(train.X[some], train.y[some]).best_params_)
 
 
 @dataclass(frozen=True)

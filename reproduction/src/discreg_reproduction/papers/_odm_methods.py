@@ -40,13 +40,13 @@ def widths(X: NDArray[Any]) -> list[float]:
 def dense(X: Any) -> NDArray[Any]:
     """Convert rows to dense arrays; raise an error if they would not fit into memory."""
     if not sparse.issparse(X):
-        return X
+        return np.asarray(X)
     if np.prod(X.shape, dtype=float) > MOST_DENSE_VALUES:
         raise InputError(
             f"LDA needs dense rows, and {X.shape[0]:,} of {X.shape[1]:,} features are too many: "
             "the paper has no result of it on its large text sets either."
         )
-    return X.toarray()
+    return np.asarray(X.toarray())
 
 
 @dataclass(frozen=True)

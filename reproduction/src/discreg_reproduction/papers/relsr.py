@@ -78,7 +78,7 @@ class TargetDistance:
 
     def _targets(self, scores: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
         if self.rule == "zero-one":
-            return np.eye(scores.shape[1])[classes]
+            return np.asarray(np.eye(scores.shape[1])[classes])
         return retarget(scores, classes, rule=self.rule)
 
 
