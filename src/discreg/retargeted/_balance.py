@@ -24,12 +24,13 @@ class MarginPlan(NamedTuple):
     even: Array
 
 
-def flow_plan(sums: Array, squares: Array, excess: Array) -> MarginPlan | None:
+def flow_plan(sums: Array, squares: Array, excess: Array, rounding: float) -> MarginPlan | None:
     """Balance by scaling the residuals of the rows of a class in a column; None if it cannot.
 
     Scaled by 1 + u_kj and made up for at the true class, the residuals of class k in column j
     move u_kj T_kj from column k to column j, T_kj their weighted sum, at a cost of u_kj² times
     their weighted squares. The flows of least total cost come from potentials of the columns.
+    `rounding` is the error of the excess.
     """
     conductance = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
     both_ways = conductance + conductance.T
@@ -37,7 +38,8 @@ def flow_plan(sums: Array, squares: Array, excess: Array) -> MarginPlan | None:
     flows = conductance * (potentials[:, None] - potentials)
     unbalanced = excess + flows.sum(axis=0) - flows.sum(axis=1)
     scales = np.divide(flows, sums, out=np.zeros_like(sums), where=squares > 0)
-    if scales.min() < -1 or np.abs(unbalanced).sum() > BALANCED * np.abs(excess).sum():
+    tolerance = BALANCED * np.abs(excess).sum() + rounding
+    if scales.min() < -1 or np.abs(unbalanced).sum() > tolerance:
         return None
     return MarginPlan(scales, np.zeros_like(scales))
 

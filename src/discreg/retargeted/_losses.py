@@ -297,7 +297,9 @@ class MarginTargets(TargetLoss):
     def balance_plan(self, sums: AddableTuple) -> MarginPlan:
         """Scale the residuals of pairs of classes, or else spread what a column has too much."""
         by_class, squares, slacks, totals, columns = sums
-        return flow_plan(by_class, squares, columns) or spread_plan(
+        # The residual of a true class is γ times a small distance from the centre.
+        rounding = ROUNDING * (1.0 + self.group_penalty) * float(by_class.sum())
+        return flow_plan(by_class, squares, columns, rounding) or spread_plan(
             by_class, squares, slacks, totals, columns
         )
 
