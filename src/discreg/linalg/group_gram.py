@@ -7,6 +7,7 @@ Newton steps. With more features than samples the features themselves are the sm
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,8 @@ from .ridge import (
 )
 
 __all__ = ["FeatureGram", "FormedGram", "WorkingGram"]
+
+FEW_FEATURES = 16
 
 
 class WorkingGram(Protocol):
@@ -47,9 +50,27 @@ class FormedGram:
     def descend(
         self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int
     ) -> None:
-        from ._group_lasso_loops import descend
+        if len(coef) <= FEW_FEATURES:
+            self._descend_few(correlations, coef, threshold, n_passes)
+        else:
+            from ._group_lasso_loops import descend
 
-        descend(self._gram, correlations, coef, threshold, n_passes, np.empty(coef.shape[1]))
+            descend(self._gram, correlations, coef, threshold, n_passes, np.empty(coef.shape[1]))
+
+    def _descend_few(
+        self, correlations: Array, coef: Array, threshold: float, n_passes: int
+    ) -> None:
+        """Update the rows with NumPy: a first fit does not wait for the compiler."""
+        diagonal = self._gram.diagonal().tolist()
+        used = [j for j, scale in enumerate(diagonal) if scale > 0]
+        for _ in range(n_passes):
+            for j in used:
+                z = correlations[j] + diagonal[j] * coef[j]
+                norm = sqrt(z @ z)
+                shrink = (1 - threshold / norm) / diagonal[j] if norm > threshold else 0.0
+                change = shrink * z - coef[j]
+                coef[j] += change
+                correlations -= self._gram[j, :, None] * change
 
     def matmul(self, coef: Array) -> Array:
         return self._gram @ coef
