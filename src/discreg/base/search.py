@@ -196,7 +196,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     def _scorer(self, classifier: Any) -> Callable[..., float]:
         known = METRICS.get(self.scoring) if isinstance(self.scoring, str) else None
         if known is not None and known.score and known.name not in get_scorer_names():
-            scorer: Callable[..., float] = make_scorer(known.of_labels)
+            scorer: Callable[..., float] = make_scorer(
+                known.of_labels, greater_is_better=not known.lower_is_better
+            )
         else:
             scorer = check_scoring(classifier, scoring=self.scoring)
         return scorer

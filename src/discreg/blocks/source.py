@@ -348,12 +348,14 @@ def open_blocks(
     sample_weight: Any,
     class_weight: Mapping[Any, float] | str | None,
 ) -> BlockSource:
-    """The source of training data that `is_streamed`; sets the estimator's features."""
+    """Open the source of training data that `is_streamed`; set the estimator's features."""
     if is_dask(X):
         from .dask_source import DaskBlocks
 
         return DaskBlocks(estimator, X, y, sample_weight, class_weight)
     if is_out_of_core(X):
+        if np.isscalar(sample_weight) and y is not None:
+            sample_weight = np.broadcast_to(sample_weight, len(y))
         source: BlockSource = X.open_blocks(y, sample_weight, class_weight)
         validate_data(estimator, np.zeros((1, source.n_features)))
         return source

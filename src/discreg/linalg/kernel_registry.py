@@ -37,6 +37,9 @@ class KernelFacts:
     frequencies : callable or None
         ``frequencies(random, shape, gamma)``, draws from its Fourier transform, for random Fourier
         features. None where there are no such features.
+    single_precision : bool
+        Whether its matrices can be computed in single precision, with an error that is known from
+        gamma and the norms of the rows.
     """
 
     params: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ class KernelFacts:
     matrix: Callable[..., Array] | None = None
     default_gammas: tuple[float, ...] = (1.0,)
     frequencies: Callable[[np.random.RandomState, tuple[int, int], float], Array] | None = None
+    single_precision: bool = False
 
 
 def _always(degree: float, coef0: float) -> bool:
@@ -80,6 +84,7 @@ KERNELS: dict[str, KernelFacts] = {
         is_psd=_always,
         default_gammas=(0.1, 0.3, 1.0, 3.0, 10.0),
         frequencies=_normal,
+        single_precision=True,
     ),
     "sigmoid": KernelFacts(("gamma", "coef0"), True),
 }

@@ -1,12 +1,8 @@
-"""Kernel matrices, their diagonals, the width of a kernel, and whether a matrix fits into memory.
-
-Kernels that depend on an inner product are computed tile by tile: BLAS for the products, a compiled
-loop for the function of them while the tile is in the cache, and a copy to the mirror image.
-"""
+"""Kernel matrices, their diagonals, the width of a kernel, and the memory that a matrix needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import isqrt
 from typing import Any
@@ -18,7 +14,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 
+from discreg.linalg.types import Array
+
 from .kernel_registry import KERNELS
+from .kernel_tiles import TILE, kernel_on_tiles, map_inner_products
 from .resources import (
     require_memory,
     run_in_threads,
@@ -35,13 +34,8 @@ __all__ = [
 ]
 
 Kernel = str | Callable[..., float]
-Matrix = NDArray[np.float64]
-OnTile = Callable[[Matrix, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
-Corner = tuple[int, int]  # of a matrix: which row and column of a larger one its first are
 
-TILE = 384  # rows and columns: about a megabyte, which stays in the second cache
 HIGH_TILE = 768  # rows of a tile that is multiplied at once: threads then seldom meet
-SMALL = 512 * 512  # entries of a matrix that is done before threads or loops would have started
 
 
 def kernel_matrix(
@@ -54,7 +48,7 @@ def kernel_matrix(
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
     dtype: type[np.floating[Any]] = np.float64,
-) -> Matrix:
+) -> Array:
     """Kernel between the rows of X and the rows of Y.
 
     Parameters
@@ -103,8 +97,8 @@ def kernel_matrix(
         matrix = facts.matrix or partial(pairwise_kernels, metric=kernel)
         return matrix(X, X if Y is None else Y, **params).astype(dtype)
     X, Y = _for_inner_products(X, Y, kernel, dtype)
-    function = _of_inner_products(X, X if Y is None else Y, kernel, gamma, degree, coef0)
-    K = _map_inner_products(X, Y, function)
+    function = kernel_on_tiles(X, X if Y is None else Y, kernel, gamma, degree, coef0)
+    K = map_inner_products(X, Y, function)
     if facts.diagonal is not None and Y is None:
         np.fill_diagonal(K, facts.diagonal)
     return K
@@ -120,7 +114,7 @@ def kernel_product(
     degree: float = 3,
     coef0: float = 1.0,
     dtype: type[np.floating[Any]] = np.float64,
-) -> Matrix:
+) -> Array:
     """Kernel between the rows of X and of Y, times coefficients, without the matrix.
 
     Parameters
@@ -153,7 +147,7 @@ def kernel_product(
     if not len(X) or not len(Y):
         return product
     X, Y = _for_inner_products(_as_float64(X), _as_float64(Y), kernel, dtype)
-    function = _of_inner_products(X, Y, kernel, gamma, degree, coef0)
+    function = kernel_on_tiles(X, Y, kernel, gamma, degree, coef0)
 
     def add(rows: slice) -> None:
         part = X[rows]
@@ -215,7 +209,7 @@ def kernel_diagonal(
     diagonal = row_norms(X)
     if kernel == "cosine":
         return np.sign(diagonal)
-    function = _of_inner_products(X, X, kernel, gamma, degree, coef0)
+    function = kernel_on_tiles(X, X, kernel, gamma, degree, coef0)
     function(diagonal[np.newaxis], slice(0, 1), slice(0, diagonal.size))
     return diagonal
 
@@ -326,7 +320,7 @@ def _for_inner_products(
     return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
 
 
-def _centre(X: Matrix, Y: Matrix | None) -> tuple[Matrix, Matrix | None]:
+def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
     """Move the origin into the midst of the rows of Y (None: of X), which changes no distance.
 
     Far from the origin, distances would be lost in the rounding of the norms. Medians of some rows
@@ -353,116 +347,3 @@ def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
     else:
         squares = row_norms(X - mean)
     return float(weights @ squares / total)
-
-
-def _of_inner_products(
-    X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
-) -> Callable[..., object]:
-    """A kernel as a function of the inner products between the rows of X and of Y.
-
-    f(K, rows, cols) writes to K[rows, cols], the inner products of these rows. Of a matrix K that
-    is a part of all inner products, f(K, rows, cols, corner) has to be told where it begins.
-    """
-    gamma = 1 / X.shape[1] if gamma is None else float(gamma)
-    coef0 = float(coef0)
-
-    def real_power(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
-        tile = K[rows, cols]
-        with np.errstate(invalid="ignore", over="ignore"):  # of negative numbers; the values tell
-            np.power(gamma * tile + coef0, degree, out=tile)
-
-    match kernel:
-        case "rbf":
-            of_rows, of_cols = (row_norms(each).astype(X.dtype) for each in (X, Y))
-            width = X.dtype.type(gamma)
-
-            loop: Callable[..., object] = _small_rbf_tile
-            if X.shape[0] * Y.shape[0] > SMALL:
-                from ._kernel_loops import rbf_tile, single_rbf_tile
-
-                loop = single_rbf_tile if X.dtype == np.float32 else rbf_tile
-
-            def rbf(K: Matrix, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
-                loop(K, rows, cols, of_rows[corner[0] :], of_cols[corner[1] :], width)
-
-            return rbf
-        case "sigmoid":
-            from ._kernel_loops import tanh_tile
-
-            return lambda K, rows, cols, corner=(0, 0): tanh_tile(K, rows, cols, gamma, coef0)
-        case "poly" | "polynomial" if degree >= 0 and degree == int(degree):
-            from ._kernel_loops import power_tile
-
-            power = int(degree)
-            return lambda K, rows, cols, corner=(0, 0): power_tile(
-                K, rows, cols, gamma, coef0, power
-            )
-        case "poly" | "polynomial":
-            return real_power
-        case _:
-            return lambda K, rows, cols, corner=(0, 0): None
-
-
-def _small_rbf_tile(
-    K: Matrix, rows: slice, cols: slice, of_rows: Matrix, of_cols: Matrix, gamma: float
-) -> None:
-    """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms, in place.
-
-    As the compiled loop, which is faster where there is more to do than to load it.
-    """
-    tile = K[rows, cols]
-    with np.errstate(invalid="ignore", over="ignore"):  # of squared norms; the values tell
-        tile *= 2
-        tile -= of_rows[rows, None] + of_cols[cols]
-        tile *= gamma
-        np.minimum(tile, 0.0, out=tile)
-        np.exp(tile, out=tile)
-
-
-def _inner_products(X: Any, Y: Any) -> OnTile:
-    """The inner products between the rows of X and of Y, both dense or both sparse."""
-    if not sparse.issparse(X):
-        return lambda K, rows, cols: np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
-
-    from ._kernel_loops import sparse_tile
-
-    columns = Y.T.tocsr()
-    entries = (X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data)
-    return lambda K, rows, cols: sparse_tile(K, rows, cols, *entries)
-
-
-def _map_inner_products(X: Any, Y: Any, function: OnTile) -> Matrix:
-    """Apply a function to all inner products between the rows of X and of Y (None: of X)."""
-    symmetric = Y is None
-    Y = X if symmetric else Y
-    inner_products = _inner_products(X, Y)
-    K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
-
-    def fill(tile: tuple[slice, slice]) -> None:
-        inner_products(K, *tile)
-        function(K, *tile)
-        if symmetric:
-            _mirror(K, *tile)
-
-    run_in_threads(fill, _tiles(K, whole_rows=sparse.issparse(X), lower=symmetric))
-    return K
-
-
-def _mirror(K: Matrix, rows: slice, cols: slice) -> None:
-    """Copy K[rows, cols] to its mirror image; a tile on the diagonal becomes symmetric."""
-    tile = K[rows, cols]
-    if rows == cols:
-        np.copyto(tile, tile.T.copy(), where=~np.tri(len(tile), dtype=bool))
-    else:
-        K[cols, rows] = tile.T
-
-
-def _tiles(K: Matrix, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of tiles that cover K, or its lower triangle; the largest come first."""
-    n_rows, n_cols = K.shape
-    whole = max(n_rows, n_cols)
-    height = TILE if K.size > SMALL else whole
-    width = whole if whole_rows else height
-    for rows in reversed(list(gen_batches(n_rows, height))):
-        for cols in gen_batches(rows.stop if lower else n_cols, width):
-            yield rows, cols

@@ -50,6 +50,10 @@ class MarginLoss:
     lambda1: float = 0.0
     lambda2: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.ridge_low > 0 and self.upper < np.inf:
+            raise ValueError("upper must be infinite unless ridge_low is zero.")
+
     @classmethod
     def odm(cls, C1: float, C2: float, D: float) -> MarginLoss:
         """Squared losses on both sides of a band around one."""
@@ -97,10 +101,10 @@ class SampleLosses:
     upper: Array
     tilt: Array  # what λ2 adds to the multipliers
 
-    @property
+    @cached_property
     def is_smooth(self) -> bool:
         """Whether the losses have a derivative everywhere, and so the multipliers are unique."""
-        return self.high < np.inf
+        return bool(np.all(self.ridge_low > 0))
 
     def arrays(self) -> LossArrays:
         """The fields of ℓ, in the order in which compiled loops take them."""
@@ -149,7 +153,7 @@ class SampleLosses:
         if not self.is_smooth:
             return self.upper * short + multipliers * (margins - self.low)
         beyond = np.maximum(margins - self.high, 0.0)
-        below = multipliers > 0
+        below = multipliers >= 0
         ridge = np.where(below, self.ridge_low, self.ridge_high)
         edge = np.where(below, self.low, self.high)
         gaps = short**2 / self.ridge_low + beyond**2 / self.ridge_high

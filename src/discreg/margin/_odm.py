@@ -15,7 +15,7 @@ from discreg.blocks.validation import (
     Choice,
     Number,
     in_blocks,
-    is_dask,
+    is_out_of_core,
     why_kernel_in_memory,
 )
 from discreg.linalg.types import Array, ClassWeight, KernelParams
@@ -240,7 +240,7 @@ class ODMClassifier(MarginClassifier):
     def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
         if not in_blocks(self, X):
             return False
-        if not is_dask(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
+        if not is_out_of_core(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
             return False
         source = open_blocks(self, X, y, sample_weight, self.class_weight)
         if self.solver == "auto" and source.layout.n_features > source.n_rows:

@@ -113,7 +113,7 @@ class MarginSamples:
             not self.precise
             and self.n_samples > SMALL
             and self.kernel is not None
-            and self.kernel.kernel == "rbf"
+            and self.kernel.facts.single_precision
             and not sparse.issparse(self.X)
         )
         if not single:

@@ -41,6 +41,9 @@ class DraggedTargets(TargetLoss):
         targets[rows, y] = np.maximum(scores[rows, y], 1.0)
         return targets
 
+    def support(self, z: Array, y: NDArray[np.intp]) -> Array:
+        return np.asarray(z[np.arange(len(y)), y])
+
     def score_hessp(
         self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
     ) -> Array:

@@ -65,12 +65,9 @@ class TargetLoss(ABC):
         The direction may be overwritten.
         """
 
+    @abstractmethod
     def support(self, z: Array, y: Indices) -> Array:
-        """Largest ⟨z_i, t_i⟩ of each row over the allowed targets, where that is finite.
-
-        For LSR, DLSR, ReLSR and GReLSR it is z_ik, k the true class.
-        """
-        return np.asarray(z[np.arange(len(y)), y])
+        """Largest ⟨z_i, t_i⟩ of each row over the allowed targets, where that is finite."""
 
     def evaluate(
         self,
@@ -161,6 +158,9 @@ class MarginTargets(TargetLoss):
         """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
         tops, _ = _true_targets(scores, y, self.group_penalty, centres)
         return _targets_below(tops, scores, y)
+
+    def support(self, z: Array, y: Indices) -> Array:
+        return np.asarray(z[np.arange(len(y)), y])
 
     def _best_targets(
         self, scores: Array, y: Indices, weights: Array, centres: Array

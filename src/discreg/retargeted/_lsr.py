@@ -31,6 +31,9 @@ class FixedTargets(TargetLoss):
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
         return one_hot(y, scores.shape[1])
 
+    def support(self, z: Array, y: NDArray[np.intp]) -> Array:
+        return np.asarray(z[np.arange(len(y)), y])
+
     def score_hessp(
         self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
     ) -> Array:

@@ -1,0 +1,140 @@
+"""Kernels that are functions of inner products, computed tile by tile.
+
+BLAS computes the products of a tile. A compiled loop applies the function while the tile is in the
+cache. A symmetric matrix is then completed by copying the tile to its mirror image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from discreg.linalg.types import Array
+
+from .resources import run_in_threads
+from .rows import row_norms
+
+__all__ = ["TILE", "kernel_on_tiles", "map_inner_products"]
+
+OnTile = Callable[[Array, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
+Corner = tuple[int, int]  # row and column of a larger matrix where a part of it begins
+
+TILE = 384  # rows and columns: about a megabyte, which fits into the second-level cache
+SMALL = 512 * 512  # entries of a matrix for which threads and compiled loops do not pay
+
+
+def kernel_on_tiles(
+    X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
+) -> Callable[..., object]:
+    """A kernel as a function of the inner products between the rows of X and of Y.
+
+    f(K, rows, cols) writes to K[rows, cols], the inner products of these rows. Of a matrix K that
+    is a part of all inner products, f(K, rows, cols, corner) has to be told where it begins.
+    """
+    gamma = 1 / X.shape[1] if gamma is None else float(gamma)
+    coef0 = float(coef0)
+
+    def real_power(K: Array, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
+        tile = K[rows, cols]
+        with np.errstate(invalid="ignore", over="ignore"):  # of negative numbers; the values tell
+            np.power(gamma * tile + coef0, degree, out=tile)
+
+    match kernel:
+        case "rbf":
+            of_rows, of_cols = (row_norms(each).astype(X.dtype) for each in (X, Y))
+            width = X.dtype.type(gamma)
+
+            loop: Callable[..., object] = _small_rbf_tile
+            if X.shape[0] * Y.shape[0] > SMALL:
+                from ._kernel_loops import rbf_tile, single_rbf_tile
+
+                loop = single_rbf_tile if X.dtype == np.float32 else rbf_tile
+
+            def rbf(K: Array, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
+                loop(K, rows, cols, of_rows[corner[0] :], of_cols[corner[1] :], width)
+
+            return rbf
+        case "sigmoid":
+            from ._kernel_loops import tanh_tile
+
+            return lambda K, rows, cols, corner=(0, 0): tanh_tile(K, rows, cols, gamma, coef0)
+        case "poly" | "polynomial" if degree >= 0 and degree == int(degree):
+            from ._kernel_loops import power_tile
+
+            power = int(degree)
+            return lambda K, rows, cols, corner=(0, 0): power_tile(
+                K, rows, cols, gamma, coef0, power
+            )
+        case "poly" | "polynomial":
+            return real_power
+        case _:
+            return lambda K, rows, cols, corner=(0, 0): None
+
+
+def _small_rbf_tile(
+    K: Array, rows: slice, cols: slice, of_rows: Array, of_cols: Array, gamma: float
+) -> None:
+    """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms, in place.
+
+    As the compiled loop, which is faster where there is more to do than to load it.
+    """
+    tile = K[rows, cols]
+    with np.errstate(invalid="ignore", over="ignore"):  # of squared norms; the values tell
+        tile *= 2
+        tile -= of_rows[rows, None] + of_cols[cols]
+        tile *= gamma
+        np.minimum(tile, 0.0, out=tile)
+        np.exp(tile, out=tile)
+
+
+def _inner_products(X: Any, Y: Any) -> OnTile:
+    """The inner products between the rows of X and of Y, both dense or both sparse."""
+    if not sparse.issparse(X):
+        return lambda K, rows, cols: np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
+
+    from ._kernel_loops import sparse_tile
+
+    columns = Y.T.tocsr()
+    entries = (X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data)
+    return lambda K, rows, cols: sparse_tile(K, rows, cols, *entries)
+
+
+def map_inner_products(X: Any, Y: Any, function: OnTile) -> Array:
+    """Apply a function to all inner products between the rows of X and of Y (None: of X)."""
+    symmetric = Y is None
+    Y = X if symmetric else Y
+    inner_products = _inner_products(X, Y)
+    K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        inner_products(K, *tile)
+        function(K, *tile)
+        if symmetric:
+            _mirror(K, *tile)
+
+    run_in_threads(fill, _tiles(K, whole_rows=sparse.issparse(X), lower=symmetric))
+    return K
+
+
+def _mirror(K: Array, rows: slice, cols: slice) -> None:
+    """Copy K[rows, cols] to its mirror image; a tile on the diagonal becomes symmetric."""
+    tile = K[rows, cols]
+    if rows == cols:
+        np.copyto(tile, tile.T.copy(), where=~np.tri(len(tile), dtype=bool))
+    else:
+        K[cols, rows] = tile.T
+
+
+def _tiles(K: Array, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of tiles that cover K, or its lower triangle; the largest come first."""
+    n_rows, n_cols = K.shape
+    whole = max(n_rows, n_cols)
+    height = TILE if K.size > SMALL else whole
+    width = whole if whole_rows else height
+    for rows in reversed(list(gen_batches(n_rows, height))):
+        for cols in gen_batches(rows.stop if lower else n_cols, width):
+            yield rows, cols
