@@ -1,4 +1,4 @@
-"""What a bug report needs to know of the environment."""
+"""The environment, for bug reports."""
 
 from __future__ import annotations
 
@@ -51,12 +51,16 @@ def show_versions() -> None:
 
 
 def _dependencies() -> list[str]:
-    """Names of the packages that discreg requires, and those of its extras."""
+    """Return the packages that discreg requires, and those of its extras for users."""
     try:
         found = requires("discreg") or []
     except PackageNotFoundError:  # a copy of the sources on the path
         found = ["numpy", "scipy", "scikit-learn", "numba", "joblib", "threadpoolctl"]
-    names = (re.match(r"[\w.-]+", requirement) for requirement in found)
+    names = (
+        re.match(r"[\w.-]+", requirement)
+        for requirement in found
+        if not re.search(r"extra == .(test|dev)", requirement)
+    )
     return sorted({name.group() for name in names if name} - {"discreg"})
 
 
