@@ -1,4 +1,4 @@
-"""Margin distribution machines: the mean and the variance of the margin instead of its minimum."""
+"""Margin distribution machines: classifiers that optimise the mean and variance of the margins."""
 
 from ._ldm import LDMClassifier
 from ._ldm_cv import LDMClassifierCV

@@ -1,12 +1,13 @@
-"""Active set method for a dual problem: once the free multipliers are known, it is linear.
+"""Active set method for a dual problem.
 
 Every multiplier is in one of four places: negative, zero, positive below its limit, or at its
-limit. For the free ones (negative or positive) the optimality conditions are linear,
+limit. If the places are known, the optimality conditions of the free multipliers (negative or
+positive) are linear,
 
     (Q_FF + U_F) a_F + y_F b = e_F − Q_F (fixed a + t),      y_Fᵀ a_F = −yᵀ(fixed a + t),
 
-and their solution shows which places were wrong. This is a semismooth Newton method, which ends
-after finitely many steps. Where U is zero (the hinge), a proximal term makes Q_FF definite.
+and their solution shows which places are wrong. This is a semismooth Newton method, which ends
+after finitely many steps. If U is zero (the hinge), a proximal term makes Q_FF definite.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ __all__ = ["polish", "solve"]
 
 Places = NDArray[np.int8]
 NEGATIVE, ZERO, POSITIVE, LIMIT = -1, 0, 1, 2
-LARGEST = 2_000  # free multipliers of a system that is solved directly
+LARGEST = 2_000  # maximum number of free multipliers
 MAX_STEPS = 30
 FIRST_PROXIMAL, LAST_PROXIMAL = 1e-2, 1e-6  # relative to the diagonal of the kernel
 ROUNDS = 100
-PATIENCE = 10  # rounds without a smaller gap
+PATIENCE = 10  # rounds without a smaller gap before stopping
 ROUNDING = 1e-13
 EXACT = 1e-15  # relative gap due to rounding
 SUCCESS = 1e-9  # relative gap that is small enough for every tolerance
 
 
 def solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSolution:
-    """Solve a dual by the method that the problem asks for.
+    """Solve a dual with the solver of the problem.
 
-    Coordinate descent replaces the active set method where that does not succeed.
+    Coordinate descent replaces the active set method if the latter does not succeed.
     """
     options, start = problem.options, None
     if problem.start is not None:
@@ -65,9 +66,9 @@ def _solve_by_active_set(
     max_iter: int,
     start: tuple[DualState, float] | None = None,
 ) -> DualSolution | None:
-    """The exact solution, or None if `max_iter` linear systems do not lead to it.
+    """Solve a dual exactly; return None if `max_iter` linear systems are not enough.
 
-    Without a start all multipliers are free at first.
+    Without a start, all multipliers are free in the first system.
     """
     state, shift = (dual.start(), 0.0) if start is None else start
     places = np.full(len(dual.y), POSITIVE, dtype=np.int8)
@@ -79,7 +80,7 @@ def _solve_by_active_set(
 
 
 def polish(dual: Dual, solution: DualSolution, *, fit_intercept: bool) -> DualSolution:
-    """The exact solution near an approximate one, or the approximate one if it is not found."""
+    """Refine an approximate solution; return it unchanged if the exact one is not found."""
     exact = _solve_by_active_set(
         dual,
         fit_intercept=fit_intercept,
@@ -92,16 +93,16 @@ def polish(dual: Dual, solution: DualSolution, *, fit_intercept: bool) -> DualSo
 
 
 class _ActiveSet:
-    """The method on one dual problem, with the number of linear systems solved so far."""
+    """Active set method on one dual problem, which counts the linear systems solved."""
 
     def __init__(self, dual: Dual, fit_intercept: bool, max_iter: int) -> None:
         self.dual, self.fit_intercept, self.max_iter = dual, fit_intercept, max_iter
         self.n_systems = 0
 
     def solve(self, state: DualState, shift: float, places: Places) -> DualSolution | None:
-        """Rounds of Newton's method, each with a smaller proximal term; None without success.
+        """Run rounds of Newton's method, each with a smaller proximal term; None if they fail.
 
-        A smooth loss needs neither the term nor more than one round.
+        A smooth loss needs no proximal term and one round only.
         """
         if self.dual.losses.is_smooth:
             found = self._newton(state, shift, places, 0.0)
@@ -138,7 +139,7 @@ class _ActiveSet:
     def _newton(
         self, start: DualState, shift: float, places: Places, proximal: float
     ) -> tuple[DualState, float, Places] | None:
-        """Newton's steps from one set of places to the next until none changes."""
+        """Take Newton steps until the places do not change; return None if they do not settle."""
         dual = self.dual
         seen = set()
         for _ in range(MAX_STEPS):
@@ -178,7 +179,7 @@ class _ActiveSet:
         centre: Array,
         proximal: float,
     ) -> tuple[Array, float] | None:
-        """Solution of the linear system of the free multipliers, and the intercept."""
+        """Solve the linear system of the free multipliers and the intercept."""
         self.n_systems += 1
         dual = self.dual
         losses, y = dual.losses, dual.y
@@ -194,12 +195,12 @@ class _ActiveSet:
             return None
         if not self.fit_intercept:
             return solved[:, 0], 0.0
-        # Σ y a over the free multipliers must cancel that over the others.
+        # Σ y (a + t) over all samples must be zero.
         total = float(y @ (fixed + dual.tilt))
         slope = float(signs @ solved[:, 1])
         shift = (total + float(signs @ solved[:, 0])) / slope
         multipliers = solved[:, 0] - shift * solved[:, 1]
-        # Rounding leaves a rest of the sum, which is large if the proximal term is small.
+        # Correct the rounding error of the sum, which is large if the proximal term is small.
         rest_of_sum = (total + float(signs @ multipliers)) / slope
         return multipliers - rest_of_sum * solved[:, 1], shift
 
@@ -207,10 +208,10 @@ class _ActiveSet:
 def _shift_between(
     dual: Dual, state: DualState, shift: float, places: Places
 ) -> tuple[float, int | None]:
-    """The intercept if no multiplier is free, and the sample that must become free, if any.
+    """Choose the intercept if no multiplier is free, and the sample that must become free, if any.
 
-    With Σ y (a + t) = 0 every intercept is optimal that leaves the samples at zero above 1 and
-    those at the limit below it. The middle of that interval is returned.
+    With Σ y (a + t) = 0 an intercept is optimal if samples at zero have margins above 1 and samples
+    at the limit have margins below 1. The middle of this interval is returned.
     """
     if dual.excess(state) != 0:
         shift = dual.best_shift(state, shift)
@@ -226,7 +227,7 @@ def _shift_between(
 def _new_places(
     dual: Dual, state: DualState, shift: float, places: Places, centre: Array, proximal: float
 ) -> Places:
-    """Places of the multipliers by the margins at the solution of the linear system."""
+    """Update the places of the multipliers from the solution of the linear system."""
     losses = dual.losses
     margins = dual.y * (state.scores + shift)
     a = state.multipliers
@@ -243,7 +244,7 @@ def _new_places(
 
 
 def _inside(dual: Dual, state: DualState) -> DualState:
-    """The state with multipliers clipped to their limits, which rounding may exceed."""
+    """Clip the multipliers of a state to their limits, which rounding may exceed."""
     lowest = 0.0 if np.isinf(dual.losses.high) else -np.inf
     return DualState(
         np.clip(state.multipliers, lowest, dual.losses.upper), state.scores, state.coef

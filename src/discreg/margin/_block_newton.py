@@ -5,9 +5,9 @@ and b together. All two-class problems share their passes. A full step that is a
 pass. Otherwise a second pass computes slopes along the step, and the next point is where they cross
 zero.
 
-Optimality gap. ℓ is quadratic below and above the band, so multipliers a' = f a, f ≥ 0, of
-a = −ℓ'(z) = (e − z)/u leave ℓ(z) + ℓ*(−a') + a'z = ½ u (a − a')² = (1 − f)² ℓ(z). Where
-Σ y a' = 0, which is a constraint of the dual because b has no penalty, Σ a'z = wᵀv' for
+Optimality gap. ℓ is quadratic below and above the band, with a = −ℓ'(z) = (e − z)/u. So scaled
+multipliers a' = f a, f ≥ 0, satisfy ℓ(z) + ℓ*(−a') + a'z = ½ u (a − a')² = (1 − f)² ℓ(z). The dual
+has the constraint Σ y a' = 0, because b has no penalty. If it holds, Σ a'z = wᵀv' for
 v' = Σ y a' x, and so
 
     P(w, b) − D(a') = ½ ‖w − v'‖² + Σ (1 − f)² ℓ(z).
@@ -17,8 +17,8 @@ Factors t/S on either side are feasible for every t ≥ 0, and the gap
 
     ½ ‖w − t Σ V/S‖² + Σ (1 − t/S)² L    (sums over the two sides),
 
-has its minimum over t in closed form. At the optimal b both S are equal, and t = S leaves
-½‖∇_w P‖². Without an intercept every factor is feasible: one side, with S = 1.
+has its minimum over t in closed form. At the optimal b both S are equal, and t = S gives
+½‖∇_w P‖². Without an intercept every factor is feasible; then there is one side, with S = 1.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from ._problem import BinaryFit, MarginStatistics
 
 __all__ = ["newton_on_blocks"]
 
-DECREASE = 1e-4  # least decrease of the objective, relative to the slope
-SLOPES = 8  # computed along a step that was not accepted
-SHORTEST = 2.0**-SLOPES  # least length of a step
+DECREASE = 1e-4  # minimum decrease of the objective, relative to the slope
+SLOPES = 8  # slopes per pass along a step that was not accepted
+SHORTEST = 2.0**-SLOPES  # first lower end of the lengths, relative to the upper end
 TINY = 1e-15
 SEARCHES = 10  # maximum number of lengths along one step
 SLOW = 0.5  # ratio of successive gaps above which the Hessian is in double precision
-MATRICES = 4  # n_features × n_features, in memory for each problem
+MATRICES = 4  # n_features × n_features matrices in memory for each problem
 
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """A direction of the coefficients and of the score at the origin."""
+    """Step of the coefficients and of the score at the origin."""
 
     coef: Array
     shift: float
@@ -68,7 +68,7 @@ class NewtonStep:
 
 @dataclass(frozen=True)
 class LocalModel:
-    """The quadratic model of one problem at a point, from the sums of a pass."""
+    """Quadratic model of one problem at a point, from the sums of a pass."""
 
     point: PrimalPoint
     fit_intercept: bool
@@ -82,7 +82,7 @@ class LocalModel:
 
     @classmethod
     def of(cls, sums: BlockSums, k: int, point: PrimalPoint, *, fit_intercept: bool) -> LocalModel:
-        """The model at the k-th point of a pass."""
+        """Create the model at the k-th point of a pass."""
         return cls(
             point,
             fit_intercept,
@@ -101,7 +101,7 @@ class LocalModel:
 
     @property
     def gap(self) -> float:
-        """Bound of objective minus minimum, relative to the objective."""
+        """Upper bound of the objective minus its minimum, relative to the objective."""
         sizes, values, products = self.sizes, self.values, self.products
         if not self.fit_intercept:
             sizes, values = np.ones(1), values.sum(keepdims=True)
@@ -117,12 +117,12 @@ class LocalModel:
         return (0.5 * float(left @ left) + float(values.sum())) / max(self.objective, 1e-300)
 
     def slope(self, step: NewtonStep) -> float:
-        """Derivative of the objective along a step."""
+        """Compute the derivative of the objective along a step."""
         along = float((self.point.coef - self.products.sum(axis=0)) @ step.coef)
         return along - float(self.sizes[0] - self.sizes[1]) * step.shift
 
     def newton_step(self) -> NewtonStep:
-        """The step to the minimum of the quadratic model, b eliminated."""
+        """Compute the step to the minimum of the quadratic model, with b eliminated."""
         right = self.products.sum(axis=0) - self.point.coef
         hessian = self.gram.copy()
         free = self.fit_intercept and self.curvature > 0
@@ -138,7 +138,7 @@ class LocalModel:
         return NewtonStep(step, shift)
 
     def moved(self, step: NewtonStep, length: float, *, precise: bool) -> PrimalPoint:
-        """The point at a length along a step."""
+        """Return the point at a length along a step."""
         positive, coef, shift, _ = self.point
         return PrimalPoint(
             positive, coef + length * step.coef, shift + length * step.shift, precise
@@ -147,7 +147,7 @@ class LocalModel:
 
 Asking = Generator[
     PrimalPoint | Line, Any, Any
-]  # is sent a LocalModel for a point, slopes for a line
+]  # receives a LocalModel for a point, slopes for a line
 
 
 def newton_on_blocks(
@@ -159,7 +159,7 @@ def newton_on_blocks(
     max_iter: int,
     start: tuple[Array, Array] | None = None,
 ) -> list[BinaryFit]:
-    """One fit for each two-class problem.
+    """Fit all two-class problems by passes over blocks of rows.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def newton_on_blocks(
     loss : MarginLoss
     fit_intercept : bool
     tol : float
-        Relative gap at which to stop. With 0, until the objective does not decrease.
+        Relative gap at which to stop. With 0, stop when the objective does not decrease.
     max_iter : int
         Maximum number of steps.
     start : tuple of coefficients and intercepts, one row per problem, or None
@@ -190,7 +190,7 @@ def newton_on_blocks(
     # Centred rows lose no precision; sparse rows cannot be centred.
     centred = fit_intercept and not moments.is_sparse
     origin = moments.mean if centred else np.zeros(n_features)
-    numbers = loss.numbers(float(source.weights.sum()))  # of a row of weight one
+    numbers = loss.numbers(float(source.weights.sum()))  # for a row of weight one
     solvers: list[Asking] = []
     for k, positive in enumerate(positives):
         begin: LocalModel | PrimalPoint
@@ -216,7 +216,7 @@ def newton_on_blocks(
 
 
 def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:
-    """Run all solvers, with their requests in common passes."""
+    """Run all solvers; one pass answers the requests of all of them."""
     found: dict[int, BinaryFit] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(solvers)))
     while answers:
@@ -235,7 +235,7 @@ def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:
 def _model_at_zero(
     moments: Moments, origin: Array, positive: int, loss: Numbers, *, fit_intercept: bool
 ) -> LocalModel:
-    """The model at w = 0 and b = 0, where all margins are zero."""
+    """Create the model at w = 0 and b = 0, where all margins are zero."""
     from ._loss_loops import evaluate_margin
 
     belongs = np.arange(len(moments.weights)) == positive
@@ -243,7 +243,7 @@ def _model_at_zero(
     sums = moments.weights[:, None] * (moments.means - origin)
     products = np.stack([sums[belongs].sum(axis=0), -sums[~belongs].sum(axis=0)])
     apart = moments.mean - origin
-    value, multiplier, row_curvature = evaluate_margin(0.0, *loss)  # of a row of weight one
+    value, multiplier, row_curvature = evaluate_margin(0.0, *loss)  # for a row of weight one
     curvature = moments.total * row_curvature
     return LocalModel(
         point=PrimalPoint(positive, np.zeros(len(origin)), 0.0),
@@ -259,7 +259,7 @@ def _model_at_zero(
 
 
 def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter: int) -> Asking:
-    """The steps of one problem; returns the fit with the smallest gap."""
+    """Solve one problem by Newton steps and return the fit with the smallest gap."""
     local: LocalModel = (yield begin) if isinstance(begin, PrimalPoint) else begin
     best: BinaryFit | None = None
     precise, stalled, previous = False, 0, np.inf
@@ -279,10 +279,10 @@ def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter
 
 
 def _search(local: LocalModel, step: NewtonStep, *, precise: bool) -> Asking:
-    """The model at a length that decreases the objective; None if rounding prevents it.
+    """Return the model at a length that decreases the objective; None if rounding prevents it.
 
-    The objective is convex, so it decreases until its slope is zero. If one of two lengths is
-    twice the other and the zero lies between them, the shorter gains at least half of the maximum.
+    The objective is convex, so it decreases until its slope is zero. If this length lies between
+    two lengths of ratio 2, the shorter one gains at least half of the possible decrease.
     """
     first = local.slope(step)
     if not first < 0:
@@ -312,7 +312,7 @@ def _search(local: LocalModel, step: NewtonStep, *, precise: bool) -> Asking:
 
 
 def _slopes(local: LocalModel, step: NewtonStep, lengths: Array) -> Asking:
-    """Slopes of the objective at lengths along a step."""
+    """Compute the slopes of the objective at lengths along a step."""
     losses: Array = yield Line(local.point, step.coef, step.shift, lengths)
     return losses + float(local.point.coef @ step.coef) + lengths * float(step.coef @ step.coef)
 

@@ -1,7 +1,7 @@
 """Sums over blocks of rows for linear ODM, for all two-class problems in one pass.
 
-Margins, gradients and losses are computed in double precision whatever the rows are; the products
-of rows for the Hessian have the precision of the rows unless a problem needs more.
+Margins, gradients and losses are computed in double precision. The products of rows for the Hessian
+have the precision of the rows, or double precision if a problem needs it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ._losses import Numbers
 
 __all__ = ["BlockSums", "Line", "PrimalPoint", "Spread", "block_sums"]
 
-SMALL_BLOCK = 1 << 19  # bytes of rows in double precision
+SMALL_BLOCK = 1 << 19  # bytes of the rows of a small block, in double precision
 FEWEST_ROWS = 64
-PARTS = 4  # of a block, for different threads
-PART_BYTES = 64 << 20  # of the Hessians of all parts
+PARTS = 4  # maximum number of parts of a block, for different threads
+PART_BYTES = 64 << 20  # memory for the Hessians of all parts
 
 
 class PrimalPoint(NamedTuple):
-    """A point at which to compute all sums; `shift` is the score at the origin of the rows."""
+    """Point at which to compute all sums; `shift` is the score at the origin of the rows."""
 
     positive: int
     coef: Array
@@ -42,7 +42,7 @@ class PrimalPoint(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line from a point along which to compute slopes."""
+    """Line from a point, with the lengths at which to compute slopes."""
 
     point: PrimalPoint
     step: Array
@@ -89,8 +89,9 @@ class BlockSums:
     grams : ndarray of shape (n_points, n_features, n_features)
         Σ ℓ'' x xᵀ.
     spread : Spread
-        Of the margins.
+        Statistics of the margins.
     slopes : ndarray of shape (n_lines, n_lengths)
+        Derivatives of the losses along the lines.
     """
 
     sizes: Array
@@ -129,7 +130,7 @@ def block_sums(
     points: tuple[PrimalPoint, ...],
     lines: tuple[Line, ...],
 ) -> BlockSums:
-    """The sums of one block of rows x − origin; the origin is 0 for sparse blocks."""
+    """Compute the sums of one block of rows x − origin; the origin is 0 for sparse blocks."""
     X, y, weights = block[:3]
     n_rows, n_features = X.shape
     if sparse.issparse(X) and not X.has_canonical_format:
@@ -211,13 +212,13 @@ def _add_rows(
 
 
 def _scores(X: Any, models: list[tuple[Array, float]]) -> Array:
-    """Scores of all rows, one row per model."""
+    """Compute the scores of all rows, with one row per model."""
     coefs, shifts = zip(*models, strict=True)
     return np.ascontiguousarray((X @ np.array(coefs).T + np.array(shifts)).T)
 
 
 def _gram(X: Any, curvature: Array, scaled: NDArray[Any] | None) -> NDArray[Any]:
-    """Σ curvature · x xᵀ over the rows with positive curvature."""
+    """Compute Σ curvature · x xᵀ over the rows with positive curvature."""
     from ._newton_loops import add_outer_products, scale_rows
 
     if scaled is None:

@@ -1,4 +1,4 @@
-"""The dual problem on kernel rows that are computed on demand."""
+"""The dual problem on kernel rows computed on demand."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["CachedDual"]
 
 WORKING_SET = 256
 LOCAL_PASSES = 20
-WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
+WORTH_A_VISIT = 0.1  # smallest gap of a visited sample, relative to the mean gap
 
 
 class CachedDual(Dual):
-    """The dual on kernel rows that are computed on demand and cached.
+    """Dual on kernel rows that are computed on demand and cached.
 
-    Samples that violate their optimality conditions are taken in working sets: compute their rows,
-    run coordinate descent on them alone, and update the scores of all samples. As many sets as
-    contain all samples count as one pass.
+    Coordinate descent runs on working sets of samples that violate their optimality conditions. For
+    each set, compute the kernel rows, run coordinate descent on the set alone, and update the
+    scores of all samples. n_samples / set size sets count as one pass.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class CachedDual(Dual):
         self._next = 0
 
     def rows(self, samples: NDArray[np.intp]) -> Array:
-        """Kernel rows of some samples, from the cache if they are there."""
+        """Return the kernel rows of some samples, from the cache if possible."""
         missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
         fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
         rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
@@ -105,9 +105,9 @@ class CachedDual(Dual):
     def _working_set(
         self, state: DualState, shift: float, size: int, random: np.random.Generator | None
     ) -> NDArray[np.intp]:
-        """Some of the samples with a large part of the gap, drawn at random or in cyclic order.
+        """Choose samples with a large part of the gap, at random or in cyclic order.
 
-        The samples with the largest parts are similar to each other, and taking them first is many
+        The samples with the largest parts are similar to each other. Visiting them first is many
         times slower.
         """
         gaps = self.losses.gaps(state.multipliers, self.y * (state.scores + shift))

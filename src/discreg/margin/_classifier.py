@@ -1,4 +1,4 @@
-"""The base class of ODM and LDM: from X and y to two-class problems, and to decision values."""
+"""Base class of ODM and LDM: validation, two-class problems, fitted attributes and scores."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from ._problem import BinaryFit, BinaryProblem, MarginSamples, MarginStatistics
 __all__ = ["MarginClassifier", "MarginData"]
 
 MEGABYTE = 1 << 20
-# Samples for which the active set method is about as fast as coordinate descent. It compiles
-# nothing.
+# Up to this size the active set method is about as fast as coordinate descent, and it needs no
+# compilation.
 FEW_SAMPLES = 300
 
 
 @dataclass(frozen=True)
 class MarginData:
-    """Validated training data, which all penalties of a path share."""
+    """Validated training data, shared by all penalties of a path."""
 
     X: Any
     indices: NDArray[np.intp]
@@ -60,7 +60,7 @@ class MarginData:
 
 
 class MarginClassifier(BaseClassifier):
-    """Base of ODM and LDM: one two-class problem for each class, all on one kernel matrix."""
+    """Base class of ODM and LDM: one problem per class against the rest, on one kernel matrix."""
 
     _constraints: dict[str, Any] = {
         "fit_intercept": Boolean(),
@@ -93,26 +93,26 @@ class MarginClassifier(BaseClassifier):
 
     @abstractmethod
     def _loss(self) -> MarginLoss:
-        """The loss of the model."""
+        """Create the loss of the model."""
 
     @abstractmethod
     def _solve(self, problem: BinaryProblem) -> BinaryFit:
         """Fit one two-class problem."""
 
     def _default_solver(self, training: MarginSamples) -> str:
-        """The solver that "auto" means."""
+        """Return the solver that "auto" selects."""
         few = training.n_samples <= FEW_SAMPLES and training.fits_gram
         return "active_set" if training.kernel is not None and few else "dcd"
 
     def _why_in_memory(self) -> str | None:
-        """Why the model needs its rows in memory, and what to use instead; None if it does not."""
+        """Return the reason why the model needs rows in memory, or None if it does not."""
         return (
             f"{type(self).__name__} needs the rows in memory. On Dask use "
             "ODMClassifier(kernel='linear')."
         )
 
     def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
-        """Fit to rows in blocks if X is such a source; returns whether it was."""
+        """Fit rows in blocks if X is out of core; return whether this was done."""
         in_blocks(self, X)  # raises on Dask collections
         return False
 
@@ -125,11 +125,11 @@ class MarginClassifier(BaseClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear ODM also
-            takes Dask collections.
+            accepts Dask collections.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights. An integer weight is equivalent to repeating the row.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class MarginClassifier(BaseClassifier):
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
-        """Check the data and compute everything that does not depend on the penalties."""
+        """Validate the data and compute everything that does not depend on the penalties."""
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -167,7 +167,7 @@ class MarginClassifier(BaseClassifier):
     def _training(
         self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int
     ) -> MarginSamples:
-        """The samples of positive weight with their kernel."""
+        """Create the samples of positive weight with their kernel."""
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
         if kernel is None:
             with np.errstate(over="ignore"):
@@ -200,7 +200,7 @@ class MarginClassifier(BaseClassifier):
         return self._default_solver(training) if self.solver == "auto" else self.solver
 
     def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
-        """One fit for each two-class problem, in `n_jobs` threads."""
+        """Fit all two-class problems, in `n_jobs` threads."""
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs))
         shuffled = self.selection == "random"
@@ -226,12 +226,12 @@ class MarginClassifier(BaseClassifier):
         return list(in_threads(delayed(self._solve)(problem) for problem in problems))
 
     def _warm_key(self, data: MarginData) -> Any:
-        """What must be equal for one fit to start from the solution of another."""
+        """Return a key; fits with equal keys can start from each other's solutions."""
         shape, classes = data.training.X.shape, data.classes.tolist()
         return self.solver_, self.kernel, self.fit_intercept, shape, classes
 
     def _starts(self, data: MarginData) -> list[Any]:
-        """Starting points: with `warm_start`, the previous fit if `_warm_key` is the same."""
+        """Return starting points: with `warm_start`, the previous fit if `_warm_key` is equal."""
         key, starts = vars(self).get("_previous", (None, []))
         if self.warm_start and key == self._warm_key(data):
             return list(starts)
@@ -287,7 +287,7 @@ class MarginClassifier(BaseClassifier):
 
     @lazily
     def decision_function(self, X: MatrixLike) -> RealArray:
-        """Scores of the classes.
+        """Compute the decision values.
 
         Parameters
         ----------
@@ -317,5 +317,5 @@ class MarginClassifier(BaseClassifier):
 
 
 def _number_if_one(values: Any) -> Any:
-    """A number for two classes, an array for more."""
+    """Return a number for one problem (two classes), an array for more."""
     return float(values[0]) if len(values) == 1 else np.array(values, dtype=np.float64)

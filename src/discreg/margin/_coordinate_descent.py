@@ -3,8 +3,8 @@
 On a kernel matrix the method of multipliers finds the intercept together with the multipliers. A
 few multipliers are then reduced so that Σ y (a + t) = 0, which makes the gap rigorous.
 
-On rows, and if that does not converge soon, the intercept b is fixed, and the dual has no
-constraint that couples its multipliers. The objective as a function of b is convex with slope
+On rows of features, or if this does not converge soon, the intercept b is fixed. Then the dual has
+no constraint that couples its multipliers. The objective as a function of b is convex with slope
 −Σ y (a + t), so regula falsi brackets its minimiser, each time starting from the last multipliers.
 The convex combination of the two ends with slope zero is feasible for the dual with an intercept,
 and so gives a rigorous gap.
@@ -22,18 +22,18 @@ from ._dual import Dual, DualState, GramDual, SolverOptions
 __all__ = ["DualSolution", "solve_dual"]
 
 MAX_SHIFTS = 60
-SHARE = 0.7  # of the tolerance, for descent with a fixed intercept
-FREE_PASSES = 40  # passes of the method of multipliers, before the intercept is bracketed
+SHARE = 0.7  # share of the tolerance for descent with a fixed intercept
+FREE_PASSES = 40  # passes of the method of multipliers before the intercept is bracketed
 FREE_ROUNDS = 5
-TIGHTER = 0.3  # factor of the tolerance after a round that left Σ y (a + t) too large
-GIVING = 64  # multipliers that are reduced to make Σ y (a + t) zero
+TIGHTER = 0.3  # factor of the tolerance if Σ y (a + t) is too large after a round
+GIVING = 64  # number of multipliers that are reduced to make Σ y (a + t) zero
 OVERSHOOT = 2.0
 SMALLEST_STEP = 1e-4
 
 
 @dataclass(frozen=True)
 class DualSolution:
-    """A state with its intercept, its relative duality gap, and how it was found."""
+    """State with its intercept, relative duality gap, number of iterations and solver."""
 
     state: DualState
     shift: float
@@ -44,7 +44,7 @@ class DualSolution:
 
 @dataclass
 class _End:
-    """One end of the bracket: an intercept, its state, and Σ y (a + t)."""
+    """End of the bracket: an intercept, its state, and Σ y (a + t)."""
 
     shift: float
     state: DualState
@@ -58,7 +58,7 @@ def solve_dual(
     fit_intercept: bool,
     start: tuple[DualState, float] | None = None,
 ) -> DualSolution:
-    """Multipliers and intercept up to the tolerance."""
+    """Find multipliers and intercept by coordinate descent, up to the tolerance."""
     state, shift = (dual.start(), 0.0) if start is None else start
     if not fit_intercept:
         state, passes, gap = dual.descend(state, 0.0, options)
@@ -76,7 +76,7 @@ def solve_dual(
 def _descend_freely(
     dual: GramDual, options: SolverOptions, state: DualState, shift: float
 ) -> tuple[DualSolution, DualSolution | None]:
-    """The result of the method of multipliers, and the feasible solution if its gap is small."""
+    """Run the method of multipliers; also return a feasible solution if its gap is small."""
     inner = replace(options, tol=SHARE * options.tol)
     passes, most = 0, min(FREE_PASSES, options.max_iter)
     for _ in range(FREE_ROUNDS):
@@ -98,7 +98,7 @@ def _descend_freely(
 
 
 def _taken_from_a_few(dual: GramDual, state: DualState) -> DualState | None:
-    """The state with a few large multipliers reduced so that Σ y (a + t) = 0, if possible."""
+    """Reduce a few large multipliers so that Σ y (a + t) = 0; return None if impossible."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers
     giving = np.argpartition(signed, -min(GIVING, len(signed)))[-GIVING:]
@@ -113,7 +113,7 @@ def _taken_from_a_few(dual: GramDual, state: DualState) -> DualState | None:
 def _enclose(
     dual: Dual, options: SolverOptions, state: DualState, shift: float, passes: int
 ) -> DualSolution:
-    """Bracket the intercept; `passes` have been made before."""
+    """Bracket the intercept; `passes` is the number of passes made before."""
     inner = replace(options, tol=SHARE * options.tol)
     ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
@@ -147,7 +147,7 @@ def _enclose(
 
 
 def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:
-    """Multipliers with Σ y (a + t) = 0, by reducing those of the side with the larger sum."""
+    """Reduce the multipliers of the side with the larger sum so that Σ y (a + t) = 0."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers
     heavy = np.maximum(signed, 0.0).sum()
@@ -158,7 +158,7 @@ def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:
 
 
 def _mixture(ends: dict[bool, _End], end: _End) -> DualState | None:
-    """The convex combination of both ends that satisfies Σ y (a + t) = 0."""
+    """Compute the convex combination of both ends that satisfies Σ y (a + t) = 0."""
     if end.excess == 0:
         return end.state
     if len(ends) < 2:
@@ -169,11 +169,11 @@ def _mixture(ends: dict[bool, _End], end: _End) -> DualState | None:
 
 
 def _next_shift(dual: Dual, ends: dict[bool, _End], end: _End, previous: _End | None) -> float:
-    """The next intercept; the excess Σ y (a + t) decreases as b grows."""
+    """Choose the next intercept; the excess Σ y (a + t) decreases as b grows."""
     if len(ends) == 2:
         above, below = ends[True], ends[False]
         share = above.excess / (above.excess - below.excess)
-        # Not too near to an end, so that the bracket shrinks.
+        # A value too close to an end would hardly shrink the bracket.
         share = min(max(share, 0.05), 0.95)
         return above.shift + share * (below.shift - above.shift)
     distance = max(abs(dual.best_shift(end.state, end.shift) - end.shift), SMALLEST_STEP)

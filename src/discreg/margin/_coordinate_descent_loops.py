@@ -4,9 +4,9 @@ The dual of both models is, for multipliers a and fixed tilts t,
 
     min over a of ½ (a + t)ᵀ Q (a + t) − Σ gain_i(a_i),        Q = Y K Y,
 
-with gain_i(a) = −ℓ_i*(−a). One coordinate is minimised in closed form. `scores` holds K y(a + t),
-and `shift` is the intercept. `loss` is `SampleLosses.arrays`. `active`, `gaps` and `random` come
-from `descent_arrays`.
+with gain_i(a) = −ℓ_i*(−a). The minimum over one coordinate has a closed form. `scores` holds
+K y(a + t), and `shift` is the intercept. `loss` is the result of `SampleLosses.arrays`. `active`,
+`gaps` and `random` come from `descent_arrays`.
 
 The loops use scalars and preallocated arrays only: array expressions take seconds to compile.
 """
@@ -25,15 +25,15 @@ from ._row_loops import CompiledRows, add_multiple_of_row, product
 
 __all__ = ["BLOCK", "descent_arrays", "gram_descent", "row_descent"]
 
-BLOCK = 64  # samples whose part of a kernel matrix stays in the first cache
+BLOCK = 64  # number of samples whose part of a kernel matrix stays in the L1 cache
 BLOCK_PASSES = 10
 BLOCK_ACCURACY = 0.1
-WORTH_A_VISIT = 0.1  # share of the gap, relative to the mean one
-ROUNDS = 10  # over samples of large gaps, of which one visits all samples
+WORTH_A_VISIT = 0.1  # smallest gap of a visited sample, relative to the mean gap
+ROUNDS = 10  # one in this number of rounds visits all samples, the others those with large gaps
 
 
 def descent_arrays(n_samples: int, seed: int) -> tuple[Indices, Array, NDArray[np.uint64]]:
-    """All samples, room for their gaps, and the state of a random number generator."""
+    """Create the arrays `active`, `gaps` and `random` of the loops."""
     random = np.array([seed * 2654435769 + 88172645463325252], dtype=np.uint64)
     return np.arange(n_samples), np.empty(n_samples), random
 
@@ -42,7 +42,7 @@ def descent_arrays(n_samples: int, seed: int) -> tuple[Indices, Array, NDArray[n
 def _is_settled(
     multiplier: float, margin: float, low: float, high: float, upper: float, slack: float
 ) -> bool:
-    """Whether a multiplier at zero or at its limit is far from leaving it."""
+    """Return whether a multiplier is at zero or at its limit and unlikely to change."""
     if multiplier == 0.0:
         return margin - low > slack and high - margin > slack
     return multiplier == upper and low - margin > slack
@@ -80,14 +80,14 @@ def gram_descent(
     random: NDArray[np.uint64],
     work: RealArray,
 ) -> tuple[int, float, float]:
-    """Passes over the multipliers of a kernel matrix until the gap is `tol` of the objective.
+    """Run coordinate descent on a kernel matrix until the relative gap is at most `tol`.
 
-    Samples are taken in blocks, which are passed over several times while their part of the matrix
-    is in the cache. The scores of all samples are updated after each block.
+    Samples are visited in blocks. A block is visited several times while its part of the matrix is
+    in the cache. The scores of all samples are updated after each block.
 
     With a `pull` κ > 0 the intercept is found together with the multipliers, by the method of
-    multipliers for its constraint Σ y (a + t) = 0: the dual gains ½ κ (Σ y (a + t))², which is κ
-    added to every entry of the kernel, and after a pass the intercept changes by κ Σ y (a + t).
+    multipliers for its constraint Σ y (a + t) = 0. The dual gets the term ½ κ (Σ y (a + t))², which
+    adds κ to every entry of the kernel. After a pass the intercept changes by κ Σ y (a + t).
 
     `work` is an array of shape (BLOCK + 3, BLOCK). Returns the number of passes, the relative gap
     for the last intercept, and that intercept; `multipliers` and `scores` are updated.
@@ -155,7 +155,7 @@ def _descend_on_block(
     multipliers: RealArray,
     scores: RealArray,
 ) -> tuple[float, float]:
-    """A few passes over the multipliers of the samples active[start : start + m].
+    """Make a few passes over the multipliers of the samples active[start : start + m].
 
     Returns the largest step of the first pass, and the excess Σ y (a + t) after the last.
     """
@@ -190,7 +190,7 @@ def _descend_on_block(
         if largest <= BLOCK_ACCURACY * first:
             break
     moved = 0
-    for k in range(m):  # the samples that moved first
+    for k in range(m):  # moves the changed samples to the front of the block
         i = active[start + k]
         step = y[i] * (work[new, k] - multipliers[i])
         if step != 0.0:
@@ -201,7 +201,7 @@ def _descend_on_block(
             moved += 1
     for k in range(moved, (moved + 3) // 4 * 4):
         work[steps, k] = 0.0
-    for k in range(0, moved, 4):  # four rows at a time: the scores are read once for them
+    for k in range(0, moved, 4):  # four rows at a time, to read the scores less often
         f0, f1, f2, f3 = work[steps, k], work[steps, k + 1], work[steps, k + 2], work[steps, k + 3]
         end = start + moved - 1
         i0, i1 = active[start + k], active[min(start + k + 1, end)]
@@ -223,9 +223,10 @@ def _gap(
     scores: RealArray,
     gaps: RealArray,
 ) -> tuple[float, float]:
-    """Duality gap of some samples for a fixed shift, and their part of the objective.
+    """Compute the duality gap of some samples for a fixed shift, and their part of the objective.
 
-    The objective is without the term of the tilts. The gap of each sample is written to `gaps`.
+    The term of the tilts is not part of this objective. The gap of each sample is written to
+    `gaps`.
     """
     low, high, ridge_low, ridge_high, upper = loss
     gap = 0.0
@@ -243,7 +244,7 @@ def _gap(
 
 @compiled()
 def _largest_first(active: Indices, size: int, gaps: RealArray) -> int:
-    """Move the samples with a large part of the gap to the front; returns their number."""
+    """Move the samples with a large part of the gap to the front and return their number."""
     total = 0.0
     for k in range(size):
         total += gaps[active[k]]
@@ -278,14 +279,14 @@ def row_descent(
     gaps: RealArray,
     random: NDArray[np.uint64],
 ) -> tuple[float, int, float]:
-    """The same on rows of features, with the coefficients Xᵀ y(a + t) instead of the scores.
+    """Run coordinate descent on rows of features, with the coefficients Xᵀ y(a + t).
 
     The rows are centred implicitly at a mean µ: `offsets` are Xµ, `square` is µᵀµ and `level` is
-    µᵀ coef. The coefficients are then coef − drift · µ, with the drift that is returned first.
+    µᵀ coef. The coefficients are then coef − drift · µ; the drift is the first value returned.
 
-    Only every tenth round visits all samples, the others those that had most of the gap; n
-    visits count as a pass. The scores of all samples, and with them the gap, are computed when the
-    visited samples have a small enough part of it, and before this returns.
+    Every tenth round visits all samples. The other rounds visit the samples with a large part of
+    the gap. n visits count as a pass. The scores and the gap of all samples are computed when the
+    gap of the visited samples is small enough, and at the end.
     """
     n = len(y)
     low, high, ridge_low, ridge_high, upper = loss

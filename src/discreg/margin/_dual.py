@@ -1,7 +1,7 @@
 """The dual problem of one two-class fit, on a kernel matrix or on rows of features.
 
-The classes here and `CachedDual` hold the same problem, which `_coordinate_descent_loops` states,
-for different forms of the data. Each has coordinate descent for a fixed intercept, the scores of
+The classes here and `CachedDual` represent the problem stated in `_coordinate_descent_loops` for
+different forms of the data. Each implements coordinate descent for a fixed intercept, the scores of
 given multipliers, and the kernel between given samples.
 """
 
@@ -23,9 +23,9 @@ from ._losses import SampleLosses
 __all__ = ["Descended", "Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
 
 PULL = 0.1  # step of the intercept in the method of multipliers, relative to the kernel
-ROUNDING = 1e-14  # of Σ y (a + t), relative to the sum of the absolute values
-BLOCK_ROWS = 256  # rows of a kernel matrix in one product
-FEASIBLE = 1e-9  # the same for multipliers that satisfy Σ y (a + t) = 0
+ROUNDING = 1e-14  # rounding error of Σ y (a + t), relative to the sum of the absolute values
+BLOCK_ROWS = 256  # number of rows of a kernel matrix in one product
+FEASIBLE = 1e-9  # largest relative Σ y (a + t) of feasible multipliers
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DualState:
     coef: Array | None = None
 
     def mix(self, other: DualState, share: float) -> DualState:
-        """The convex combination with another state; all parts are linear in the multipliers."""
+        """Compute the convex combination with another state."""
 
         def between(mine: Array, its: Array) -> Array:
             return (1.0 - share) * mine + share * its
@@ -52,7 +52,7 @@ class DualState:
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """Tolerance and limits of a solver, and the order in which it visits samples."""
+    """Tolerance, iteration limit and sampling options of a solver."""
 
     tol: float
     max_iter: int
@@ -61,7 +61,7 @@ class SolverOptions:
     seed: int = 0
 
     def as_tuple(self) -> tuple[float, int, bool, bool]:
-        """All but the seed, in the order in which compiled loops take it."""
+        """Return the options except the seed, in the order that compiled loops expect."""
         return float(self.tol), self.max_iter, self.shuffled, self.shrinking
 
 
@@ -69,22 +69,22 @@ Descended = tuple[DualState, int, float]  # new state, passes, relative gap
 
 
 class Dual(ABC):
-    """The dual of a two-class problem with labels ±1."""
+    """Base class of the dual of a two-class problem with labels ±1."""
 
     def __init__(self, y: Array, losses: SampleLosses) -> None:
         self.y, self.losses, self.tilt = y, losses, losses.tilt
 
     @abstractmethod
     def state(self, multipliers: Array) -> DualState:
-        """The state of given multipliers."""
+        """Compute the state of given multipliers."""
 
     @abstractmethod
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
-        """Coordinate descent for a fixed intercept."""
+        """Run coordinate descent for a fixed intercept."""
 
     @abstractmethod
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """Kernel between two sets of samples."""
+        """Compute the kernel between two sets of samples."""
 
     def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
         """Solve (K + diag(ridge)) Z = right for the kernel K of some samples with themselves."""
@@ -94,15 +94,15 @@ class Dual(ABC):
         return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
 
     def intercept(self, state: DualState, shift: float) -> float:
-        """The intercept for the samples as they were before centring."""
+        """Compute the intercept for samples that are not centred."""
         return shift
 
     def start(self) -> DualState:
-        """The state with all multipliers zero."""
+        """Return the state with all multipliers zero."""
         return self.state(np.zeros(len(self.y)))
 
     def relative_gap(self, state: DualState, shift: float, *, fit_intercept: bool) -> float:
-        """Duality gap relative to the objective without the term of the tilts.
+        """Compute the duality gap relative to the objective without the term of the tilts.
 
         With an intercept, multipliers that do not satisfy Σ y (a + t) = 0 are not feasible.
         """
@@ -115,44 +115,44 @@ class Dual(ABC):
         return gap / unit
 
     def gap_and_unit(self, state: DualState, shift: float) -> tuple[float, float]:
-        """Duality gap for a fixed intercept, and the objective without the term of the tilts."""
+        """Compute the gap for a fixed intercept and the objective without the term of the tilts."""
         margins = self.y * (state.scores + shift)
         gap = float(self.losses.gaps(state.multipliers, margins).sum())
         return max(gap, 0.0), max(self._convex_part(state, margins), 1e-300)
 
     def objective(self, state: DualState, shift: float) -> float:
-        """The primal objective."""
+        """Compute the primal objective."""
         margins = self.y * (state.scores + shift)
         return self._convex_part(state, margins) - float(self.tilt @ margins)
 
     def lower_bound(self, state: DualState, shift: float) -> float:
-        """The dual objective."""
+        """Compute the dual objective."""
         return self.objective(state, shift) - self.gap_and_unit(state, shift)[0]
 
     def _convex_part(self, state: DualState, margins: Array) -> float:
-        """Half the squared norm plus the losses."""
+        """Compute half the squared norm plus the losses."""
         quadratic = 0.5 * float(self.signed(state.multipliers) @ state.scores)
         return quadratic + self.losses.value(margins)
 
     def excess(self, state: DualState) -> float:
-        """Σ y (a + t): minus the derivative of the objective by the intercept."""
+        """Compute Σ y (a + t), which is minus the derivative of the objective by the intercept."""
         multipliers = state.multipliers + self.tilt
         excess = float(self.y @ multipliers)
         return excess if abs(excess) > ROUNDING * float(np.abs(multipliers).sum()) else 0.0
 
     def best_shift(self, state: DualState, shift: float) -> float:
-        """The optimal intercept for fixed scores."""
+        """Compute the optimal intercept for fixed scores."""
         margins = self.y * (state.scores + shift)
         slope = -float(self.tilt @ self.y)
         return shift + self.losses.minimum_along(margins, self.y, slope)
 
     def signed(self, multipliers: Array) -> Array:
-        """The coefficients y (a + t) of the samples."""
+        """Compute the coefficients y (a + t) of the samples."""
         return self.y * (multipliers + self.tilt)
 
 
 class GramDual(Dual):
-    """The dual on a kernel matrix, in double or in single precision."""
+    """Dual on a kernel matrix in double or single precision."""
 
     def __init__(self, gram: Array, y: Array, losses: SampleLosses) -> None:
         super().__init__(y, losses)
@@ -163,11 +163,11 @@ class GramDual(Dual):
         return DualState(multipliers, self._product(np.flatnonzero(signed), signed))
 
     def _product(self, samples: NDArray[np.intp], signed: Array) -> Array:
-        """Kernel matrix times coefficients that are zero except for these samples."""
+        """Multiply the kernel matrix by coefficients that are zero except for `samples`."""
         if self.gram.dtype == np.float64 and 2 * len(samples) > len(signed):
             return np.asarray(self.gram @ signed)
         scores = np.zeros(len(signed))
-        for begin in range(0, len(samples), BLOCK_ROWS):  # converts to double
+        for begin in range(0, len(samples), BLOCK_ROWS):  # a block is converted to double
             some = samples[begin : begin + BLOCK_ROWS]
             scores += signed[some] @ self.gram[some]
         return scores
@@ -179,9 +179,10 @@ class GramDual(Dual):
     def descend_freely(
         self, state: DualState, shift: float, options: SolverOptions
     ) -> tuple[DualState, float, int, float]:
-        """Coordinate descent that also updates the intercept: state, intercept, passes, gap.
+        """Run coordinate descent that also updates the intercept.
 
-        The gap is that for a fixed intercept: Σ y (a + t) is near zero, but not zero.
+        Returns the state, the intercept, the number of passes, and the gap for a fixed intercept.
+        Σ y (a + t) is close to zero, but not zero.
         """
         pull = PULL * float(self.gram.diagonal().mean())
         return self._descend(state, shift, pull, options)
@@ -213,7 +214,7 @@ class GramDual(Dual):
     def replaced(
         self, state: DualState, samples: NDArray[np.intp], multipliers: Array
     ) -> DualState:
-        """The state with other multipliers of a few samples."""
+        """Replace the multipliers of a few samples and return the new state."""
         changed = state.multipliers.copy()
         changed[samples] = multipliers
         steps = self.y * (changed - state.multipliers)
@@ -224,7 +225,7 @@ class GramDual(Dual):
 
 
 class RowDual(Dual):
-    """The dual on rows of features, dense or CSR; the cost of a step is that of a row.
+    """Dual on rows of features, dense or CSR; a step of descent costs as much as one row.
 
     With a `mean` the rows are centred implicitly: X is not changed, and the corrections of scores
     and coefficients are stored separately.
@@ -291,9 +292,9 @@ class RowDual(Dual):
         return kernel
 
     def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
-        """Solve in the space of the features if there are fewer of them than samples.
+        """Solve (K + diag(ridge)) Z = right, in feature space if features are fewer than samples.
 
-        By Woodbury's identity, with one step of iterative refinement.
+        This uses Woodbury's identity and one step of iterative refinement.
         """
         if sparse.issparse(self.X) or len(samples) <= self.X.shape[1] or not np.all(ridge > 0):
             return super().solve(samples, ridge, right)

@@ -1,4 +1,4 @@
-"""The large margin distribution machine, which the paper calls ODM^L."""
+"""Large margin distribution machine, called ODM^L in the paper."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ __all__ = ["LDMClassifier"]
 
 
 class LDMClassifier(MarginClassifier):
-    r"""Large margin distribution machine: an SVM with terms for the margins' mean and variance.
+    r"""Large margin distribution machine: SVM with terms for the mean and variance of the margins.
 
-    Objective (5) of the paper (its ODM\ :sup:`L`) for margins
+    Minimises objective (5) of the paper (called ODM\ :sup:`L` there) for margins
     :math:`z_i = y_i (w^\top \phi(x_i) + b)` of m samples:
 
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \lambda_1 \operatorname{var}(z)
               - \lambda_2 \operatorname{mean}(z) + \frac{C}{m} \sum_i \max(0, 1 - z_i)
 
-    :math:`\lambda_1 = \lambda_2 = 0` is the soft-margin SVM with C/m as its C. With more than two
-    classes there is one problem for each class against all others.
+    With :math:`\lambda_1 = \lambda_2 = 0` this is the soft-margin SVM with parameter C/m. With more
+    than two classes there is one problem for each class against all others.
 
     Parameters
     ----------
     C : float, default=1000.0
-        Weight of the hinge losses, positive; divided by the number of samples.
+        Weight of the hinge losses, positive; it is divided by the number of samples.
     lambda1 : float, default=1000.0
-        Weight of the variance of the margins, not negative. Values far below C give almost an SVM;
-        the paper tries up to 1/4.
+        Weight of the variance of the margins, not negative. With values far below C the model is
+        almost an SVM. The paper uses values up to 1/4.
     lambda2 : float, default=0.0
-        Weight of their mean, not negative. With ``lambda1=0`` and an intercept a large value is an
-        error, because the objective then has no minimum.
+        Weight of the mean of the margins, not negative. With ``lambda1=0`` and an intercept, a
+        large value raises an error, because the objective then has no minimum.
     kernel : str or callable, default="rbf"
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
         of two rows. It must be positive semi-definite.
@@ -51,11 +51,12 @@ class LDMClassifier(MarginClassifier):
     degree, coef0 : float, default=3 and 1
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Further parameters of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply the sample weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     solver : {"auto", "active_set", "dcd", "svrg"}, default="auto"
         All solvers converge to the same optimum.
 
@@ -63,24 +64,24 @@ class LDMClassifier(MarginClassifier):
           the kernel matrix or in the rows of features. With ``lambda1 > 0`` this needs memory for
           dense rows, or for an n × n matrix if there are more features than samples.
         - "active_set": a semismooth Newton method on the same dual, for at most 2000 free
-          multipliers. "dcd" replaces it where it does not end within `max_iter` steps.
+          multipliers. "dcd" replaces it if it does not converge within `max_iter` steps.
         - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` with too many features
-          and samples for the others. It converges slowly because the loss is not smooth.
+          and samples for the other solvers. It converges slowly because the loss is not smooth.
         - "auto": "active_set" for a kernel other than linear with at most 300 samples, else "dcd".
     selection : {"random", "cyclic"}, default="random"
         Order in which coordinate descent passes over the samples.
     shrinking : bool, default=True
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
-        Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger one
-        are computed when they are needed, and as many as fit are cached. The variance needs the
-        whole matrix.
+        Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger
+        matrix are computed on demand and cached up to this size. With ``lambda1 > 0`` the whole
+        matrix is needed.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
     tol : float, default=1e-3
         Relative duality gap at which to stop; with 0 there is no warning. Problems with at most
-        1000 samples, or 1000 features for a linear kernel, are solved to machine precision where
+        1000 samples, or 1000 features for a linear kernel, are solved to machine precision if
         possible; `gap_` is the gap reached.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
@@ -96,20 +97,22 @@ class LDMClassifier(MarginClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, for ``kernel="linear"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
     support_ : ndarray of shape (n_support,)
         Indices of the training samples with a non-zero coefficient θ in at least one problem: all
         samples unless both lambdas are zero, because mean and variance depend on every margin.
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Their coefficients θ: the score of x is Σ θ k(x, support vector) + intercept.
+        Coefficients θ of the support vectors; the score of x is Σ θ k(x, support vector) +
+        intercept.
     support_vectors_ : {ndarray, sparse matrix} of shape (n_support, n_features)
         The support vectors; not set for "precomputed".
     margins_ : MarginStatistics
         Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
         classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
-        Bound of the leave-one-out error of the two-class problems, Theorem 2. Only with
+        Upper bound of the leave-one-out error of the two-class problems, Theorem 2. Only with
         ``fit_intercept=False``, and not after "svrg" on large problems.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
@@ -125,11 +128,11 @@ class LDMClassifier(MarginClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    ODMClassifier : Margins near one, by squared losses on both sides.
+    ODMClassifier : Squared losses that keep all margins close to one.
     LDMClassifierCV : Selects C, lambda1, lambda2 and gamma by cross-validation.
 
     References

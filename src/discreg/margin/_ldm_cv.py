@@ -32,7 +32,7 @@ class LDMClassifierCV(MarginSearch):
     lambda1s : array-like of float, default=(0, 10, 1e3)
         Candidates for the weight of the variance of the margins, not negative.
     lambda2s : array-like of float, default=(0,)
-        Candidates for the weight of their mean, not negative.
+        Candidates for the weight of the mean of the margins, not negative.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.LDMClassifier`.
     gammas : array-like of float or str, default=None
@@ -46,29 +46,29 @@ tol, max_iter, random_state
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None
-        "g_mean", or any scorer of scikit-learn for labels or decision values; None means accuracy.
+        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
         Sample weights are passed to scorers that accept them.
     n_jobs : int, default=None
-        Number of paths, one per fold and kernel, that are fitted in parallel.
+        Number of paths (one per fold and kernel) fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line after each path.
+        If positive, print one line per path.
 
     Attributes
     ----------
     best_params_ : dict
-        The best setting. Of equal ones the first in `cv_results_`, which has smaller penalties
+        The best setting; ties go to the first in `cv_results_`, which lists smaller penalties
         first.
     best_score_ : float
-        Its mean held-out score.
+        Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
     best_estimator_ : LDMClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes are also
-        available on this estimator.
+        set on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -137,7 +137,7 @@ tol, max_iter, random_state
         self.verbose = verbose
 
     def _penalties(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[Setting]:
-        """All combinations of the penalties, sorted by `lambda1`: each needs a factorisation."""
+        """List all combinations of the penalties, sorted by `lambda1` to share factorisations."""
         Cs = candidates_of("Cs", self.Cs, lambda values: values > 0, "positive")
         lambda1s, lambda2s = (
             candidates_of(name, values, lambda values: values >= 0, "not negative")

@@ -25,8 +25,8 @@ from ._variance import variance_gram, variance_rows, variance_term
 
 __all__ = ["solve_ldm"]
 
-HELD_MATRICES = 4  # of the size of the kernel matrix, in memory at the same time
-HELD_ROWS = 3  # of the size of the dense rows, likewise
+HELD_MATRICES = 4  # matrices of the size of the kernel matrix in memory at the same time
+HELD_ROWS = 3  # arrays of the size of the dense rows in memory at the same time
 TINY = 1e-300
 AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to rounding
 
@@ -60,7 +60,7 @@ def _require_bounded(problem: BinaryProblem) -> None:
 
 
 def _by_dual(problem: BinaryProblem) -> BinaryFit:
-    """Solve the dual, in the form that suits the data."""
+    """Solve the dual on rows or on a kernel matrix, whichever is smaller."""
     training = problem.training
     if problem.loss.lambda1 == 0:
         return _without_variance(problem)
@@ -70,7 +70,7 @@ def _by_dual(problem: BinaryProblem) -> BinaryFit:
 
 
 def _without_variance(problem: BinaryProblem) -> BinaryFit:
-    """Without variance LDM is a soft-margin SVM with tilts."""
+    """Solve LDM with lambda1=0, which is a soft-margin SVM with tilts."""
     training, y, losses = problem.training, problem.y, problem.losses
     linear = training.kernel is None
     dual: Dual = training.row_dual(y, losses) if linear else training.kernel_dual(y, losses)
@@ -88,7 +88,7 @@ def _without_variance(problem: BinaryProblem) -> BinaryFit:
 
 
 def _in_features(problem: BinaryProblem) -> BinaryFit:
-    """LDM as an SVM on rows that include the variance."""
+    """Solve LDM as an SVM on rows that include the variance."""
     training, y = problem.training, problem.y
     n_samples, n_features = training.X.shape
     require_memory(
@@ -115,7 +115,7 @@ def _in_features(problem: BinaryProblem) -> BinaryFit:
 
 
 def _in_kernel(problem: BinaryProblem) -> BinaryFit:
-    """LDM as an SVM on a kernel matrix that includes the variance."""
+    """Solve LDM as an SVM on a kernel matrix that includes the variance."""
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
     require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
     carried = variance_gram(
@@ -140,7 +140,7 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
 
 
 def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
-    """The fit by stochastic gradients, and the multipliers at its margins."""
+    """Fit by stochastic gradients; also return the multipliers at the margins."""
     training, y, losses = problem.training, problem.y, problem.losses
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
     scores = matmul(training.X, coef[:, None])[:, 0] + intercept
@@ -161,7 +161,7 @@ def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
 
 
 def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSolution:
-    """The solution of the dual, to machine precision if the problem is small."""
+    """Solve the dual, to machine precision if the problem is small."""
     solution = solve(problem, dual, fit_intercept=fit_intercept)
     if solution.solver == "active_set":
         return solution
@@ -183,10 +183,10 @@ def _dual_fit(
     diagonal: Array,
     coef: Array | None,
 ) -> BinaryFit:
-    """The fit of a solved dual: θ = y (α + t) − A f, because w is stationary.
+    """Create the fit from the solution of the dual: θ = y (α + t) − A f, because w is stationary.
 
-    Objective and gap are computed from this θ (or from the coefficients), not from the dual's
-    matrix, which is inaccurate for a very large lambda1.
+    Objective and gap are computed from this θ or from the coefficients. The matrix of the dual is
+    inaccurate for a very large lambda1.
     """
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
     multipliers = _evenly(training, y, solution.state.multipliers)
@@ -224,7 +224,7 @@ def _dual_fit(
 
 
 def _objective(problem: BinaryProblem, square: float, scores: Array) -> tuple[float, float]:
-    """The objective, and the objective without the term of the mean."""
+    """Compute the objective, and the objective without the term of the mean."""
     margins, loss = problem.y * scores, problem.loss
     mean, variance = mean_and_variance(margins, problem.training.weights)
     convex = 0.5 * square + loss.lambda1 * variance + problem.losses.value(margins)
@@ -232,10 +232,10 @@ def _objective(problem: BinaryProblem, square: float, scores: Array) -> tuple[fl
 
 
 def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float:
-    """Theorem 2: the leave-one-out error without an intercept is at most
+    """Compute the bound of the leave-one-out error without an intercept, Theorem 2.
 
-    (1/m) (Σ α h over 0 < α < C/m, plus the number of samples with α = C/m), h the diagonal of a
-    matrix that still contains the sample. It bounds the error when α is held at zero.
+    It is (1/m) (Σ α h over 0 < α < C/m, plus the number of samples with α = C/m), where h is the
+    diagonal of a matrix that still contains the sample. It bounds the error for α fixed at zero.
     """
     weights = problem.training.weights
     at_limit = multipliers >= (1.0 - AT_LIMIT) * problem.losses.upper
@@ -245,7 +245,7 @@ def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float
 
 
 def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
-    """Multipliers divided among equal samples in proportion to their weights, also optimal."""
+    """Divide multipliers among equal samples in proportion to their weights, also optimal."""
     groups = _groups_of_copies(training.X, y)
     shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
     if not len(shared):
@@ -257,9 +257,10 @@ def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
 
 
 def _groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
-    """Group numbers of equal samples.
+    """Return the group number of each sample; equal samples have the same group.
 
-    Samples with equal signatures are compared with the first of them; a different one is alone.
+    Samples with equal signatures are compared with the first one. A sample that differs from it
+    gets a group of its own.
     """
     signatures = np.column_stack([row_signatures(X), y])
     _, firsts, groups = np.unique(signatures, axis=0, return_index=True, return_inverse=True)

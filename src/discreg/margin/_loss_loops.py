@@ -1,4 +1,4 @@
-"""The loss ℓ of `_losses` at one margin, for compiled loops: value, derivatives, conjugate."""
+"""Value, derivatives and conjugate of the loss ℓ of `_losses` at one margin, compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["best_multiplier", "derivatives_along", "evaluate_margin", "gap_of_ma
 def evaluate_margin(
     margin: float, low: float, high: float, ridge_low: float, ridge_high: float, upper: float
 ) -> tuple[float, float, float]:
-    """Value ℓ(z), multiplier −ℓ'(z) and curvature ℓ''(z) at one margin.
+    """Compute the value ℓ(z), multiplier −ℓ'(z) and curvature ℓ''(z) at one margin.
 
     At the kink of a hinge the multiplier is zero.
     """
@@ -37,7 +37,7 @@ def gap_of_margin(
     ridge_high: float,
     upper: float,
 ) -> tuple[float, float]:
-    """Value ℓ(z), and the duality gap ℓ(z) + ℓ*(−a) + a z of one multiplier."""
+    """Compute the value ℓ(z) and the duality gap ℓ(z) + ℓ*(−a) + a z of one multiplier."""
     value = 0.0
     if margin > high:
         value = 0.5 * (margin - high) ** 2 / ridge_high
@@ -62,7 +62,7 @@ def best_multiplier(
     ridge_high: float,
     upper: float,
 ) -> float:
-    """Minimiser of the dual over one multiplier, for the margin that the old one brings."""
+    """Minimise the dual over one multiplier; `margin` is the margin at the old multiplier."""
     pulled = diagonal * old - margin + low
     if pulled > 0.0:
         slope = diagonal + ridge_low
@@ -82,7 +82,7 @@ def derivatives_along(
     ridge_high: RealArray,
     upper: RealArray,
 ) -> tuple[float, float, float, float]:
-    """Derivatives of the losses along a line, from the left, from the right, and the second.
+    """Compute the left, right and second derivatives of the losses along a line.
 
     The last number returned is the sum of the absolute values of the terms of the first derivative.
     """

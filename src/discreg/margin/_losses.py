@@ -1,4 +1,4 @@
-"""The losses of ODM and LDM: one object per model, which all its solvers use.
+"""Losses of ODM and LDM, used by all solvers.
 
 For margins z of samples with shares p of the total weight, both models minimise
 
@@ -14,9 +14,8 @@ a convex, piecewise quadratic function that is zero for margins between `low` an
   limit: ℓ(z) = C1 max(0, 1 − D − z)² + C2 max(0, z − 1 − D)². λ1 and λ2 are zero.
 - LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z).
 
-The maximum is attained at a = −ℓ'(z). One signed multiplier per sample replaces the two of the dual
-(19), of which one is always zero. `_loss_loops` has ℓ of one margin for
-compiled loops.
+The maximum is attained at a = −ℓ'(z). The dual (19) has two multipliers per sample, and one of them
+is always zero; one signed multiplier replaces both. `_loss_loops` implements ℓ for compiled loops.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """The loss of a model: ℓ for a margin of weight one, and the weights λ1 and λ2."""
+    """Parameters of the loss of a model: those of ℓ, and the weights λ1 and λ2."""
 
     low: float
     high: float
@@ -56,30 +55,30 @@ class MarginLoss:
 
     @classmethod
     def odm(cls, C1: float, C2: float, D: float) -> MarginLoss:
-        """Squared losses on both sides of a band around one."""
+        """Create the loss of ODM: squared losses on both sides of a band around one."""
         return cls(1.0 - D, 1.0 + D, 1.0 / (2.0 * C1), 1.0 / (2.0 * C2), np.inf)
 
     @classmethod
     def ldm(cls, C: float, lambda1: float, lambda2: float) -> MarginLoss:
-        """The hinge, and the variance and the mean of the margins."""
+        """Create the loss of LDM: the hinge, and the variance and the mean of the margins."""
         return cls(1.0, np.inf, 0.0, 0.0, C, lambda1, lambda2)
 
     @property
     def is_smooth(self) -> bool:
-        """Whether ℓ has a derivative everywhere, and so the multipliers are unique."""
+        """Whether ℓ is differentiable, so that the multipliers are unique."""
         return self.ridge_low > 0
 
     def numbers(self, total: float = 1.0) -> Numbers:
-        """ℓ/total, in the order in which compiled loops take it."""
+        """Return the parameters of ℓ/total, in the order that compiled loops expect."""
         ridges = total * self.ridge_low, total * self.ridge_high
         return self.low, self.high, *ridges, self.upper / total
 
     def of_samples(self, weights: Array) -> SampleLosses:
-        """The losses p ℓ of samples, with p their shares of the weights."""
+        """Create the losses p ℓ of samples, where p is the share of a sample in the weights."""
         return self.scaled(weights / float(weights.sum()))
 
     def scaled(self, factors: Array) -> SampleLosses:
-        """The losses of samples, ℓ times a factor for each sample."""
+        """Create the losses of samples: ℓ times one factor per sample."""
         return SampleLosses(
             self.low,
             self.high,
@@ -92,31 +91,31 @@ class MarginLoss:
 
 @dataclass(frozen=True)
 class SampleLosses:
-    """The losses of the samples of one problem, apart from the variance of their margins."""
+    """Losses of the samples of one problem, without the variance of their margins."""
 
     low: float
     high: float
     ridge_low: Array
     ridge_high: Array
     upper: Array
-    tilt: Array  # what λ2 adds to the multipliers
+    tilt: Array  # term of λ2, added to the multipliers
 
     @cached_property
     def is_smooth(self) -> bool:
-        """Whether the losses have a derivative everywhere, and so the multipliers are unique."""
+        """Whether the losses are differentiable, so that the multipliers are unique."""
         return bool(np.all(self.ridge_low > 0))
 
     def arrays(self) -> LossArrays:
-        """The fields of ℓ, in the order in which compiled loops take them."""
+        """Return the parameters of ℓ, in the order that compiled loops expect."""
         return self.low, self.high, self.ridge_low, self.ridge_high, self.upper
 
     def take(self, samples: NDArray[np.intp]) -> SampleLosses:
-        """The losses of some samples."""
+        """Return the losses of some samples."""
         arrays = (self.ridge_low, self.ridge_high, self.upper, self.tilt)
         return SampleLosses(self.low, self.high, *(array[samples] for array in arrays))
 
     def evaluate(self, margins: Array) -> tuple[float, Array, Array]:
-        """Sum of the losses, multipliers −ℓ' and curvatures ℓ''.
+        """Compute the sum of the losses, the multipliers −ℓ' and the curvatures ℓ''.
 
         At the kink of the hinge the multiplier is zero.
         """
@@ -140,15 +139,15 @@ class SampleLosses:
         return 1.0 / self.ridge_high
 
     def value(self, margins: Array) -> float:
-        """Sum of the losses."""
+        """Compute the sum of the losses."""
         return self.evaluate(margins)[0]
 
     def multipliers(self, margins: Array) -> Array:
-        """The multiplier −ℓ'(z) of each margin."""
+        """Compute the multiplier −ℓ'(z) of each margin."""
         return self.evaluate(margins)[1]
 
     def gaps(self, multipliers: Array, margins: Array) -> Array:
-        """Duality gap ℓ(z) + ℓ*(−a) + a z of each sample, zero for a = −ℓ'(z)."""
+        """Compute the duality gap ℓ(z) + ℓ*(−a) + a z of each sample; it is 0 for a = −ℓ'(z)."""
         short = np.maximum(self.low - margins, 0.0)
         if not self.is_smooth:
             return self.upper * short + multipliers * (margins - self.low)
@@ -163,10 +162,10 @@ class SampleLosses:
     def minimum_along(
         self, margins: Array, direction: Array, slope: float = 0.0, curvature: float = 0.0
     ) -> float:
-        """Minimiser over t of slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction).
+        """Minimise slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction) over t.
 
-        Newton's method on the derivative, with bisection where a step leaves the bracket. If the
-        minimisers are an interval, some point of it.
+        This is Newton's method on the derivative, with bisection if a step leaves the bracket. If
+        the minimum is attained on an interval, some point of it is returned.
         """
         from ._loss_loops import derivatives_along
 
@@ -197,6 +196,6 @@ class SampleLosses:
 
 
 def mean_and_variance(margins: Array, weights: Any) -> tuple[float, float]:
-    """Weighted mean and variance."""
+    """Compute the weighted mean and variance."""
     mean = float(weights @ margins) / float(weights.sum())
     return mean, float(weights @ (margins - mean) ** 2) / float(weights.sum())

@@ -1,8 +1,8 @@
 """Semismooth Newton method on the primal of linear ODM.
 
 The objective P(w, b) = ½‖w‖² + Σ ℓ(y (Xw + b)) is differentiable and piecewise quadratic. After
-every step the intercept is the best one for its w, so that the gradient along it is zero; then, P
-being strongly convex in w,
+every step the intercept is optimal for w, so that the derivative by b is zero. P is strongly convex
+in w, and so
 
     P(w, b) − min P ≤ ½ ‖∇_w P‖² = ½ ‖w − Xᵀ y a‖²,        a = −ℓ'(margins),
 
@@ -26,8 +26,8 @@ from ._losses import SampleLosses
 
 __all__ = ["FEW_FEATURES", "PrimalSolution", "newton"]
 
-FEW_FEATURES = 1_000  # up to which the Hessian is formed and factored
-FEW_ROWS = 5_000  # up to which a second thread costs more than it saves
+FEW_FEATURES = 1_000  # up to this number the Hessian is formed and factored
+FEW_ROWS = 5_000  # up to this number one thread is faster than two
 EXACT = 1e-28  # relative gap due to rounding
 ROUNDING = 1e-14  # relative decrease of the objective due to rounding
 STANDSTILL = 2  # steps without a decrease before stopping
@@ -49,10 +49,10 @@ class PrimalSolution:
 
 
 class NewtonSystem(Protocol):
-    """Solver of (I + XᵀHX) step = −gradient for changing diagonal matrices H of curvatures."""
+    """Solver of (I + XᵀHX) step = −gradient for diagonal matrices H of curvatures."""
 
     def step(self, curvature: Array, gradient: Array, gap: float) -> Array:
-        """The step, with an accuracy that depends on the gap."""
+        """Compute the step, with an accuracy that depends on the gap."""
 
 
 def newton(
@@ -65,9 +65,9 @@ def newton(
     max_iter: int,
     start: tuple[Array, float] | None = None,
 ) -> PrimalSolution:
-    """Newton's steps with exact line searches until the relative gap is at most `tol`.
+    """Take Newton steps with exact line searches until the relative gap is at most `tol`.
 
-    With ``tol=0`` they continue until the objective does not decrease, due to rounding.
+    With ``tol=0`` they continue until rounding prevents a decrease of the objective.
     """
     system: NewtonSystem = (
         FactoredHessian(X, centred=fit_intercept)
@@ -108,9 +108,9 @@ def newton(
 
 
 class FactoredHessian:
-    """I + XᵀHX, formed once and then updated with the rows whose curvature has changed.
+    """Factored Hessian I + XᵀHX, updated with the rows whose curvature changes.
 
-    An intercept is eliminated by centring the rows at their mean with weights H.
+    The intercept is eliminated by centring the rows at their mean with weights H.
     """
 
     def __init__(self, X: Any, *, centred: bool) -> None:
@@ -119,7 +119,7 @@ class FactoredHessian:
         self._curvature = np.zeros(n_rows)
         self._gram = np.zeros((n_features, n_features))
         self._moment = np.zeros(n_features)
-        # Moments about the mean are accurate if the rows are far from the origin.
+        # Moments about the mean stay accurate if the rows are far from the origin.
         dense_centre = centred and not sparse.issparse(X)
         self._origin = weighted_mean(X, np.ones(n_rows)) if dense_centre else None
 
@@ -148,7 +148,7 @@ class FactoredHessian:
         self._curvature = curvature
 
     def _weighted_gram(self, rows: Any, change: Array) -> Array:
-        """Σ change · x xᵀ over the rows; the changes may be negative."""
+        """Compute Σ change · x xᵀ over the rows; the changes may be negative."""
         if sparse.issparse(rows):
             half = _outer_products(rows, change)
             return half + half.T - np.diag(half.diagonal())
@@ -162,7 +162,7 @@ class FactoredHessian:
 
 
 def _outer_products(rows: Any, factors: Array) -> Array:
-    """Σ factor · x xᵀ over CSR rows, one triangle, in two threads if there are many rows."""
+    """Compute one triangle of Σ factor · x xᵀ over CSR rows, in two threads for many rows."""
     from . import _newton_loops
 
     halves = np.array_split(np.arange(len(factors)), 2 if len(factors) > FEW_ROWS else 1)
@@ -179,9 +179,9 @@ def _outer_products(rows: Any, factors: Array) -> Array:
 
 
 class HessianProducts:
-    """Steps for many features by conjugate gradients, more accurate as the gap becomes smaller.
+    """Solver by conjugate gradients, for many features; more accurate for smaller gaps.
 
-    Preconditioned by the diagonal of the Hessian.
+    The preconditioner is the diagonal of the Hessian.
     """
 
     def __init__(self, X: Any, *, centred: bool) -> None:

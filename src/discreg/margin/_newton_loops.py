@@ -1,7 +1,7 @@
 """Compiled loops of Newton's method: sums over the margins of a block, and products of rows.
 
-`loss` is `MarginLoss.numbers` for a row of weight one. A row belongs to the class `positive` of a
-two-class problem or to the other side; rows of weight zero are skipped.
+`loss` is the result of `MarginLoss.numbers` for a row of weight one. The class `positive` has label
+1, all other classes have label −1. Rows of weight zero are skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def evaluate_block(
     values: RealArray,
     spread: RealArray,
 ) -> None:
-    """Write y a > 0, y a < 0 and ℓ'' of each row to the three rows of `signed`.
+    """Write the positive y a, the negative y a and ℓ'' of each row to the rows of `signed`.
 
     Adds the absolute values of y a on both sides to `sizes` and their losses to `values`, and
     updates the weight, the mean, the scatter and the minimum of the margins in `spread`.
@@ -87,7 +87,7 @@ def slopes_along(
 
 @compiled()
 def scale_rows(rows: RealArray, factors: RealArray, out: RealArray) -> int:
-    """Write √factor · row for the rows with positive factors; returns their number."""
+    """Write √factor · row for the rows with positive factors and return their number."""
     place = 0
     for i in range(len(factors)):
         if factors[i] > 0.0:
@@ -107,7 +107,7 @@ def add_outer_products(
     rows: Indices,
     factors: RealArray,
 ) -> None:
-    """Add factor · x xᵀ for CSR rows x, each pair of entries once."""
+    """Add one triangle of factor · x xᵀ for CSR rows x."""
     for k in range(len(rows)):
         begin, end = indptr[rows[k]], indptr[rows[k] + 1]
         for a in range(begin, end):

@@ -1,4 +1,4 @@
-"""The optimal margin distribution machine."""
+"""Optimal margin distribution machine."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ __all__ = ["ODMClassifier"]
 
 
 class ODMClassifier(MarginClassifier):
-    r"""Optimal margin distribution machine: margins near one, on both sides.
+    r"""Optimal margin distribution machine: squared losses keep all margins close to one.
 
-    Objective (7) of the paper for margins :math:`z_i = y_i (w^\top \phi(x_i) + b)` of m samples:
+    Minimises objective (7) of the paper for margins
+    :math:`z_i = y_i (w^\top \phi(x_i) + b)` of m samples:
 
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \frac1m \sum_i \left( C_1 \max(0, 1 - D - z_i)^2
               + C_2 \max(0, z_i - 1 - D)^2 \right)
 
-    The losses draw all margins towards 1, which makes their variance small. Deviations up to D
-    cost nothing, which makes the solution sparse. D = 0 and C1 = C2 is (6). With more than two
-    classes there is one problem for each class against all others.
+    The losses pull all margins towards 1, which makes their variance small. Deviations up to D have
+    zero loss, which makes the solution sparse. D = 0 and C1 = C2 gives objective (6). With more
+    than two classes there is one problem for each class against all others.
 
     Parameters
     ----------
     C1 : float, default=1000.0
         Weight of margins that are too small, positive. The paper divides it by the number of
-        samples: C1 = m C is :class:`sklearn.svm.LinearSVC`'s C with the squared hinge.
+        samples; C1 = m C corresponds to C of :class:`sklearn.svm.LinearSVC` with the squared hinge.
     C2 : float, default=100.0
         Weight of margins that are too large, positive.
     D : float, default=0.2
@@ -60,18 +61,19 @@ class ODMClassifier(MarginClassifier):
     degree, coef0 : float, default=3 and 1
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Further parameters of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply the sample weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     solver : {"auto", "active_set", "dcd", "newton", "svrg"}, default="auto"
         All solvers converge to the same optimum.
 
         - "dcd": dual coordinate descent, Algorithm 1 with one signed multiplier per sample, on
           the kernel matrix or on rows of features.
         - "active_set": a semismooth Newton method on the dual, for at most 2000 non-zero
-          multipliers. "dcd" replaces it where it does not end within `max_iter` steps.
+          multipliers. "dcd" replaces it if it does not converge within `max_iter` steps.
         - "newton": a semismooth Newton method on the primal, for ``kernel="linear"``.
         - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"``.
         - "auto": "newton" for a linear kernel with at most as many features as samples,
@@ -81,14 +83,14 @@ class ODMClassifier(MarginClassifier):
     shrinking : bool, default=True
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
-        Maximum size of the kernel matrix in megabytes. The rows of a larger one are computed when
-        they are needed, and as many as fit are cached.
+        Maximum size of the kernel matrix in megabytes. The rows of a larger matrix are computed on
+        demand and cached up to this size.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
     tol : float, default=1e-3
         Relative duality gap at which to stop; with 0 there is no warning. Problems with at most
-        1000 samples, or 1000 features for a linear kernel, are solved to machine precision where
+        1000 samples, or 1000 features for a linear kernel, are solved to machine precision if
         possible; `gap_` is the gap reached. With more samples, dense rows and ``kernel="rbf"`` the
         kernel matrix is in single precision if `tol` is at least 1e-4; `gap_` then refers to the
         rounded matrix.
@@ -106,20 +108,22 @@ class ODMClassifier(MarginClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, for ``kernel="linear"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
     support_ : ndarray of shape (n_support,)
         Indices of the training samples with a non-zero multiplier in at least one problem. This
         attribute and the next three are not set after a fit on rows in blocks, see the notes.
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Their coefficients θ: the score of x is Σ θ k(x, support vector) + intercept.
+        Coefficients θ of the support vectors; the score of x is Σ θ k(x, support vector) +
+        intercept.
     support_vectors_ : {ndarray, sparse matrix} of shape (n_support, n_features)
         The support vectors; not set for "precomputed".
     margins_ : MarginStatistics
         Weighted `mean` and `variance` and the `minimum` of the training margins; numbers for two
         classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
-        Bound of the leave-one-out error of the two-class problems, Theorem 3. Only with
+        Upper bound of the leave-one-out error of the two-class problems, Theorem 3. Only with
         ``fit_intercept=False`` and all rows in memory.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
@@ -134,19 +138,19 @@ class ODMClassifier(MarginClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    LDMClassifier : An SVM with terms for the mean and the variance of the margins.
+    LDMClassifier : SVM with terms for the mean and the variance of the margins.
     ODMClassifierCV : Selects C1, C2, D and gamma by cross-validation.
 
     Notes
     -----
     With ``kernel="linear"`` and ``solver="newton"`` (or "auto", for at most as many features as
-    samples) X may be a Dask array or dataframe, or a memory map of any size. Neither is brought
-    into memory: each Newton step is a pass over blocks of rows, which all classes share. Such a fit
-    stops at `tol`, and does not set `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and
+    samples) X may be a Dask array or dataframe, or a memory map of any size. X is not loaded into
+    memory: each Newton step is one pass over blocks of rows for all classes. Such a fit stops at
+    `tol` and does not set `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and
     `loo_error_bound_`.
 
     References
@@ -246,14 +250,14 @@ class ODMClassifier(MarginClassifier):
         if self.solver == "auto" and source.layout.n_features > source.n_rows:
             raise ValueError(
                 f"X has more features ({source.layout.n_features}) than rows ({source.n_rows}), "
-                "for which solver='auto' needs them in memory. Use solver='newton', or pass an "
+                "for which solver='auto' needs the rows in memory. Use solver='newton', or pass an "
                 "array."
             )
         self._fit_source(source)
         return True
 
     def _fit_source(self, source: BlockSource) -> None:
-        """Fit to rows in blocks."""
+        """Fit the model to rows in blocks."""
         self.solver_ = "newton"
         fits = newton_on_blocks(
             source,
@@ -266,7 +270,7 @@ class ODMClassifier(MarginClassifier):
         self._store(fits, source.layout.classes, source.layout.dtype)
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
-        """Coefficients and intercepts of a previous fit of the same shape and classes."""
+        """Return coefficients and intercepts of a previous fit of the same shape and classes."""
         classes, n_features = source.layout.classes, source.layout.n_features
         coef = vars(self).get("coef_")
         if coef is None or not np.array_equal(self.classes_, classes):

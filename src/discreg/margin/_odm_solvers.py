@@ -57,7 +57,7 @@ def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolut
 
 
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
-    """The solution by stochastic gradients."""
+    """Solve the problem by stochastic gradients."""
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
     scores = matmul(problem.training.X, coef[:, None])[:, 0]
     value, multipliers, _ = problem.losses.evaluate(problem.y * (scores + intercept))
@@ -66,7 +66,7 @@ def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
 
 
 def _by_dual(problem: BinaryProblem) -> BinaryFit:
-    """Solve the dual on the kernel matrix or on rows."""
+    """Solve the dual on the kernel matrix or on rows of features."""
     training, y, losses = problem.training, problem.y, problem.losses
     alone = problem.exact and training.n_problems == 1 and problem.start is None
     if alone and problem.solver == "dcd" and training.has_fast_kernel:
@@ -126,10 +126,10 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
 
 
 def _bound(problem: BinaryProblem, multipliers: Array) -> float | None:
-    """Theorem 3: the leave-one-out error is at most (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D).
+    """Compute the bound (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D) of the leave-one-out error.
 
-    It holds without an intercept, for the error when a sample is removed and 1/m stays fixed. A
-    sample of weight s counts as s equal rows, each with multiplier a/s and s times its U.
+    Theorem 3 holds without an intercept, for the error when a sample is removed and 1/m stays
+    fixed. A sample of weight s is equivalent to s equal samples of multiplier a/s and ridge s u.
     """
     if problem.fit_intercept:
         return None

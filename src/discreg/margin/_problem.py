@@ -1,4 +1,4 @@
-"""The problem of a margin classifier: its samples, its two-class problems, and their fits."""
+"""Samples of a margin classifier, its two-class problems, and their fits."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ._variance import damped_gram
 
 __all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
 
-SAMPLED = 500  # rows of a kernel matrix that does not fit, on which the kernel is checked
-LARGEST_ROUNDING = 1e-3  # absolute rounding error of scores, which are of the order of 1
-SMALL = 1_000  # samples or features of a problem that is solved to machine precision
+SAMPLED = 500  # number of samples for the check of a kernel whose matrix does not fit
+LARGEST_ROUNDING = 1e-3  # largest rounding error of scores, which are of the order of 1
+SMALL = 1_000  # up to this number of samples or features, solve to machine precision
 SEEN_ROUNDING = 1e-5  # largest error of a kernel matrix in single precision
 LARGEST_SINGLE = 1e30  # largest squared distance for single precision
 
@@ -46,24 +46,24 @@ class MarginStatistics(NamedTuple):
 
     @classmethod
     def of(cls, margins: Array, weights: Array) -> MarginStatistics:
-        """The statistics of one two-class problem."""
+        """Compute the statistics of one two-class problem."""
         return cls(*mean_and_variance(margins, weights), float(margins.min()))
 
 
 @dataclass(frozen=True)
 class BinaryFit:
-    """The fit of one two-class problem."""
+    """Fit of one two-class problem."""
 
     intercept: float
     objective: float
     gap: float
     n_iter: int
     margins: MarginStatistics
-    coef: Array | None = None  # of the features, for a linear kernel
+    coef: Array | None = None  # coefficients of the features, for a linear kernel
     theta: Array | None = None  # w = Σ θ φ(x); None for rows in blocks
-    bound: float | None = None  # of the leave-one-out error
+    bound: float | None = None  # upper bound of the leave-one-out error
     warm: Any = None  # start of a later fit
-    solver: str | None = None  # of the dual; None if another problem was solved
+    solver: str | None = None  # solver of the dual; None if the dual was not solved
 
 
 @dataclass
@@ -71,8 +71,8 @@ class MarginSamples:
     """Samples of positive weight, their kernel, and the memory for its matrix.
 
     With an intercept the coefficients θ of the samples sum to zero, so that centring the kernel
-    matrix changes the scores by a constant, which becomes part of the intercept. Data far from the
-    origin then lose no precision.
+    matrix changes the scores by a constant, which becomes part of the intercept. Centring avoids
+    a loss of precision for data far from the origin.
     """
 
     X: Any
@@ -105,7 +105,7 @@ class MarginSamples:
 
     @cached_property
     def dtype(self) -> type[np.floating[Any]]:
-        """Precision of the kernel matrix: single if that is accurate enough, as it is faster.
+        """Precision of the kernel matrix: single, which is faster, if it is accurate enough.
 
         The rounding error of a squared distance between x and z is a few ε (‖x‖² + ‖z‖²).
         """
@@ -126,7 +126,7 @@ class MarginSamples:
 
     @property
     def gram(self) -> Array:
-        """The kernel matrix, checked, and centred if there is an intercept; computed once."""
+        """Kernel matrix, checked, and centred if there is an intercept; computed once."""
         with self._lock:
             if self._gram is None:
                 self._gram = self._checked_gram()
@@ -146,17 +146,17 @@ class MarginSamples:
 
     @property
     def has_fast_kernel(self) -> bool:
-        """Whether kernel matrices of some of the samples are computed fast."""
+        """Whether the kernel between subsets of the samples is fast to compute."""
         return self.dtype == np.float32
 
     def gram_of(self, samples: NDArray[np.intp]) -> Array:
-        """The kernel matrix of some samples."""
+        """Compute the kernel matrix of some samples."""
         assert self.kernel is not None
         require_kernel_memory(len(samples))
         return self.kernel(self.X[samples], dtype=self.dtype)
 
     def scores(self, samples: NDArray[np.intp], theta: Array) -> Array:
-        """Scores of some samples for sparse coefficients θ of all samples."""
+        """Compute the scores of some samples for sparse coefficients θ of all samples."""
         assert self.kernel is not None
         used = np.flatnonzero(theta)
         if not len(used):
@@ -165,14 +165,14 @@ class MarginSamples:
         return self.kernel.product(*rows, dtype=self.dtype)[:, 0]
 
     def damped_gram(self, lambda1: float) -> Array:
-        """The part of LDM's kernel matrix that all classes share, computed once."""
+        """Return the part of LDM's kernel matrix that all classes share; computed once."""
         with self._lock:
             if lambda1 not in self._damped:
                 self._damped = {lambda1: damped_gram(self.gram, self.weights, lambda1)}
             return self._damped[lambda1]
 
     def intercept(self, shift: float, theta: Array) -> float:
-        """The intercept for the kernel itself, from that for the centred matrix `gram`."""
+        """Compute the intercept for the raw kernel from the intercept for the centred `gram`."""
         if not self.centred:
             return shift
         if EPS * float(np.abs(self._kernel_mean) @ np.abs(theta)) > LARGEST_ROUNDING:
@@ -193,13 +193,13 @@ class MarginSamples:
         return self.kernel.diagonal(self.X)
 
     def kernel_dual(self, y: Array, losses: SampleLosses) -> Dual:
-        """The dual on the kernel matrix, or on rows computed on demand if it does not fit."""
+        """Create the dual on the kernel matrix; if it does not fit, on rows computed on demand."""
         if self.fits_gram:
             return GramDual(self.gram, y, losses)
         return self.cached_dual(y, losses)
 
     def cached_dual(self, y: Array, losses: SampleLosses) -> CachedDual:
-        """The dual on kernel rows computed on demand."""
+        """Create the dual on kernel rows computed on demand."""
         n_rows = int(self.cache_bytes // (8 * self.n_samples * self.n_sharing))
         return CachedDual(self._rows_of, n_rows, y, losses)
 
@@ -217,12 +217,12 @@ class MarginSamples:
         self.kernel.require_psd(self.kernel.training_matrix(some), some)
 
     def row_dual(self, y: Array, losses: SampleLosses) -> RowDual:
-        """The dual on the rows of features."""
+        """Create the dual on the rows of features."""
         mean = weighted_mean(self.X, self.weights) if self.centred else None
         return RowDual(self.X, y, losses, mean)
 
     def _rows_of(self, samples: NDArray[np.intp]) -> Array:
-        """Kernel between some samples and all samples."""
+        """Compute the kernel between some samples and all samples."""
         assert self.kernel is not None
         if not len(samples):
             return np.empty((0, self.n_samples))
@@ -231,7 +231,7 @@ class MarginSamples:
 
 @dataclass(frozen=True)
 class BinaryProblem:
-    """One two-class problem, and how to solve it."""
+    """Two-class problem with its loss, solver and starting point."""
 
     training: MarginSamples
     y: Array  # labels ±1
@@ -245,15 +245,15 @@ class BinaryProblem:
 
     @cached_property
     def losses(self) -> SampleLosses:
-        """The losses of the samples."""
+        """Losses of the samples."""
         return self.loss.of_samples(self.training.weights)
 
     def statistics(self, scores: Array) -> MarginStatistics:
-        """Statistics of the margins for given scores of the samples."""
+        """Compute the statistics of the margins for given scores of the samples."""
         return MarginStatistics.of(self.y * scores, self.training.weights)
 
     def stochastic_gradients(self) -> SvrgResult:
-        """The solution by `solver="svrg"`."""
+        """Solve the problem by `svrg`."""
         return svrg(
             self.training.X,
             self.y,

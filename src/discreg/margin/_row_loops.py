@@ -1,7 +1,7 @@
 """Compiled products with single rows, dense or CSR.
 
-`rows` is the tuple (dense, data, indices, indptr, is_sparse) of `compiled_rows`, of which one half
-is empty.
+`rows` is the tuple (dense, data, indices, indptr, is_sparse) of `compiled_rows`. The arrays of the
+unused format are empty.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CompiledRows = tuple[RealArray, RealArray, NDArray[np.int32], NDArray[np.int32],
 
 
 def compiled_rows(X: Any) -> CompiledRows:
-    """Rows in the form of the loops; a dense X is copied only if it is not contiguous."""
+    """Convert rows for the loops; a dense X is copied only if it is not contiguous."""
     if sparse.issparse(X):
         return np.empty((0, 0)), X.data, X.indices, X.indptr, True
     none = np.empty(0, dtype=np.int32)
@@ -34,7 +34,7 @@ def compiled_rows(X: Any) -> CompiledRows:
 
 @compiled(fastmath=REORDER)
 def product(rows: CompiledRows, i: int, coef: RealArray) -> float:
-    """Inner product of row i with the coefficients."""
+    """Compute the inner product of row i with the coefficients."""
     dense, data, indices, indptr, is_sparse = rows
     total = 0.0
     if is_sparse:

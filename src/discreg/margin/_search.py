@@ -20,7 +20,7 @@ DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
 
 
 class MarginSearch(ClassifierSearch):
-    """Base of the ...CV classes of ODM and LDM: one kernel matrix per path, and warm starts."""
+    """Base class of the ...CV classes of ODM and LDM, with one kernel matrix per path."""
 
     @staticmethod
     def _held_out(

@@ -1,15 +1,15 @@
 """ODM_svrg: stochastic variance reduced gradients for linear models, section 4.2 of the ODM paper.
 
-An epoch takes the full gradient at a snapshot and then steps along the gradients of samples drawn
-with probabilities proportional to their weights, so that a weight of three is, in distribution,
-equivalent to three equal rows. The gradients are those of one sample (24) for ODM and of a pair
-(23) for LDM. The intercept of a snapshot is the optimal one for its w.
+An epoch computes the full gradient at a snapshot and then takes steps along the gradients of random
+samples. Samples are drawn with probabilities proportional to their weights, so that weights are
+equivalent, in distribution, to repeating rows. The gradients are those of one sample (24) for ODM
+and of a pair (23) for LDM. The intercept of a snapshot is optimal for its w.
 
-Optimality gap. ODM's objective P is smooth, 1-strongly convex in w, and its derivative by b is
-zero at a snapshot: P − ½‖∇P‖² is a lower bound, which is also the value of the dual (19) at the
-multipliers −ℓ'(z). The hinge of LDM has no derivative at one, so that margins do not determine the
-multipliers there. The multipliers of all snapshots are feasible, and the bound is the dual value of
-a convex combination of them, which every snapshot improves by a Frank-Wolfe step.
+Optimality gap. ODM's objective P is smooth and 1-strongly convex in w, and its derivative by b is
+zero at a snapshot. So P − ½‖∇P‖² is a lower bound, which is also the value of the dual (19) at the
+multipliers −ℓ'(z). The hinge of LDM has no derivative at 1, so that margins of 1 do not determine
+their multipliers. For LDM the bound is the dual value of a convex combination of the feasible
+multipliers of all snapshots. Every snapshot improves it by a Frank-Wolfe step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Coefficients = tuple[Array, float]
 # to a relative gap of 1e-6 with 0.1, 0.3, 0.5, 0.8 (C1 = 2 C2, D = 0.2, at most 60):
 #   C1 = 100:   a9a   9,  7,  8, 10;  w8a 49, 18, 12, 8;  pendigits >60, 23, 15, 11
 #   C1 = 10000: a9a >60, 54, 36, 27;  ijcnn1 5, 6, 6, 8;  pendigits >60, 28, 19, 14
-# No epoch of these increased the objective.
+# None of these epochs increased the objective.
 STEP = 0.5
 # Factor of the step after an accepted epoch. Near the optimum of LDM, which is not smooth, some
 # epochs fail by chance, and halving alone would stop the progress.
@@ -51,7 +51,7 @@ class SvrgResult(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A point with its objective and gradient, and a lower bound of the optimum."""
+    """Point with its objective and gradient, and a lower bound of the optimum."""
 
     coef: Array
     intercept: float
@@ -137,7 +137,7 @@ class _Epochs:
         self.first_step = STEP / (1 + smoothness * reach)
 
     def snapshot(self, coef: Array, intercept: float) -> Snapshot:
-        """The snapshot at given coefficients, with the optimal intercept for them."""
+        """Compute the snapshot at given coefficients, with the optimal intercept for them."""
         y, shares, loss = self._y, self._shares, self._loss
         margins = y * (matmul(self._X, coef[:, None])[:, 0] + intercept)
         if self._fit_intercept:
@@ -168,7 +168,7 @@ class _Epochs:
         return Snapshot(coef, intercept, margins, multipliers, gradient, objective, convex, bound)
 
     def _intercept_step(self, margins: Array) -> float:
-        """The step from the current intercept to the optimal one, for given margins."""
+        """Compute the step from the current intercept to the optimal one."""
         y, shares, loss = self._y, self._shares, self._loss
         mean, mean_y = shares @ margins, shares @ y
         slope = 2 * loss.lambda1 * (shares @ (y * margins) - mean * mean_y) - loss.lambda2 * mean_y
@@ -176,7 +176,7 @@ class _Epochs:
         return self._losses.minimum_along(margins, y, float(slope), float(curvature))
 
     def run(self, point: Snapshot, step: float) -> Coefficients:
-        """Coefficients and intercept after an epoch from a snapshot."""
+        """Run an epoch from a snapshot and return the new coefficients and intercept."""
         from . import _svrg_loops
 
         size = self._random.randint(1, len(self._y) + 1)
@@ -192,14 +192,14 @@ class _Epochs:
         return point.coef + change, point.intercept + shift - float(self._mean @ change)
 
     def _draw(self, size: int) -> NDArray[np.intp]:
-        """Samples drawn independently with probabilities proportional to their weights."""
+        """Draw samples independently with probabilities proportional to their weights."""
         equal = self._shares.min() == self._shares.max()
         probabilities = None if equal else self._shares
         return self._random.choice(len(self._y), size=size, p=probabilities)
 
 
 class _DualPoint(NamedTuple):
-    """A feasible point of LDM's dual, whose value is total − ½‖square‖².
+    """Feasible point of LDM's dual with the value total − ½‖square‖².
 
     `total` is Σ α_i. `square` holds Σ y_i a_i x_i, then r_i √(p_i/2λ1), with the multipliers r of
     the variance, λ1 var(z) = max Σ p_i (r_i z_i − r_i²/4λ1) over Σ p_i r_i = 0, and
@@ -214,7 +214,7 @@ class _DualPoint(NamedTuple):
         return self.total - float(0.5 * self.square @ self.square)
 
     def best_towards(self, other: _DualPoint) -> _DualPoint:
-        """The best point of the line segment to another point."""
+        """Compute the best point of the line segment to another point."""
         direction = other.square - self.square
         curvature = float(direction @ direction)
         slope = other.total - self.total - float(self.square @ direction)
@@ -228,9 +228,10 @@ class _DualPoint(NamedTuple):
 def _balance(
     multipliers: Array, margins: Array, y: Array, shares: Array, tilt: Array, C: float
 ) -> bool:
-    """Change multipliers in [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0; False if impossible.
+    """Change multipliers in [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0; return whether it worked.
 
-    The samples nearest to the kink of the hinge are changed first, where the dual loses least.
+    The samples closest to the kink of the hinge are changed first, because they decrease the dual
+    least.
     """
     excess = float(shares @ (y * (multipliers + tilt)))
     falls = y * excess > 0

@@ -1,22 +1,22 @@
-"""Compiled epochs of stochastic variance reduced gradients: Algorithm 2 of the ODM paper.
+"""Compiled epochs of stochastic variance reduced gradients, Algorithm 2 of the ODM paper.
 
 A step from the snapshot w̄ with the full gradient μ changes w by
 
     w ← w − η (w − w̄ + μ + δ y_i (x_i − x̄)),
 
-where δ is the change of the sample's slope since the snapshot, and x̄ the mean of the rows. Steps
-are taken in (w, b') with b = b' − w·x̄, because a mean far from zero would couple w to b. Only the
-multiple of x_i differs between steps, and it is as sparse as a row. So w is stored as
+where δ is the change of the sample's slope since the snapshot, and x̄ is the mean of the rows. Steps
+are taken in (w, b') with b = b' − w·x̄, because a mean far from zero would couple w to b. The only
+term that depends on the sample is a multiple of x_i, which may be sparse. So w is stored as
 
-    w = w̄ + shrink (v − drift x̄) − pull μ,
+    w = w̄ + shrink (v − drift x̄) − pull μ.
 
-where a step multiplies `shrink` by 1 − η, moves `pull` by η of its way to one, and adds a multiple
-of x_i to v and the same multiple to `drift`. These are the iterates of the paper at the cost of one
-row per step.
+A step multiplies `shrink` by 1 − η, moves `pull` towards 1 by the fraction η, adds a multiple of
+x_i to v and adds the factor to `drift`. These are the iterates of the paper at the cost of one row
+per step.
 
-`rows` are those of `_row_loops`. `offsets` are the products x̄·(x_i − x̄). `margins` and `gradient`
-are those of the snapshot, whose intercept is optimal, so that the gradient of b' is zero there. v
-starts at zero.
+`rows` is the tuple of `_row_loops`. `offsets` are the products x̄·(x_i − x̄). `margins` and
+`gradient` belong to the snapshot. Its intercept is optimal, so that the derivative by b' is zero
+there. v starts at zero.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SMALLEST_SHRINK = 1e-100  # below it v, which grows as 1 / shrink, is rescaled
 
 @compiled()
 def _start(mean: RealArray, gradient: RealArray) -> State:
-    """The state of an epoch: shrink, pull, drift, x̄·v, x̄·μ, x̄·x̄ and the change of b'."""
+    """Create the state of an epoch: shrink, pull, drift, x̄·v, x̄·μ, x̄·x̄ and the change of b'."""
     return 1.0, 0.0, 0.0, 0.0, np.dot(mean, gradient), np.dot(mean, mean), 0.0
 
 
@@ -47,7 +47,7 @@ def _start(mean: RealArray, gradient: RealArray) -> State:
 def _score_change(
     rows: CompiledRows, i: int, offset: float, v: RealArray, gradient: RealArray, state: State
 ) -> float:
-    """Change of the score of row i since the snapshot."""
+    """Compute the change of the score of row i since the snapshot."""
     shrink, pull, drift, mean_v, mean_gradient, _, shift = state
     moved = shrink * (product(rows, i, v) - mean_v - drift * offset)
     return moved - pull * (product(rows, i, gradient) - mean_gradient) + shift
@@ -64,7 +64,7 @@ def _step(
     v: RealArray,
     state: State,
 ) -> State:
-    """Take a step for a sample whose slope y_i δ is given; writes v, returns the new state."""
+    """Take a step for a sample with slope y_i δ; update v and return the new state."""
     shrink, pull, drift, mean_v, mean_gradient, mean_mean, shift = state
     shrink *= 1.0 - step
     pull += step * (1.0 - pull)
@@ -99,10 +99,10 @@ def epoch(
     lambda1: float,
     v: RealArray,
 ) -> tuple[float, float, float, float]:
-    """Steps with the gradients of samples (24) or of pairs (23) of samples.
+    """Take steps with the gradients of samples (24) or of pairs of samples (23).
 
-    Writes v; returns `shrink`, `pull`, `drift` and the change of b'. `multipliers` are −ℓ' at the
-    snapshot. λ2 does not occur, because the slope of the mean margin is constant.
+    v is updated. Returns `shrink`, `pull`, `drift` and the change of b'. `multipliers` are −ℓ' at
+    the snapshot. λ2 has no effect on a step, because the slope of the mean margin is constant.
     """
     low, high, ridge_low, ridge_high, upper = loss
     state = _start(mean, gradient)

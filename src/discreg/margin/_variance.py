@@ -1,14 +1,14 @@
-"""LDM as a soft-margin SVM in another metric, which contains the variance of the margins.
+"""LDM as a soft-margin SVM in a metric that includes the variance of the margins.
 
 For scores f = Xw + b of samples with weights s, m = Σ s, twice λ1 times the variance of the margins
-y f is the quadratic form fᵀ A f with A = (2 λ1/m) (S − rrᵀ/m), r = s y. So ½‖w‖² + λ1 var is half
-the squared norm of (w, b) in the metric
+y f is the quadratic form fᵀ A f with A = (2 λ1/m) (S − rrᵀ/m) and r = s y. So ½‖w‖² + λ1 var is
+half the squared norm of (w, b) in the metric
 
     M = diag(1, …, 1, 0) + ZᵀAZ,        Z = [X, 1],
 
-positive definite with an intercept if λ1 > 0. On the rows Z L⁻ᵀ, M = L Lᵀ, the dual (14) is that of
-an SVM. With a kernel matrix G instead of rows, N = G (I + A G)⁻¹ replaces G, plus v vᵀ/σ for the
-intercept, v = 1 − NA1 and σ = 1ᵀA1 − 1ᵀANA1.
+which is positive definite with an intercept if λ1 > 0. With M = L Lᵀ, the dual (14) is that of an
+SVM on the rows Z L⁻ᵀ. With a kernel matrix G instead of rows, N = G (I + A G)⁻¹ replaces G. An
+intercept adds v vᵀ/σ to N, where v = 1 − NA1 and σ = 1ᵀA1 − 1ᵀANA1.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class VarianceRows:
 
     rows: Array
     factor: Array
-    mean: Array | None  # of the features, with an intercept
+    mean: Array | None  # mean of the features, with an intercept
 
     def coefficients(self, coef: Array) -> tuple[Array, float]:
-        """Coefficients of the features and the intercept."""
+        """Compute the coefficients of the features and the intercept."""
         both = linalg.solve_triangular(self.factor, coef, lower=True, trans="T", check_finite=False)
         if self.mean is None:
             return both, 0.0
@@ -50,20 +50,20 @@ class VarianceRows:
 
 @dataclass(frozen=True)
 class VarianceGram:
-    """The matrix N + v vᵀ/σ, and the vector that gives the intercept."""
+    """Matrix N + v vᵀ/σ, and the vector v/σ that gives the intercept."""
 
     gram: Array
     intercept_row: Array | None  # v/σ
 
     def intercept(self, signed: Array) -> float:
-        """The intercept for signed multipliers y (α + t)."""
+        """Compute the intercept for signed multipliers y (α + t)."""
         return 0.0 if self.intercept_row is None else float(self.intercept_row @ signed)
 
 
 def variance_rows(
     X: Any, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
 ) -> VarianceRows:
-    """The rows on which LDM is an SVM, for at most as many features as samples."""
+    """Compute the rows on which LDM is an SVM, for at most as many features as samples."""
     rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     mean_of_rows = None
     if fit_intercept:
@@ -81,9 +81,9 @@ def variance_rows(
 
 
 def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
-    """The part of N that all classes share: G (I + BG)⁻¹ with B = (2 λ1/m) S, A without r.
+    """Compute the part of N that all classes share: G (I + BG)⁻¹ with B = (2 λ1/m) S.
 
-    By one Cholesky factorisation, C Cᵀ = I + B^½ G B^½: it is G − VᵀV with V = C⁻¹ B^½ G.
+    It is G − VᵀV with V = C⁻¹ B^½ G and the Cholesky factorisation C Cᵀ = I + B^½ G B^½.
     """
     root = np.sqrt(2.0 * lambda1 / float(weights.sum()) * weights)
     half = root[:, None] * gram
@@ -98,10 +98,10 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
 def variance_gram(
     damped: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
 ) -> VarianceGram:
-    """The kernel matrix with which LDM is an SVM, from the result of `damped_gram`.
+    """Compute the kernel matrix with which LDM is an SVM, from the result of `damped_gram`.
 
-    A is B − (2 λ1/m²) rrᵀ, so that N differs from the shared part P by a matrix of rank one:
-    N = P + κ (Pr)(Pr)ᵀ / (1 − κ rᵀPr), κ = 2 λ1/m².
+    A is B − κ rrᵀ with κ = 2 λ1/m², so that N differs from the shared part P by a matrix of rank
+    one: N = P + κ (Pr)(Pr)ᵀ / (1 − κ rᵀPr).
     """
     signed = weights * y
     factor = 2.0 * lambda1 / float(weights.sum()) ** 2
@@ -118,13 +118,13 @@ def variance_gram(
 
 
 def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Array:
-    """A f, half the gradient of 2 λ1 var with respect to the scores."""
+    """Compute A f, half the gradient of 2 λ1 var with respect to the scores."""
     mean = float(weights @ (y * scores)) / float(weights.sum())
     return (2.0 * lambda1 / float(weights.sum())) * weights * (scores - y * mean)
 
 
 def _cholesky(matrix: Array) -> Array:
-    """Lower Cholesky factor; an error if the matrix is not positive definite due to rounding."""
+    """Compute the lower Cholesky factor; raise if rounding makes the matrix indefinite."""
     try:
         return np.asarray(linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
     except linalg.LinAlgError as error:

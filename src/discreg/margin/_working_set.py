@@ -1,8 +1,8 @@
 """Solve one two-class problem on working sets of samples, with a part of the kernel matrix.
 
-Samples inside the margin band have zero loss and zero multipliers, so the solution on the other
-samples is the solution. A fit on a small sample predicts which samples these are, and later fits
-correct it. The losses of the samples left out are part of the gap.
+Samples inside the margin band have zero loss and zero multipliers, so a fit without them has the
+same solution. A fit on a small subset predicts which samples these are, and later fits correct the
+prediction. The gap includes the losses of the samples left out.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ._problem import BinaryProblem
 
 __all__ = ["solve_on_working_sets"]
 
-FIRST = 1 / 16  # share of the samples that predict the margins of the others
+FIRST = 1 / 16  # share of the samples in the first fit, which predicts all margins
 MOST = 0.6  # share of the samples above which the whole matrix is cheaper
 ROUGH_TOL = 3e-3  # smallest tolerance of fits that only select samples
-SHARE = 0.7  # of the tolerance, for the fit on a working set
+SHARE = 0.7  # share of the tolerance for the fit on a working set
 MAX_ROUNDS = 4
 
 
 def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | None:
-    """Multipliers and intercept up to the tolerance, or None if most of the matrix is needed.
+    """Solve a dual on working sets; return None if most of the kernel matrix is needed.
 
     `dual` is the problem with all samples.
     """
@@ -47,7 +47,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         return solve_dual(local, inner, fit_intercept=fit_intercept, start=begin)
 
     def extended(found: DualSolution, samples: Indices) -> DualState:
-        """The solution on some samples, with the scores of all samples."""
+        """Extend the solution on some samples by the scores of all samples."""
         multipliers, scores = np.zeros(n_samples), np.empty(n_samples)
         multipliers[samples], scores[samples] = found.state.multipliers, found.state.scores
         others = np.setdiff1d(np.arange(n_samples), samples, assume_unique=True)
@@ -84,7 +84,7 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
 
 
 def _first_working_set(n_samples: int, options: SolverOptions, largest: int) -> Indices:
-    """A few samples, at most `largest`: drawn at random, or equally spaced."""
+    """Choose a few samples, at most `largest`, at random or equally spaced."""
     size = max(2, min(round(FIRST * n_samples), largest))
     if not options.shuffled:
         return np.linspace(0, n_samples - 1, size).astype(np.intp)

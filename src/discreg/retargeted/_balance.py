@@ -1,4 +1,4 @@
-"""Plans that balance the columns of residuals at least cost, for the certificates of the family."""
+"""Changes of residuals that make their columns sum to zero at low cost, for duality gaps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from discreg.linalg.types import Array
 
 __all__ = ["MarginPlan", "Shares", "flow_plan", "spread_plan"]
 
-BALANCED = 1e-9  # relative excess of a column that rounding leaves
+BALANCED = 1e-9  # relative column sums due to rounding
 
 
 class MarginPlan(NamedTuple):
-    """What is added to the residuals of class k in column j: a multiple of them and a number.
+    """Change of the residuals of class k in column j.
 
-    The same is taken from their true class.
+    The change is ``factors[k, j]`` times the residual plus ``even[k, j]``. It is subtracted from
+    the residual of the true class.
     """
 
     factors: Array
@@ -25,12 +26,12 @@ class MarginPlan(NamedTuple):
 
 
 def flow_plan(sums: Array, squares: Array, excess: Array, rounding: float) -> MarginPlan | None:
-    """Balance by scaling the residuals of the rows of a class in a column; None if it cannot.
+    """Scale residuals so that all columns sum to zero; return None if that is impossible.
 
-    Scaled by 1 + u_kj and made up for at the true class, the residuals of class k in column j
-    move u_kj T_kj from column k to column j, T_kj their weighted sum, at a cost of u_kj² times
-    their weighted squares. The flows of least total cost come from potentials of the columns.
-    `rounding` is the error of the excess.
+    Scale the residuals of class k in column j by 1 + u_kj and subtract the change in column k. This
+    moves u_kj T_kj from column k to column j, where T_kj is the weighted sum of the residuals, and
+    costs u_kj² times the sum of their weighted squares. Potentials of the columns give the flows of
+    minimum total cost. `excess` holds the column sums, and `rounding` is their error.
     """
     conductance = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
     both_ways = conductance + conductance.T
@@ -47,7 +48,7 @@ def flow_plan(sums: Array, squares: Array, excess: Array, rounding: float) -> Ma
 def spread_plan(
     sums: Array, squares: Array, slacks: Array, totals: Array, columns: Array
 ) -> MarginPlan:
-    """Send the excess of a column from its own class's rows to the columns that lack it."""
+    """Move the excess of a column, in the rows of its class, to columns with negative sums."""
     excess, lack = np.maximum(columns, 0.0), np.maximum(-columns, 0.0)
     factors, even = np.zeros_like(sums), np.zeros_like(sums)
     if lack.any():
@@ -58,7 +59,7 @@ def spread_plan(
 
 
 class Shares(NamedTuple):
-    """Weighted sums over rows, one per column: of residuals, their squares, slacks, and weights."""
+    """Weighted sums over rows of residuals, squared residuals, slacks and ones, by column."""
 
     total: Array
     energy: Array
@@ -67,15 +68,15 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, residuals: Array, slack: Array, weights: Array) -> Shares:
-        """The sums for weights of rows and columns."""
+        """Compute the sums, with one weight per row and column."""
         parts = (residuals, residuals**2, slack, np.ones_like(slack))
         return cls(*(np.einsum("ij,ij->j", weights, part) for part in parts))
 
     def split(self, amounts: Array) -> tuple[Array, Array]:
-        """Distribute amounts, one per column, in proportion to the residuals or evenly.
+        """Distribute one amount per column in proportion to the residuals or evenly.
 
-        Whichever is cheaper for a column: a share e of a row costs e² + 2 e · slack, and the slack
-        is zero where the residual is not. Returns the multiples of the residuals and the even
+        The cheaper way is used for each column. A share e of a row costs e² + 2 e · slack, and the
+        slack is zero where the residual is not. Returns the multiples of the residuals and the even
         shares.
         """
         even = 1.0 / self.weights

@@ -1,13 +1,13 @@
-"""The objective of the family on rows that are not in memory: every evaluation is a pass over them.
+"""The retargeted problem on rows that are not in memory; every evaluation is a pass over them.
 
-Nothing is kept of a row. A point is its coefficients and the sums that one pass found there: the
-loss, its gradient, and what GReLSR's centres need. The residuals that a Hessian or a certificate
-asks for are computed again from the coefficients, block by block.
+No scores or targets are stored. A point consists of coefficients and the sums of one pass: the
+loss, its gradient, and the sums for GReLSR's centres. Products with the Hessian and duality gaps
+compute the residuals again from the coefficients, block by block.
 
 GReLSR couples the rows of a class by its centre μ. The best centres solve one equation per class,
-μ = mean of t_k(μ) − 1, by Newton's steps of one pass each. Along a direction the targets of class k
-move by a term proportional to dμ_k, which itself is a ratio of sums; so the terms are multiplied by
-Xᵀ class by class and put together after the pass.
+μ = mean of t_k(μ) − 1, by Newton steps of one pass each. Along a direction the targets of class k
+change by a multiple of dμ_k, which is a ratio of sums over all rows. So a pass multiplies the terms
+of each class by Xᵀ, and dμ is applied after the pass.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ._solvers import Line, Point, RetargetedProblem
 __all__ = ["BlockProblem"]
 
 MAX_CENTRE_STEPS = 50
-ROUNDING = 1e-14  # of a centre, relative
-SCORE_BYTES = 1 << 21  # of the scores of a part of a block
-FEWEST_ROWS = 256  # of such a part
+ROUNDING = 1e-14  # relative change of a centre due to rounding
+SCORE_BYTES = 1 << 21  # memory for the scores of a part of a block
+FEWEST_ROWS = 256  # minimum number of rows of a part
 
 
 class BlockEvaluation(NamedTuple):
-    """A loss at scores that are not kept: what one pass has added up there."""
+    """Sums of one pass: the loss, its gradient and the centres."""
 
     value: float
     image: Array  # XᵀSG for the residuals G
@@ -48,7 +48,7 @@ class BlockEvaluation(NamedTuple):
 
 
 class BlockProblem(RetargetedProblem):
-    """The problem for the rows of a block source."""
+    """The retargeted problem on the rows of a block source."""
 
     def __init__(self, regression: MomentRegression, loss: TargetLoss, source: BlockSource) -> None:
         super().__init__(regression, loss, source.n_classes)
@@ -66,7 +66,7 @@ class BlockProblem(RetargetedProblem):
         used, first = self._centres if centres is None else centres, True
         for turn in range(MAX_CENTRE_STEPS):
             squares, image, totals, moves, spread, slope = self._reduce(_evaluate_block, raw, used)
-            if penalty == 0:  # then the moves are those from centres of zero
+            if penalty == 0:  # the centres, mean translations, have no effect
                 return BlockEvaluation(squares, image, totals, used, moves / weights)
             steps = moves / slope
             rounding = ROUNDING * (1 + penalty) * (1 + np.abs(used))
@@ -74,7 +74,7 @@ class BlockProblem(RetargetedProblem):
             if centres is not None or not moving.any() or turn == MAX_CENTRE_STEPS - 1:
                 break
             used, first = used + np.where(moving, steps, 0.0), False
-        if centres is not None:  # the best ones for the targets that the given ones led to
+        if centres is not None:  # one update: the best centres for the targets just computed
             left = float(np.sum(spread - moves**2 / weights))
             value = squares + penalty * max(left, 0.0)
             return BlockEvaluation(value, image, totals, used, used + moves / weights)
@@ -83,18 +83,18 @@ class BlockProblem(RetargetedProblem):
         return BlockEvaluation(value, image, totals, used, used)
 
     def _reduce(self, statistic: Callable[..., AddableTuple], *args: Any) -> AddableTuple:
-        """One pass: the sum of a statistic over parts of the blocks, whose scores stay small."""
+        """Sum a statistic over all rows, in parts of blocks to limit the memory for scores."""
         total: AddableTuple = self.source.reduce(
             _by_parts, self.n_classes, statistic, self.loss, *args
         )
         return total
 
     def _raw(self, theta: Array) -> tuple[Array, Array]:
-        """Coefficients of the raw features, and what to add to their scores."""
+        """Return the coefficients of the raw features and the constant term of the scores."""
         return theta[:-1], self.regression.shift(theta[:-1], theta[-1])
 
     def gradient(self, point: Point) -> Array:
-        """Half gradient at a point, from the pass that evaluated it."""
+        """Compute half the gradient from the sums of the pass that evaluated the point."""
         image = self.regression.centre(point.at.image, point.at.totals)
         return self._with_penalty(image, point.at.totals, point.theta[:-1])
 
@@ -115,7 +115,7 @@ class BlockProblem(RetargetedProblem):
         return self.point(point.theta - step, centres=point.at.centres)
 
     def line(self, point: Point, direction: Array) -> Line:
-        """The points from here along a direction; each costs a pass, which also finds the slope."""
+        """Return a function that evaluates points along a direction, with one pass per point."""
 
         def trial(length: float) -> tuple[Point, float]:
             there = self.point(point.theta + length * direction)
@@ -142,7 +142,7 @@ def _by_parts(
     loss: TargetLoss,
     *args: Any,
 ) -> AddableTuple:
-    """The sum of a statistic over parts of a block."""
+    """Sum a statistic over parts of a block."""
     step = max(FEWEST_ROWS, SCORE_BYTES // (8 * n_classes))
     parts = (
         statistic(Block(block.X[rows], block.y[rows], block.weights[rows]), loss, *args)
@@ -164,7 +164,7 @@ def _evaluation(
 
 
 def _evaluate_block(block: Block, loss: TargetLoss, *place: Any) -> AddableTuple:
-    """Weighted squares of the residuals, these times Xᵀ, their sums, and those of the centres."""
+    """Compute the squared residuals, Xᵀ times the residuals, their column sums and centre sums."""
     at = _evaluation(block, loss, *place)
     weighted = block.weights[:, None] * at.residuals
     return AddableTuple(
@@ -187,7 +187,7 @@ def _hessp(
 def _hessp_of_groups(
     block: Block, loss: Any, raw: Any, centres: Array, step: tuple[Array, Array]
 ) -> AddableTuple:
-    """The same for fixed centres, the moves of the centres, and what a move of each adds."""
+    """Compute the product for fixed centres, the moves of the centres, and their effects."""
     X, y, weights, _ = block
     at = _evaluation(block, loss, raw, centres)
     direction = _scores(block, step)
@@ -212,7 +212,7 @@ def _balance_sums(block: Block, loss: TargetLoss, *place: Any) -> AddableTuple:
 
 
 def _balance(block: Block, loss: TargetLoss, raw: Any, centres: Array, plan: Any) -> AddableTuple:
-    """The change that balances the residuals times Xᵀ, its column sums and its cost."""
+    """Compute Xᵀ times the change that balances the residuals, its column sums and its cost."""
     at = _evaluation(block, loss, raw, centres)
     change, cost = loss.balance(at, plan, block.y, block.weights)
     weighted = block.weights[:, None] * change

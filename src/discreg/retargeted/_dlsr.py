@@ -1,4 +1,4 @@
-"""DLSR: targets dragged away from the boundary."""
+"""DLSR: targets moved away from the decision boundary."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = ["DLSRClassifier", "DraggedTargets"]
 
 
 class DraggedTargets(TargetLoss):
-    """DLSR, equation (6): at least 1 for the true class, at most 0 for the false ones."""
+    """Targets of at least 1 for the true class and at most 0 for the others: DLSR, equation (6)."""
 
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
-        """Equation (8) of ReLSR."""
+        """Compute the targets by equation (8) of the ReLSR paper."""
         targets = np.minimum(scores, 0.0)
         rows = np.arange(len(y))
         targets[rows, y] = np.maximum(scores[rows, y], 1.0)
@@ -52,7 +52,7 @@ class DraggedTargets(TargetLoss):
         return product
 
     def balance_sums(self, at: Evaluation, y: NDArray[np.intp], weights: Array) -> AddableTuple:
-        """Of each column, for the rows of its class and for the others: the sums of `Shares`."""
+        """Compute the sums of `Shares` of each column, for the rows of its class and the others."""
         own = one_hot(y, at.residuals.shape[1])
         slack = np.abs(at.targets - own)
         sides = [
@@ -63,7 +63,7 @@ class DraggedTargets(TargetLoss):
         return AddableTuple((weights @ at.residuals, *(np.stack(pair) for pair in pairs)))
 
     def balance_plan(self, sums: AddableTuple) -> DraggedPlan:
-        """A column that sums to too much is lowered at its class, else raised elsewhere."""
+        """Decrease positive columns in the rows of their class, increase others in other rows."""
         columns, *sides = sums
         at_own = columns > 0
         chosen = Shares(*(np.where(at_own, *side) for side in sides))
@@ -82,9 +82,10 @@ class DraggedTargets(TargetLoss):
 
 
 class DraggedPlan(NamedTuple):
-    """Of each column: whether its own class is changed or the others, and by how much.
+    """Change of the residuals of each column.
 
-    What is added to the residuals: a multiple of their sizes and a number.
+    `at_own` is true if the rows of the column's own class are changed, false if the others are.
+    The change is `factors` times the absolute residuals plus `even`.
     """
 
     at_own: NDArray[np.bool_]
@@ -93,30 +94,30 @@ class DraggedPlan(NamedTuple):
 
 
 class DLSRClassifier(RegressionClassifier):
-    r"""Discriminative least squares regression: targets dragged away from the boundary.
+    r"""Discriminative least squares regression: targets moved away from the decision boundary.
 
     Minimises equation (6) of [1]_, the model of [2]_, over the coefficients and the targets T:
 
     .. math:: \min_{W, b, T}\; \|XW + \mathbf 1 b^\top - T\|_F^2 + \beta \|W\|_F^2
               \quad\text{subject to}\quad T_{i y_i} \ge 1,\; T_{ij} \le 0 \;(j \ne y_i).
 
-    With the targets eliminated this is one-against-rest with the squared hinge loss.
+    Eliminating the targets gives one-against-rest classification with the squared hinge loss.
 
     Parameters
     ----------
     beta : float, default=0.1
-        Weight of the penalty, at least 0. At 0 a minimiser in the row space of
-        the centred X is returned.
+        Weight of the penalty, at least 0. With 0, the fit returns a minimiser in the row space of
+        the centred X.
     scale_beta : bool, default=True
-        Whether `beta` counts in units of the mean square of a centred feature,
+        Whether `beta` is relative to the mean square of a centred feature,
         :math:`\operatorname{tr}(X^\top HX)/d` (15), for other kernels
         :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
         not centred.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
-        equally heavy, counting samples with their weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
@@ -128,43 +129,44 @@ class DLSRClassifier(RegressionClassifier):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     solver : {"auto", "newton", "alternating"}, default="auto"
-        "newton": semismooth Newton steps by conjugate gradients, to the optimum. "alternating":
-        regression and retargeting in turn, as in Algorithm 1 of [1]_;
-        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton". Where
-        `penalty` or `rank` rule newton out, "auto" is "alternating", extrapolated.
+        "newton": semismooth Newton steps by conjugate gradients. "alternating":
+        alternates between regression and retargeting, as in Algorithm 1 of [1]_;
+        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton" for ``penalty="l2"``
+        without a rank, otherwise "alternating" with Nesterov's extrapolation.
     tol : float, default=1e-6
-        Relative optimality gap at which to stop. Small problems are solved to rounding by "newton",
-        whatever `tol`.
+        Relative optimality gap at which to stop. "newton" solves small problems to rounding for
+        every `tol`.
     max_iter : int, default=1000
-        Largest number of iterations, the regression onto the zero-one targets included.
+        Maximum number of iterations, including the regression onto the zero-one targets.
     warm_start : bool, default=False
-        Whether to start from the solution of the previous call of `fit`, when it has the shape
-        that the new data need.
+        Whether to start from the solution of the previous call of `fit`, if its shape fits the new
+        data.
     penalty : {"l2", "l21"}, default="l2"
-        What `beta` weighs: the squares of the coefficients, or the norms of their rows, which
-        leaves out features: :math:`\beta \sum_j \|w_j\|_2`, with `scale_beta` in units of
-        :math:`(n \operatorname{tr}(X^\top HX)/d)^{1/2}`. "l21" is for the linear kernel.
+        "l2" penalises the squares of the coefficients. "l21", for the linear kernel only, penalises
+        the norms of their rows, :math:`\beta \sum_j \|w_j\|_2`, which selects features. With
+        `scale_beta` it is relative to :math:`(n \operatorname{tr}(X^\top HX)/d)^{1/2}`.
     rank : int, default=None
-        Largest rank of the coefficients; None leaves it free. With a rank the problem is not
-        convex, and `gap_` says how much the objective could fall by another regression onto the
-        same targets.
+        Maximum rank of the coefficients; None means no limit. With a rank the problem is not
+        convex, and `gap_` bounds how much another regression onto the same targets can decrease
+        the objective.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients, for the linear kernel; for two classes, the second minus the first.
+        Coefficients for the linear kernel; for two classes, those of the second minus those of the
+        first.
     dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples, for other kernels.
+        Coefficients of the kernel functions of the training samples for other kernels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples, for kernels neither linear nor precomputed.
+        Training samples; only set for kernels other than "linear" and "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)
-        Learnt targets of the training samples; not after a fit block by block.
+        Learned targets of the training samples; not set after a fit on rows in blocks.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float
@@ -176,12 +178,12 @@ class DLSRClassifier(RegressionClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    DLSRClassifierCV : Chooses `beta` by cross-validation.
-    ReLSRClassifier : Learns targets whose differences alone matter.
+    DLSRClassifierCV : Selects `beta` by cross-validation.
+    ReLSRClassifier : Constrains only the differences between targets.
 
     References
     ----------
@@ -246,12 +248,12 @@ class DLSRClassifier(RegressionClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
-            Dask collections are fitted block by block where the model is linear.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
+            fit memory maps and Dask collections block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a weight of k is equivalent to repeating the row k times.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -268,7 +270,7 @@ class DLSRClassifier(RegressionClassifier):
     def _fit_prepared(
         self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
     ) -> Solution:
-        """Fit with the present parameters on data that were prepared before."""
+        """Fit with the current parameters on prepared data."""
         solution = solve(
             self,
             prepared,

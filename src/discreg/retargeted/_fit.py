@@ -1,4 +1,4 @@
-"""What the four estimators share: parameters, the solution of prepared data, fitted attributes."""
+"""Parameter checks, fitting and fitted attributes shared by the four estimators."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 FEW_COEFFICIENTS = 200
-FEW_MULTIPLICATIONS = 5_000_000  # a product of so many is slower on two threads than on one
+FEW_MULTIPLICATIONS = 5_000_000  # up to this size a product is faster on one thread than on two
 
 RIDGE_CONSTRAINTS: dict[str, Any] = {
     "beta": Number(0, closed="left"),
@@ -67,26 +67,26 @@ ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
 
 
 def check_iterative_params(estimator: Any) -> None:
-    """Check the parameters of DLSR, ReLSR or GReLSR, each alone and together."""
+    """Check the parameters of DLSR, ReLSR or GReLSR, and their combinations."""
     check_params(estimator, estimator._constraints)
     if estimator.penalty == "l21" and estimator.kernel != "linear":
         raise ValueError(
-            "penalty='l21' selects features, which only kernel='linear' has. Use "
-            "penalty='l2' with other kernels."
+            "penalty='l21' selects features and needs kernel='linear'. Use penalty='l2' with "
+            "other kernels."
         )
     if estimator.penalty == "l21" and estimator.beta == 0:
         raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
     if _is_structured(estimator) and estimator.solver == "newton":
-        raise ValueError("solver='newton' is for penalty='l2' without a rank. Use solver='auto'.")
+        raise ValueError("solver='newton' needs penalty='l2' and rank=None. Use solver='auto'.")
 
 
 def _is_structured(estimator: Any) -> bool:
-    """Whether the coefficients have few features or a largest rank."""
+    """Return whether the coefficients are row-sparse or of limited rank."""
     return estimator.penalty != "l2" or estimator.rank is not None
 
 
 def why_rows_in_memory(estimator: Any) -> str | None:
-    """Why an iterative model needs its rows in memory, and what to use instead."""
+    """Return the reason why an iterative model needs rows in memory, or None if it does not."""
     if not _is_structured(estimator):
         return None
     what = "rank" if estimator.rank is not None else "penalty='l21'"
@@ -97,14 +97,14 @@ def why_rows_in_memory(estimator: Any) -> str | None:
 
 
 def training_features(estimator: Any, X: Any, weights: Array) -> Regression:
-    """The regression of a linear iterative model; with penalty="l21" in the features themselves."""
+    """Create the regression of a linear model; penalty="l21" needs it in the original features."""
     if estimator.penalty == "l21":
         return FeatureRegression(X, weights, centre=estimator.fit_intercept)
     return linear_regression(X, weights, centre=estimator.fit_intercept)
 
 
 def previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
-    """With `warm_start`, the solution of the previous fit where it has the right shape."""
+    """Return the solution of the previous fit if `warm_start` is set and its shape fits."""
     if not estimator.warm_start or not hasattr(estimator, "_previous"):
         return None
     theta: Array = estimator._previous
@@ -124,7 +124,7 @@ def solve(
     largest_rank: int,
     to_rounding: bool,
 ) -> Solution:
-    """Solve the problem of DLSR, ReLSR or GReLSR with the estimator's present parameters.
+    """Solve the problem of DLSR, ReLSR or GReLSR with the estimator's current parameters.
 
     Parameters
     ----------
@@ -132,11 +132,11 @@ def solve(
     prepared : Prepared
     loss : TargetLoss
     start : ndarray of shape (size + 1, n_classes) or None
-        Where to begin; None for the regression onto the zero-one targets.
+        Starting point; None means the regression onto the zero-one targets.
     largest_rank : int
         Largest possible rank of the coefficients for this number of classes.
     to_rounding : bool
-        Whether to go on below `tol` where that costs next to nothing.
+        Whether to continue below `tol` where the extra cost is small.
     """
     if prepared.kernel is None:
         largest_rank = min(largest_rank, prepared.regression.n_features)
@@ -169,12 +169,12 @@ def solve(
 
 
 def few_threads(problem: ArrayProblem) -> Any:
-    """A context with one BLAS thread for a small problem."""
+    """Return a context that limits BLAS to one thread for a small problem."""
     return one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext()
 
 
 def set_penalty(estimator: Any, regression: NormalEquations) -> None:
-    """Fix the penalty of the regression, and factor its normal equations."""
+    """Set the penalty of the regression and factor its normal equations."""
     regression.at(estimator.beta * (regression.scale if estimator.scale_beta else 1.0))
 
 
@@ -201,11 +201,12 @@ def _has_few_coefficients(prepared: Prepared) -> bool:
 
 
 def _is_solved_to_rounding(prepared: Prepared) -> bool:
-    """Whether Newton's method goes on below `tol`, the same for weights as for repeated rows.
+    """Return whether Newton's method continues below `tol`.
 
-    Features of more distinct samples take the same steps for weights as for repeated rows. In
-    coordinates of a kernel or of fewer samples than features rounding would make them differ; there
-    the factorisation takes most of the time anyway, as it does not with few coefficients.
+    Sample weights must give the same result as repeating rows. With more distinct samples than
+    features both take the same steps. Otherwise, and with a kernel, rounding makes the steps
+    differ, so the solution must be exact. There the factorisation takes most of the time anyway.
+    Problems with few coefficients are always solved to rounding, at little cost.
     """
     regression = prepared.regression
     if isinstance(regression, KernelRegression) or _has_few_coefficients(prepared):
@@ -216,7 +217,7 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
 
 
 def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
-    """Warn at the line that calls `fit`, from where this is called."""
+    """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
     if not solution.gap > estimator.tol > 0:
         return
     advice = "Increase max_iter, tol or beta, or standardise the features."
@@ -236,8 +237,8 @@ def store(
 ) -> float:
     """Set the fitted attributes from a solution.
 
-    With `unit_sum` the model leaves a common shift of all scores open; it is chosen so that the
-    intercepts sum to 1, as Algorithm 1 of ReLSR leaves them. Returns the shift.
+    With `unit_sum` the objective does not change if a constant is added to all scores. The constant
+    is chosen so that the intercepts sum to 1, as in Algorithm 1 of ReLSR, and returned.
     """
     coef, mean_score = prepared.regression.predictor(solution.theta[:-1])
     intercept = solution.theta[-1] - mean_score
@@ -262,12 +263,12 @@ def fit_path(
     sample_weight: ArrayLike | None,
     grid: Iterable[dict[str, float]],
 ) -> Iterator[Any]:
-    """Fit an estimator for each setting of its penalties, each from the solution before it.
+    """Fit an estimator for each setting of its penalties, starting from the previous solution.
 
     Parameters
     ----------
     estimator : LSRClassifier, DLSRClassifier, ReLSRClassifier or GReLSRClassifier
-        The same object is yielded each time, refitted.
+        The same object is refitted and yielded each time.
     X, y, sample_weight
         Training data as for `fit`.
     grid : iterable of dict

@@ -1,4 +1,4 @@
-"""Exact leave-one-out of ridge regression for every penalty from one eigendecomposition."""
+"""Exact leave-one-out scores of ridge regression for all penalties from one eigendecomposition."""
 
 from __future__ import annotations
 
@@ -27,20 +27,19 @@ def leave_one_out_scores(
     With weights s, centred features :math:`\phi_i`, :math:`M = \Phi^\top S\Phi + \beta I` and the
     leverage :math:`h_i = \phi_i^\top M^{-1}\phi_i + 1/\sum s`, lowering the weight of sample i by u
     turns its score :math:`r_i` into :math:`(r_i - u h_i y_i) / (1 - u h_i)`. In the eigenvectors
-    of :math:`\Phi^\top S\Phi` the matrix M is diagonal for all :math:`\beta`. A penalty relative
-    to the trace is taken relative to the trace without the unit, which differs from sample to
-    sample, so that the scores are those of refits.
+    of :math:`\Phi^\top S\Phi` the matrix M is diagonal for all :math:`\beta`. A relative penalty
+    uses the trace without the weight u of sample i, so that the scores equal those of refits.
 
     Parameters
     ----------
     regression : Regression
     targets : ndarray of shape (n_samples, n_classes)
     units : ndarray of shape (n_samples,)
-        The weight that is left out.
+        The weight u of each sample that is left out.
     betas : sequence of float
         Positive penalties.
     scale_beta : bool
-        Whether they are relative.
+        Whether the penalties are relative to the trace.
 
     Returns
     -------
@@ -65,16 +64,15 @@ def leave_one_out_scores(
                 scores[index, rows] = held_out / np.where(remaining > ROUNDING, remaining, np.nan)
     if not np.all(np.isfinite(scores)):
         raise ValueError(
-            "Leave-one-out is not defined: without one of the samples nothing is left to learn "
-            "from, or the smallest beta lets it decide its own score alone. Use larger betas, more "
-            "samples, or cv=5."
+            "Leave-one-out is not defined: the other samples do not determine the score of some "
+            "sample for the smallest beta. Use larger betas, more samples, or cv=5."
         )
     return scores
 
 
 def _scale_without(regression: Regression, unit: Array, square: Array) -> Array:
-    """The unit of a relative penalty once one unit of a sample with that square is left out."""
+    """Compute the unit of a relative penalty without a weight `unit` of each sample."""
     total = regression.weights.sum()
     if regression.centred:
-        square = square * total / (total - unit)  # its mean leaves with it
+        square = square * total / (total - unit)  # without the sample, the mean changes too
     return (regression.trace - unit * square) / (regression.n_features or total - unit)

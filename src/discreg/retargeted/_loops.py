@@ -1,6 +1,6 @@
 """Compiled loops over rows: the exact retargeting of ReLSR and GReLSR and its derivative.
 
-Plain loops over scalars, without calls of NumPy: they compile in a fraction of a second.
+The loops use scalars only and do not call NumPy, so that they compile in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ def true_targets(
 ) -> None:
     """Write t_k of each row's minimiser of ‖r − t‖² + γ (t_k − 1 − μ_k)² under t_k − t_j ≥ 1.
 
-    It is the mean of r_k, γ times 1 + μ_k, and the values r_j + 1 of those false classes that
-    exceed it, whose number is written to `taken`. Newton's steps for that equation go up from the
-    mean without false classes. Each but the last leaves a class out; mostly two or three do.
+    t_k is the weighted mean of r_k (weight 1), 1 + μ_k (weight γ) and the values r_j + 1 (weight 1)
+    of the false classes that exceed t_k. Their number is written to `taken`. Newton's method solves
+    this equation from the mean without false classes; the iterates increase. Two or three steps
+    are usual.
     """
     n_rows, n_classes = scores.shape
     base_weight = 1.0 + group_penalty

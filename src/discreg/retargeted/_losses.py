@@ -1,13 +1,13 @@
-"""Losses of the scores once the targets are eliminated, and that of ReLSR and GReLSR.
+"""Losses of the scores with the targets eliminated, and the loss of ReLSR and GReLSR.
 
 For weights s, scores R and allowed targets 𝒯 the loss is
 
     L(R) = min over T in 𝒯 of Σ_i s_i ‖r_i − t_i‖²        (GReLSR: + γ Σ_i s_i (t_ik − 1 − μ_k)²),
 
-convex and once differentiable, with half gradient S(R − T) at the best targets T. A loss holds no
-rows: all of its methods take the class indices `y` and the weights of the rows that they work on.
-The solver of rows in memory and that of rows in blocks call the same methods. The losses of LSR and
-DLSR are beside their estimators.
+which is convex and once differentiable. Its half gradient is S(R − T) at the best targets T. A loss
+stores no data: all methods take the class indices `y` and the weights of some rows. The solvers for
+rows in memory and for rows in blocks call the same methods. The losses of LSR and DLSR are defined
+in the modules of their estimators.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ._balance import MarginPlan, flow_plan, spread_plan
 
 __all__ = ["Evaluation", "MarginTargets", "TargetLoss", "weighted_square"]
 
-SMALL = 800  # scores of rows that NumPy is done with before a compiled loop would be loaded
-ROUNDING = 1e-15  # of a centre, relative
+SMALL = 800  # number of scores below which NumPy is faster than loading a compiled loop
+ROUNDING = 1e-15  # relative change of a centre due to rounding
 
 
 class Evaluation(NamedTuple):
-    """A loss at given scores: best targets, residuals, value, and GReLSR's centres."""
+    """Best targets, residuals and value of a loss at given scores, and GReLSR's centres."""
 
     targets: Array
     residuals: Array
@@ -47,27 +47,27 @@ class Evaluation(NamedTuple):
 
 
 class TargetLoss(ABC):
-    """What the solvers ask of a loss.
+    """Base class of the losses.
 
-    A rule that treats the rows one by one is described by `targets`, `score_hessp` and `support`.
+    A target rule that treats each row separately implements `targets`, `score_hessp` and `support`.
     """
 
-    group_penalty = 0.0  # GReLSR's γ; where it is positive the centres couple the rows of a class
+    group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class
 
     @abstractmethod
     def targets(self, scores: Array, y: Indices) -> Array:
-        """The allowed targets nearest to the scores."""
+        """Compute the allowed targets nearest to the scores."""
 
     @abstractmethod
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
-        """Half Hessian of the loss as a function of the scores, times a direction.
+        """Multiply half the Hessian of the loss with respect to the scores by a direction.
 
         The direction may be overwritten.
         """
 
     @abstractmethod
     def support(self, z: Array, y: Indices) -> Array:
-        """Largest ⟨z_i, t_i⟩ of each row over the allowed targets, where that is finite."""
+        """Compute max ⟨z_i, t_i⟩ over the allowed targets for each row, assuming it is finite."""
 
     def evaluate(
         self,
@@ -78,23 +78,26 @@ class TargetLoss(ABC):
         *,
         start: Array | None = None,
     ) -> Evaluation:
-        """Loss at the scores, for given centres or for the best ones, found from a start."""
+        """Evaluate the loss at given scores.
+
+        The centres are given, or else the best ones, which are computed from `start`.
+        """
         targets = self.targets(scores, y)
         residuals = scores - targets
         value = weighted_square(residuals, weights)
         return Evaluation(targets, residuals, value, np.zeros(scores.shape[1]))
 
     def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
-        """The loss at the same targets with the centres that are best for them."""
+        """Evaluate the loss at the same targets with the best centres for them."""
         return at
 
     def hessp(
         self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
     ) -> AddableTuple:
-        """XᵀG and the column sums of G, for G = `score_hessp` along XW + shift.
+        """Compute XᵀG and the column sums of G, where G is `score_hessp` along XW + shift.
 
-        One pass over the rows: a block is multiplied from both sides while it is in cache, unless
-        the rows are coupled.
+        Unless the rows are coupled, each block of X is used for both products while it is in the
+        cache.
         """
         if self.group_penalty > 0 or sparse.issparse(X):
             direction = matmul(X, coef)
@@ -116,16 +119,16 @@ class TargetLoss(ABC):
         return AddableTuple((image, totals))
 
     def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
-        """What `balance_plan` needs to know of the rows; it adds up over blocks."""
+        """Compute the sums over rows that `balance_plan` needs; those of blocks can be added."""
         return AddableTuple((weights @ at.residuals, float(weights.sum())))
 
     def balance_plan(self, sums: AddableTuple) -> Any:
-        """How to change the residuals of all rows so that their weighted columns sum to zero."""
+        """Find a change of the residuals that makes their weighted columns sum to zero."""
         columns, total = sums
         return np.asarray(-columns / total)
 
     def balance(self, at: Evaluation, plan: Any, y: Indices, weights: Array) -> tuple[Array, float]:
-        """Change of the residuals of some rows by a plan, and its cost in the certificate.
+        """Compute the change of the residuals of some rows, and its cost in the duality gap.
 
         The change e_i of a row costs ‖e_i‖² + 2 (sup_t ⟨z_i, t⟩ − ⟨z_i, t_i⟩) for the changed
         residuals z_i.
@@ -136,13 +139,13 @@ class TargetLoss(ABC):
         return change, weighted_square(change, weights) + 2 * float(weights @ excess)
 
     def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
-        """Of each class: sum and squares of t_k − 1 − μ_k, and the slope of the first in μ_k."""
+        """Compute the sums of d = t_k − 1 − μ_k, of d² and of −∂d/∂μ_k over each class k."""
         n_classes = at.residuals.shape[1]
         return AddableTuple((np.zeros(n_classes), np.zeros(n_classes), np.ones(n_classes)))
 
 
 class MarginTargets(TargetLoss):
-    """ReLSR, equation (10), and for group_penalty > 0 GReLSR, equation (18): a margin of 1.
+    """Targets with a margin of 1: ReLSR, equation (10), and with γ > 0 GReLSR, equation (18).
 
     The targets of a row satisfy t_k − t_j ≥ 1 for the true class k and every other class j. The
     active classes of a row are its true class and the false classes with a positive residual.
@@ -155,7 +158,7 @@ class MarginTargets(TargetLoss):
         return self.targets_for(scores, y, np.zeros(scores.shape[1]))
 
     def targets_for(self, scores: Array, y: Indices, centres: Array) -> Array:
-        """Equation (22) of GReLSR with margin 1, solved by the sorted form of (23) of ReLSR."""
+        """Solve equation (22) of GReLSR with margin 1, by sorting as in (23) of ReLSR."""
         tops, _ = _true_targets(scores, y, self.group_penalty, centres)
         return _targets_below(tops, scores, y)
 
@@ -165,10 +168,11 @@ class MarginTargets(TargetLoss):
     def _best_targets(
         self, scores: Array, y: Indices, weights: Array, centres: Array
     ) -> tuple[Array, Array]:
-        """Targets and the centres that solve μ_k = mean over class k of t_k(μ_k) − 1.
+        """Compute targets and centres with μ_k = mean over class k of t_k(μ_k) − 1.
 
-        The right-hand side minus μ is convex, piecewise linear and falls with a slope in
-        [−1, −1/(1 + γ)]: Newton's steps, after the first, only go up and end at the root.
+        The right-hand side minus μ is convex, piecewise linear and decreasing, with a slope in
+        [−1, −1/(1 + γ)]. After the first Newton step the centres only increase, and Newton's method
+        reaches the root in finitely many steps.
         """
         n_classes, first = scores.shape[1], True
         while True:
@@ -203,7 +207,7 @@ class MarginTargets(TargetLoss):
         return self._evaluation(targets, scores - targets, centres, y, weights)
 
     def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
-        """Equation (23) of GReLSR: the mean translation of each class."""
+        """Set the centres to the mean translation of each class, equation (23) of GReLSR."""
         if self.group_penalty == 0:
             return at
         translations = at.targets[np.arange(len(y)), y] - 1.0
@@ -230,10 +234,10 @@ class MarginTargets(TargetLoss):
     def centre_moves(
         self, residuals: Array, direction: Array, y: Indices, weights: Array
     ) -> AddableTuple:
-        """Two sums for each class whose ratio is the move of its centre along a direction.
+        """Compute two sums for each class whose ratio is the change of its centre.
 
-        With q the sum of the direction over the m active classes of a row: Σ s q / (γ + m) and
-        Σ s m / (γ + m).
+        They are Σ s q / (γ + m) and Σ s m / (γ + m), where q is the sum of the direction over the m
+        active classes of a row.
         """
         sums, sizes = _active_sums(residuals, direction, y)
         shares = weights / (sizes + self.group_penalty)
@@ -249,9 +253,10 @@ class MarginTargets(TargetLoss):
         weights: Array,
         centre_steps: Array,
     ) -> Array:
-        """The same while the centres take given steps; the direction is overwritten.
+        """Compute `score_hessp` for given steps of the centres; the direction is overwritten.
 
-        The target of a row moves by (q + γ dμ) / (γ + m), dμ the step of its class's centre.
+        The targets of the active classes of a row change by (q + γ dμ) / (γ + m), where dμ is the
+        step of the centre of its class.
         """
         if residuals.size < SMALL:
             sums, sizes = _active_sums(residuals, direction, y)
@@ -265,7 +270,10 @@ class MarginTargets(TargetLoss):
         return direction
 
     def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
-        """The best targets for γ > 0 have γ (t_k − 1 − μ_k) = Σ_j (r_j − t_j): no digits cancel."""
+        """Compute the sums; for γ > 0 from γ (t_k − 1 − μ_k) = Σ_j (r_j − t_j).
+
+        The right-hand side is free of cancellation.
+        """
         if self.group_penalty > 0:
             distances = at.residuals.sum(axis=1) / self.group_penalty
         else:
@@ -278,13 +286,13 @@ class MarginTargets(TargetLoss):
         )
 
     def centre_response(self, at: Evaluation, y: Indices, weights: Array) -> Array:
-        """Change of the weighted residuals of each row with the centre of its class."""
+        """Compute the derivative of the weighted residuals by the centre of each row's class."""
         active = _active(at.residuals, y)
         factors: Array = self.group_penalty * weights / (active.sum(axis=1) + self.group_penalty)
         return np.asarray(active * -factors[:, None])
 
     def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
-        """Of the residuals of each class in each column, and of the columns."""
+        """Compute sums of the residuals of each class in each column, and of the columns."""
         n_classes = at.residuals.shape[1]
         positive = _positive(at.residuals, y)
         sums, squares, slacks = (
@@ -295,7 +303,7 @@ class MarginTargets(TargetLoss):
         return AddableTuple((sums, squares, slacks, totals, weights @ at.residuals))
 
     def balance_plan(self, sums: AddableTuple) -> MarginPlan:
-        """Scale the residuals of pairs of classes, or else spread what a column has too much."""
+        """Scale the residuals of pairs of classes, or else distribute the excess of columns."""
         by_class, squares, slacks, totals, columns = sums
         # The residual of a true class is γ times a small distance from the centre.
         rounding = ROUNDING * (1.0 + self.group_penalty) * float(by_class.sum())
@@ -311,7 +319,7 @@ class MarginTargets(TargetLoss):
         change += plan.even[y]
         change[np.arange(len(y)), y] -= change.sum(axis=1)
         cost = weighted_square(change, weights)
-        if plan.even.any():  # also where a target is inside its constraint
+        if plan.even.any():  # constant changes also apply to targets inside their constraints
             cost += 2 * float(np.vdot(weights[:, None] * _slack(at, y), plan.even[y]))
         return change, cost
 
@@ -319,10 +327,10 @@ class MarginTargets(TargetLoss):
 def _true_targets(
     scores: Array, y: Indices, group_penalty: float, centres: Array
 ) -> tuple[Array, Array]:
-    """Target t_k of the true class of each row, and the number of false classes that pull it.
+    """Compute the target t_k of the true class of each row, and the number of active false classes.
 
-    It is the mean of r_k, γ times 1 + μ_k and the largest values r_j + 1, as many as give the
-    largest mean.
+    t_k is the weighted mean of r_k (weight 1), 1 + μ_k (weight γ) and the largest values r_j + 1
+    (weight 1). The number of these values is the one that maximises the mean.
     """
     n_rows, n_classes = scores.shape
     if scores.size >= SMALL:
@@ -342,7 +350,7 @@ def _true_targets(
 
 
 def _targets_below(tops: Array, scores: Array, y: Indices) -> Array:
-    """The targets that t_k leaves: at most t_k − 1 for every other class."""
+    """Compute all targets from t_k: the scores, limited to t_k − 1 for the false classes."""
     targets = np.minimum(scores, (tops - 1.0)[:, None])
     targets[np.arange(len(y)), y] = tops
     return targets
@@ -355,7 +363,7 @@ def _active(residuals: Array, y: Indices) -> NDArray[np.bool_]:
 
 
 def _active_sums(residuals: Array, direction: Array, y: Indices) -> tuple[Array, Array]:
-    """Sums of a direction over the active classes of each row, and their numbers."""
+    """Sum a direction over the active classes of each row, and count these classes."""
     if residuals.size < SMALL:
         active = _active(residuals, y)
         return (active * direction).sum(axis=1), active.sum(axis=1, dtype=np.float64)
@@ -367,18 +375,18 @@ def _active_sums(residuals: Array, direction: Array, y: Indices) -> tuple[Array,
 
 
 def _positive(residuals: Array, y: Indices) -> Array:
-    """Positive residuals of the false classes."""
+    """Return the positive parts of the residuals of the false classes."""
     positive = residuals.clip(min=0.0)
     positive[np.arange(len(y)), y] = 0.0
     return positive
 
 
 def _slack(at: Evaluation, y: Indices) -> Array:
-    """By how much the targets are inside their margin."""
+    """Compute the slacks t_k − 1 − t_j of the constraints of the targets."""
     top = np.take_along_axis(at.targets, y[:, None], axis=1)
     return (top - 1.0 - at.targets).clip(min=0.0)
 
 
 def weighted_square(residuals: Array, weights: Array) -> float:
-    """Sum of the squares of the residuals, each row with its weight."""
+    """Compute the weighted sum of the squared residuals."""
     return float(weights @ np.einsum("ij,ij->i", residuals, residuals))

@@ -22,11 +22,11 @@ from ._solvers import ArrayProblem, Solution, minimise, objective_unit
 
 __all__ = ["FixedTargets", "LSRClassifier"]
 
-REFINEMENTS = 2  # of a closed solution, which undo the rounding on ill-conditioned data
+REFINEMENTS = 2  # steps of iterative refinement, for ill-conditioned data
 
 
 class FixedTargets(TargetLoss):
-    """LSR, equation (4): the targets are the zero-one matrix."""
+    """Fixed zero-one targets: LSR, equation (4)."""
 
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
         return one_hot(y, scores.shape[1])
@@ -43,25 +43,24 @@ class FixedTargets(TargetLoss):
 class LSRClassifier(RegressionClassifier):
     r"""Least squares regression onto zero-one targets.
 
-    Minimises equation (4) of [1]_, Y being the zero-one matrix of the labels:
+    Minimises equation (4) of [1]_, where Y is the zero-one matrix of the labels:
 
     .. math:: \min_{W, b}\; \|XW + \mathbf 1 b^\top - Y\|_F^2 + \beta \|W\|_F^2 .
 
     Parameters
     ----------
     beta : float, default=0.1
-        Weight of the penalty, at least 0. At 0 the solution of least norm is
-        taken.
+        Weight of the penalty, at least 0. With 0, the fit returns the solution of minimum norm.
     scale_beta : bool, default=True
-        Whether `beta` counts in units of the mean square of a centred feature,
+        Whether `beta` is relative to the mean square of a centred feature,
         :math:`\operatorname{tr}(X^\top HX)/d` (15), for other kernels
         :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
         not centred.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights. "balanced" makes the classes
-        equally heavy, counting samples with their weights.
+        Class weights, which multiply the sample weights. "balanced" gives every class the same
+        total weight, taking sample weights into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
@@ -73,22 +72,23 @@ class LSRClassifier(RegressionClassifier):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients, for the linear kernel; for two classes, the second minus the first.
+        Coefficients for the linear kernel; for two classes, those of the second minus those of the
+        first.
     dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples, for other kernels.
+        Coefficients of the kernel functions of the training samples for other kernels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples, for kernels neither linear nor precomputed.
+        Training samples; only set for kernels other than "linear" and "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)
-        The zero-one targets; not after a fit by parts or block by block.
+        The zero-one targets; not set after `partial_fit` or a fit on rows in blocks.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float
@@ -100,11 +100,11 @@ class LSRClassifier(RegressionClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
-    LSRClassifierCV : Chooses `beta` by exact leave-one-out.
+    LSRClassifierCV : Selects `beta` by exact leave-one-out.
     ReLSRClassifier : Learns the targets under a margin.
 
     References
@@ -156,12 +156,12 @@ class LSRClassifier(RegressionClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Memory maps and
-            Dask collections are fitted block by block where the model is linear.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
+            fit memory maps and Dask collections block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
-            Weights; a weight of k is equivalent to repeating the row k times.
+            Sample weights; weight k is equivalent to repeating the sample k times.
 
         Returns
         -------
@@ -180,8 +180,8 @@ class LSRClassifier(RegressionClassifier):
         *,
         to_rounding: bool = True,
     ) -> Solution:
-        """Fit with the present parameters on data that were prepared before."""
-        if prepared.y is None:  # known by their moments
+        """Fit with the current parameters on prepared data."""
+        if prepared.y is None:  # only the moments of the data are known
             set_penalty(self, prepared.regression)
             solution = solve_closed(prepared.regression)
         else:
@@ -190,8 +190,8 @@ class LSRClassifier(RegressionClassifier):
             )
             with few_threads(problem):
                 set_penalty(self, prepared.regression)
-                # The regression that starts the iteration is the solution; further steps only undo
-                # the rounding on ill-conditioned data.
+                # The starting point is the solution; further steps only correct rounding errors on
+                # ill-conditioned data.
                 solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
             solution.solver = "closed"
         store(self, prepared, solution)
@@ -201,15 +201,15 @@ class LSRClassifier(RegressionClassifier):
         self._fit_prepared(prepared)
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The target of the rows of each class."""
+        """Return the targets of each class, one row per class."""
         return np.eye(len(sizes))
 
 
 def solve_closed(regression: MomentRegression) -> Solution:
-    """Regression onto the zero-one targets, its objective, and what rounding has left to gain.
+    """Solve the regression onto the zero-one targets for a fixed penalty.
 
-    The penalty is fixed. The objective is a quadratic function of W with Hessian ΦᵀSΦ + βI, so that
-    it exceeds its minimum by ⟨R, (ΦᵀSΦ + βI)⁻¹R⟩ for half the gradient R.
+    The objective is a quadratic function of W with half Hessian ΦᵀSΦ + βI. With half gradient R it
+    exceeds its minimum by ⟨R, (ΦᵀSΦ + βI)⁻¹R⟩, which is the gap due to rounding.
     """
     totals, weights = regression.class_totals()
     coef = np.zeros_like(totals)

@@ -1,4 +1,4 @@
-"""LSR with its penalty chosen by exact leave-one-out."""
+"""LSR with `beta` selected by exact leave-one-out."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["LSRClassifierCV"]
 
 
 class LSRClassifierCV(ClassifierSearch):
-    r"""Least squares regression with `beta` chosen by exact leave-one-out.
+    r"""Least squares regression with `beta` selected by exact leave-one-out.
 
     One eigendecomposition gives the leave-one-out scores of all samples for every `beta`. They
-    equal those of n refits: with weights s, leverage h and u the unit
-    of weight that is left out, they are :math:`(r - u h y) / (1 - u h)`. A sample of weight k
-    is equivalent to k samples of weight 1, one of which is left out. Class weights and the kernel's
-    `gamma` are computed once, from all samples.
+    equal those of n refits. For a sample with score r, target y and leverage h, the score without a
+    weight u of the sample is :math:`(r - u h y) / (1 - u h)`. A sample of weight k is equivalent to
+    k samples of weight 1, one of which is left out. Class weights and the kernel's `gamma` are
+    computed once, from all samples.
 
     Parameters
     ----------
@@ -43,16 +43,16 @@ class LSRClassifierCV(ClassifierSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, which requires positive betas.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
-        accuracy. It is given the sample weights if it takes them.
+        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
+        Sample weights are passed to scorers that accept them.
     n_jobs : int, default=None
         Number of folds fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line for each fold and kernel.
+        If positive, print one line per fold and kernel.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class LSRClassifierCV(ClassifierSearch):
         leave-one-out there is one score for all samples together.
     best_estimator_ : LSRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
-        (`classes_`, `coef_`, `intercept_`, `gap_`, ...) are those of this estimator too.
+        (`classes_`, `coef_`, `intercept_`, `gap_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -139,8 +139,8 @@ class LSRClassifierCV(ClassifierSearch):
         betas = [setting["beta"] for setting in penalties]
         if min(betas) == 0:
             raise ValueError(
-                "Leave-one-out needs positive betas: without a penalty a sample may decide its own "
-                "score alone. Leave 0 out of betas, or set cv=5."
+                "Leave-one-out needs positive betas: for beta=0 the other samples may not "
+                "determine the score of a sample. Remove 0 from betas, or set cv=5."
             )
         prepared = classifier._prepare(X, y, sample_weight)
         copies = 1.0 if sample_weight is None else np.maximum(sample_weight, 1.0)

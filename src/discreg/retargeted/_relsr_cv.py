@@ -1,4 +1,4 @@
-"""ReLSR with its penalty chosen by cross-validation."""
+"""ReLSR with `beta` selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["ReLSRClassifierCV"]
 
 
 class ReLSRClassifierCV(ClassifierSearch):
-    r"""Retargeted least squares regression with `beta` chosen by cross-validation.
+    r"""Retargeted least squares regression with `beta` selected by cross-validation.
 
-    Each fold is prepared once; along the betas each fit starts from the one before it.
+    The data of each fold are prepared once, and each fit starts from the previous solution.
 
     Parameters
     ----------
@@ -37,18 +37,18 @@ class ReLSRClassifierCV(ClassifierSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments for a callable kernel.
     solver, tol, max_iter
-        As for that classifier; `tol` and `max_iter` hold for each fit.
+        As for the classifier; `tol` and `max_iter` apply to each fit.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None
-        Any scorer of scikit-learn that judges labels or decision values, or "g_mean"; None means
-        accuracy. It is given the sample weights if it takes them.
+        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
+        Sample weights are passed to scorers that accept them.
     n_jobs : int, default=None
         Number of folds fitted in parallel, as for joblib.
     verbose : int, default=0
-        Whether to print a line for each fold and kernel.
+        If positive, print one line per fold and kernel.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class ReLSRClassifierCV(ClassifierSearch):
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
     best_estimator_ : ReLSRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
-        (`classes_`, `coef_`, `intercept_`, `gap_`, ...) are those of this estimator too.
+        (`classes_`, `coef_`, `intercept_`, `gap_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------

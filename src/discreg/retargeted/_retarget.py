@@ -1,4 +1,4 @@
-"""The target rules as a function: from scores to the targets that fit them best."""
+"""Function that computes the best targets for given scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def retarget(
     centres: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[Any]:
-    """Targets that fit the scores best among those that a rule allows.
+    """Compute the targets nearest to the scores that a rule allows.
 
     For a row of scores :math:`r` with true class :math:`k`, ``rule="relsr"`` returns the minimiser
     of
@@ -47,12 +47,12 @@ def retarget(
     y : array-like of shape (n_samples,)
         Index of the true class of each sample, from 0 to n_classes - 1.
     rule : {"relsr", "dlsr"}, default="relsr"
-        Which targets are allowed.
+        Rule that defines the allowed targets.
     group_penalty : float, default=0.0
-        GReLSR's weight :math:`\\gamma` on how far the translation :math:`t_k - 1` of a sample is
-        from the centre :math:`\\mu_k` of its class.
+        GReLSR's weight :math:`\\gamma` of the squared distance between the translation
+        :math:`t_k - 1` of a sample and the centre :math:`\\mu_k` of its class.
     centres : array-like of shape (n_classes,), default=None
-        The centres :math:`\\mu`. None: the centres that are best for these scores, found exactly.
+        The centres :math:`\\mu`; None means the optimal centres for these scores.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each sample in the centres.
 
@@ -68,7 +68,7 @@ def retarget(
 
     Examples
     --------
-    Two rows of Table I of [1]_. The first keeps its scores, because its margin is 1 already:
+    Two rows of Table I of [1]_. The targets of the first are its scores, because its margin is 1:
 
     >>> from discreg.retargeted import retarget
     >>> retarget([[0.5, 1.5, 0.5], [0.2, 0.2, 0.8]], [1, 2]).round(4)
@@ -84,7 +84,7 @@ def retarget(
     if rule == "dlsr":
         if group_penalty != 0 or centres is not None:
             raise ValueError(
-                "group_penalty and centres belong to rule='relsr'; rule='dlsr' has neither."
+                "group_penalty and centres are for rule='relsr'. Omit them with rule='dlsr'."
             )
         return DraggedTargets().targets(matrix, classes).astype(given.dtype, copy=False)
     if rule != "relsr":
@@ -100,8 +100,8 @@ def retarget(
         )
         if best.shape != (matrix.shape[1],):
             raise ValueError(
-                f"centres must hold one number for each of the {matrix.shape[1]} classes; "
-                f"its shape is {best.shape}."
+                f"centres must contain one number for each of the {matrix.shape[1]} classes; "
+                f"got shape {best.shape}."
             )
         targets = MarginTargets(float(group_penalty)).targets_for(matrix, classes, best)
     return targets.astype(given.dtype, copy=False)
@@ -111,10 +111,10 @@ def _class_indices(y: ArrayLike, scores: NDArray[np.float64]) -> NDArray[np.intp
     indices = np.asarray(y)
     check_consistent_length(scores, indices)
     if indices.ndim != 1 or indices.dtype.kind not in "iub":
-        raise ValueError("y must be a vector of class indices (whole numbers).")
+        raise ValueError("y must be a one-dimensional array of integer class indices.")
     if indices.min() < 0 or indices.max() >= scores.shape[1]:
         raise ValueError(
-            f"y must hold class indices from 0 to {scores.shape[1] - 1}, the columns of scores; "
-            f"it goes from {indices.min()} to {indices.max()}."
+            f"y must contain class indices from 0 to {scores.shape[1] - 1}, the columns of scores; "
+            f"got values from {indices.min()} to {indices.max()}."
         )
     return indices.astype(np.intp, copy=False)

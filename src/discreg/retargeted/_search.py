@@ -1,4 +1,4 @@
-"""What the searches of the family share: their penalties, and scores along a path of fits."""
+"""Candidate penalties and held-out scores along a path, shared by the ...CV classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 def beta_candidates(name: str, values: Any) -> list[float]:
-    """Different candidates for a weight that is not negative, the largest first."""
+    """Return the distinct candidates for a non-negative parameter, the largest first."""
     return candidates_of(name, values, lambda numbers: numbers >= 0, "not negative")
 
 
@@ -31,7 +31,7 @@ def held_out_on_path(
     X_test: Any,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
-    """Scores of test samples for each setting, each fit from the solution before it."""
+    """Yield the scores of the test samples for each setting; fits start from the previous one."""
     for fitted in fit_path(classifier, X, y, sample_weight, penalties):
         scores = fitted.decision_function(X_test)
         if scores.ndim == 1:

@@ -1,10 +1,10 @@
-"""The problem of the family with the targets eliminated, and its two solvers.
+"""The retargeted problem with the targets eliminated, and its two solvers.
 
     F(θ) = L(ΦW + 1bᵀ) + β‖W‖²
 
 for a loss L and the features Φ of a regression. θ stacks the coefficients W and, as its last row,
-the mean scores b. A solver is a step from one point to the next; `minimise` repeats it until the
-certificate is small enough.
+the mean scores b. A solver is a function that steps from one point to the next; `minimise` repeats
+it until the relative optimality gap is small enough.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ __all__ = [
     "objective_unit",
 ]
 
-REACH = 10.0  # how far, in sizes of the scores, a fit without penalty is compared
+REACH = 10.0  # radius, relative to the scores, of the comparison without a penalty (see `gap`)
 MAX_CG_STEPS = 500
-MIN_ACCURACY, MAX_ACCURACY = 1e-3, 0.3  # of the conjugate gradients, relative
+MIN_ACCURACY, MAX_ACCURACY = 1e-3, 0.3  # relative accuracy of conjugate gradients
 MAX_TRIALS = 40
 SUFFICIENT_DECREASE = 1e-4
-EXACT = 1e-20  # a gap that rounding alone leaves
-DRIFT = 1e-10  # gaps above are not touched by the rounding of scores that were added up
-ROUNDING = 1e-13  # relative decrease that the objective can no longer show
+EXACT = 1e-20  # relative gap due to rounding
+DRIFT = 1e-10  # smaller gaps are affected by rounding errors of updated scores
+ROUNDING = 1e-13  # relative change of the objective due to rounding
 
 
 class Point(NamedTuple):
-    """Coefficients with the objective and all that was computed on the way to it."""
+    """Coefficients with their scores, loss and objective."""
 
     theta: Array
-    scores: Any  # None where the rows are not in memory
-    at: Any  # an Evaluation, or its sums where the rows are not in memory
+    scores: Any  # None if the rows are not in memory
+    at: Any  # an Evaluation, or a BlockEvaluation if the rows are not in memory
     objective: float
 
 
@@ -64,15 +64,15 @@ Line = Callable[[float], tuple[Point, float]]  # the point at a step length, and
 
 @dataclass
 class Solution:
-    """Coefficients with the certificate of how good they are.
+    """Coefficients with their relative optimality gap.
 
     Attributes
     ----------
     theta : ndarray of shape (size + 1, n_classes)
-        Coefficients in the coordinates of the regression that was solved, and in the last row the
-        mean score of each class: the intercept once the mean of the features is taken out.
+        Coefficients in the coordinates of the regression. The last row holds the mean score of each
+        class, which is the intercept for centred features.
     targets : ndarray of shape (n_samples, n_classes) or None
-        Targets that the scores were regressed onto; None where the rows are not in memory.
+        Best targets for the scores; None if the rows are not in memory.
     objective_history : list of float
         Objective after each iteration, the starting point first.
     gap : float
@@ -80,7 +80,7 @@ class Solution:
     solver : str
         Name of the solver that ran.
     centres : ndarray of shape (n_classes,) or None
-        GReLSR's centres of the classes.
+        Centres of the classes, for GReLSR.
     """
 
     theta: Array
@@ -92,12 +92,12 @@ class Solution:
 
 
 class RetargetedProblem(ABC):
-    """What a solver asks of a problem, whether its rows are in memory or in blocks.
+    """Base class of the retargeted problem on rows in memory or in blocks.
 
     Parameters
     ----------
     regression : NormalEquations
-        The normal equations of plain regression, their penalty fixed.
+        The normal equations of ridge regression, with a fixed penalty.
     loss : TargetLoss
     n_classes : int
     """
@@ -105,10 +105,10 @@ class RetargetedProblem(ABC):
     def __init__(self, regression: NormalEquations, loss: TargetLoss, n_classes: int) -> None:
         self.regression: Any = regression
         self.loss, self.n_classes = loss, n_classes
-        self._centres = np.zeros(n_classes)  # the last best ones, a good start for the next scores
+        self._centres = np.zeros(n_classes)  # start of the search for the best centres
 
     def first_point(self, start: Array | None, centres: Array | None) -> Point:
-        """The given start, or else the regression onto the zero-one targets from given centres."""
+        """Evaluate the starting point: by default, the regression onto the zero-one targets."""
         if start is not None:
             return self.point(start)
         totals, weights = self._class_totals()
@@ -117,47 +117,47 @@ class RetargetedProblem(ABC):
 
     @abstractmethod
     def _class_totals(self) -> tuple[Array, Array]:
-        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        """Return ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
 
     @abstractmethod
     def point(self, theta: Array, centres: Array | None = None) -> Point:
-        """Evaluate the objective: with the best centres, or one update from given ones."""
+        """Evaluate the objective with the best centres, or with one update of given centres."""
 
     @abstractmethod
     def gradient(self, point: Point) -> Array:
-        """Half gradient at a point."""
+        """Compute half the gradient at a point."""
 
     @abstractmethod
     def hessp(self, point: Point, step: Array) -> Array:
-        """Half Hessian at a point times a step."""
+        """Multiply half the Hessian at a point by a step."""
 
     @abstractmethod
     def regressed(self, point: Point, step: Array) -> Point:
-        """Where regression onto the targets leads, a step back, with new targets and centres."""
+        """Subtract a step from the coefficients, then update the targets and the centres once."""
 
     @abstractmethod
     def line(self, point: Point, direction: Array) -> Line:
-        """The points from here along a direction."""
+        """Return a function that evaluates points along a direction."""
 
     @abstractmethod
     def gap(self, point: Point, gradient: Array) -> float:
-        r"""Upper bound of (F(θ) − min F) / F(θ), derived in docs/retargeted.md.
+        r"""Compute an upper bound of (F(θ) − min F) / F(θ), derived in docs/retargeted.md.
 
         By Fenchel's inequality every Z with Σ_i s_i z_i = 0 (b has no penalty) and finite L* gives
-        min F ≥ −L*(2Z) − ‖XᵀSZ‖² / β. The residuals G = R − T at the best targets satisfy all this
-        but for the columns, so Z = G + E with a small E (`TargetLoss.balance`). Then F minus the
-        bound is free of cancellation:
+        min F ≥ −L*(2Z) − ‖XᵀSZ‖² / β. The residuals G = R − T at the best targets have finite L*,
+        but their columns do not sum to zero. So Z = G + E with a small E from
+        `TargetLoss.balance`. Then F minus the bound is free of cancellation:
 
         .. math:: F - \text{bound} = \tfrac1\beta \|X^\top S (G + E) + \beta W\|^2
                   + \sum_i s_i (\|e_i\|^2 + 2\, e_i \cdot \text{slack}_i),
 
-        slack the amount by which a target is inside its constraint. For β = 0 strong convexity is
-        lost, and F is compared with every W' whose centred scores differ from those of W by at most
-        `REACH` times their size: F − F(W') ≤ ⟨∇F, W − W'⟩, never more than F itself.
+        where slack is the distance of a target from its constraint. For β = 0 the objective is not
+        strongly convex. F is then compared with every W' whose centred scores differ from those of
+        W by at most `REACH` times their size: F − F(W') ≤ ⟨∇F, W − W'⟩ and F − F(W') ≤ F.
         """
 
     def _bound(self, gradient: Array, cost: float, square: float, objective: float) -> float:
-        """The gap from its parts: XᵀS(G + E) + βW, what E costs, squares of centred scores."""
+        """Compute the gap from XᵀS(G + E) + βW, the cost of E and the squared centred scores."""
         regression = self.regression
         if regression.beta > 0:
             bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
@@ -168,19 +168,19 @@ class RetargetedProblem(ABC):
         return float(min(objective, bound) / objective_unit(objective, regression.total))
 
     def rough_gap(self, point: Point, gradient: Array) -> float:
-        """Size of the gradient on the scale of the gap, without a further pass over the rows."""
+        """Estimate the gap from the gradient, without another pass over the rows."""
         size = float(gradient[-1] @ gradient[-1]) / self.regression.total
         if self.regression.beta > 0:
             size += float(np.vdot(gradient[:-1], gradient[:-1])) / self.regression.beta
         return float(size / objective_unit(point.objective, self.regression.total))
 
     def precondition(self, gradient: Array) -> Array:
-        """The step of plain regression for a half gradient."""
+        """Compute the step of ridge regression for half the gradient."""
         coef = self.regression.solve(gradient[:-1])
         return np.vstack([coef, gradient[-1] / self.regression.total])
 
     def _with_penalty(self, image: Array, totals: Array, coef: Array) -> Array:
-        """Half gradient, or Hessian times a step, from the centred part of the loss."""
+        """Add the penalty to half the gradient of the loss, or to its Hessian times a step."""
         last = totals if self.regression.centred else np.zeros_like(totals)
         return np.vstack([image + self.regression.beta * coef, last])
 
@@ -191,7 +191,7 @@ class RetargetedProblem(ABC):
 
 
 class ArrayProblem(RetargetedProblem):
-    """The problem for rows in memory, whose scores are kept."""
+    """The retargeted problem on rows in memory; points store the scores of all rows."""
 
     def __init__(
         self, regression: Regression, loss: TargetLoss, y: NDArray[np.intp], n_classes: int
@@ -201,7 +201,7 @@ class ArrayProblem(RetargetedProblem):
 
     @property
     def work(self) -> int:
-        """Multiplications that the scores of all training samples take."""
+        """Number of multiplications to compute the scores of all training samples."""
         return int(len(self.y) * self.regression.size * self.n_classes)
 
     def _class_totals(self) -> tuple[Array, Array]:
@@ -209,7 +209,7 @@ class ArrayProblem(RetargetedProblem):
         return totals
 
     def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
-        """The loss at the scores: with the best centres, or one update from given ones."""
+        """Evaluate the loss with the best centres, or with one update of given centres."""
         if centres is not None:
             at = self.loss.evaluate(scores, self.y, self.weights, centres)
             return self.loss.recentre(at, self.y, self.weights)
@@ -241,7 +241,7 @@ class ArrayProblem(RetargetedProblem):
         return self._assemble(point.theta - step, scores, self.evaluate(scores, point.at.centres))
 
     def line(self, point: Point, direction: Array) -> Line:
-        """The points from here along a direction; each costs one retargeting, no pass over X."""
+        """Return a function that evaluates points along a direction without a pass over X."""
         moved = self.regression.scores(direction[:-1], direction[-1])
 
         def trial(length: float) -> tuple[Point, float]:
@@ -255,7 +255,7 @@ class ArrayProblem(RetargetedProblem):
         return trial
 
     def balance(self, at: Evaluation) -> tuple[Array, float]:
-        """Change of the residuals that makes their weighted columns sum to zero, and its cost."""
+        """Compute a change that makes weighted residuals sum to zero by column, and its cost."""
         plan = self.loss.balance_plan(self.loss.balance_sums(at, self.y, self.weights))
         return self.loss.balance(at, plan, self.y, self.weights)
 
@@ -271,9 +271,9 @@ class ArrayProblem(RetargetedProblem):
 
 
 def objective_unit(objective: float, total: float) -> float:
-    """What differences of the objective are relative to: itself, unless rounding is all it is.
+    """Return the denominator of relative gaps.
 
-    That is for samples of a total weight.
+    It is the objective, but at least the rounding error for samples of this total weight.
     """
     return max(objective, EPS * total)
 
@@ -288,12 +288,11 @@ def minimise(
 ) -> Solution:
     """Take steps of a solver until the relative optimality gap is at most `tol`.
 
-    The first iteration is the start: the regression onto the zero-one targets, as in the papers,
-    unless another one is given. With ``tol=0`` Newton's method ends when rounding does not let it
-    go further.
+    The first iteration is the starting point, by default the regression onto the zero-one targets
+    as in the papers. With ``tol=0`` Newton's method stops when rounding prevents further progress.
     """
     step = STEPS[solver]
-    # The papers' alternation begins with centres of zero.
+    # In the papers the alternation starts with centres of zero.
     centres = np.zeros(problem.n_classes) if solver == "alternating" else None
     point = problem.first_point(start, centres)
     best = point.theta
@@ -311,13 +310,13 @@ def minimise(
             if certified[1] <= tol or size <= EXACT:
                 break
         certified = None
-        # Steps are told how much smaller the gap is wanted; without a penalty that is not known.
+        # The factor by which the gap has to decrease; it is not known without a penalty.
         reduction = tol / size if problem.regression.beta > 0 else 0.0
         following = step(problem, point, gradient, reduction)
         if following is None:
             break
         if size >= smallest and following.objective >= point.objective * (1 - ROUNDING):
-            certified = _certify_afresh(problem, best)  # rounding is all that is left
+            certified = _certify_afresh(problem, best)  # only rounding errors remain
             break
         if size < smallest:
             smallest, best = size, point.theta
@@ -328,7 +327,7 @@ def minimise(
 
 
 def _certify_afresh(problem: RetargetedProblem, theta: Array) -> tuple[Point, float]:
-    """A point and its gap computed from the coefficients, free of what rounding added up to."""
+    """Compute a point and its gap from the coefficients, without accumulated rounding errors."""
     point = problem.point(theta)
     return point, problem.gap(point, problem.gradient(point))
 
@@ -338,8 +337,8 @@ def alternating_step(
 ) -> Point:
     """Regress onto the targets, retarget, recentre: Algorithm 1 of ReLSR, steps 1 to 3 of GReLSR.
 
-    Regression onto the targets of a point is the step from its W by −(ΦᵀSΦ + βI)⁻¹h, with h half
-    the gradient for fixed targets.
+    Regression onto the targets of a point is the step −(ΦᵀSΦ + βI)⁻¹h of W, where h is half the
+    gradient for fixed targets.
     """
     return problem.regressed(point, problem.precondition(gradient))
 
@@ -347,13 +346,14 @@ def alternating_step(
 def newton_step(
     problem: RetargetedProblem, point: Point, gradient: Array, reduction: float
 ) -> Point | None:
-    """Semismooth Newton step with a line search; None without progress.
+    """Take a semismooth Newton step with a line search; return None without progress.
 
-    H p = −h is solved by conjugate gradients preconditioned by the Hessian of plain regression,
-    ΦᵀSΦ + βI and Σs for the mean scores. That is never smaller than H, and already factored.
+    H p = −h is solved by conjugate gradients. The preconditioner is the Hessian of ridge
+    regression, ΦᵀSΦ + βI, and Σs for the mean scores. It is an upper bound of H and already
+    factored.
     """
-    # Roughly while far from the optimum, exactly near it (the energy is of the order of the
-    # objective's excess), but never more so than the wanted reduction of the gap asks for.
+    # The system is solved more accurately near the optimum: the energy is of the order of the
+    # distance of the objective from its minimum. More accuracy than `reduction` needs is useless.
     energy = max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)
     excess = energy / objective_unit(point.objective, problem.regression.total)
     accuracy = max(excess**0.25, 0.4 * np.sqrt(reduction))
@@ -370,7 +370,7 @@ def newton_step(
 def _line_search(
     problem: RetargetedProblem, point: Point, gradient: Array, direction: Array
 ) -> Point | None:
-    """Armijo's rule from the full step."""
+    """Shorten the full step until Armijo's condition holds; return None without progress."""
     slope = float(np.vdot(gradient, direction))
     if not slope < 0:
         return None
@@ -383,8 +383,8 @@ def _line_search(
         if trial.objective <= point.objective * (1 + ROUNDING) and (
             abs(trial_slope) <= 0.5 * abs(slope)
         ):
-            return trial  # the decrease drowns in rounding, the gradient still shows it
-        if not trial_slope > slope:  # straight to rounding: there is nothing to gain
+            return trial  # the decrease is below rounding, but the gradient is smaller
+        if not trial_slope > slope:  # no curvature beyond rounding
             return None
         length *= min(max(-slope / (trial_slope - slope), 0.1), 0.9)
     return None

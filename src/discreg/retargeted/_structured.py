@@ -3,10 +3,10 @@
     min over W, b of  L(ΦW + 1bᵀ) + β‖W‖²      subject to rank(W) ≤ s,
     min over W, b of  L(ΦW + 1bᵀ) + β Σ_j ‖w_j‖  (and rank(W) ≤ s),
 
-L the loss with the targets eliminated. As in the papers, regression onto the targets and
-retargeting take turns; only the regression differs. It never increases the objective, and it is a
-gradient step of the loss in the metric ΦᵀSΦ, so that Nesterov's extrapolation speeds it up; a step
-that raises the objective is taken again without it.
+where L is the loss with the targets eliminated. As in the papers, the solver alternates between
+regression onto the targets and retargeting. A regression never increases the objective. It is a
+proximal gradient step of the loss in the metric ΦᵀSΦ, so Nesterov's extrapolation accelerates it. A
+step that increases the objective is repeated without extrapolation.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ._solvers import ArrayProblem, Solution, objective_unit
 
 __all__ = ["LowRankRidge", "SparseRows", "Structure", "minimise_structured"]
 
-MAX_REGRESSION = 200  # iterations of one regression
-ACCURACY = 0.1  # of a regression, relative to the gap
-FINEST = 1e-12  # accuracy that rounding allows
-ROUNDING = 1e-15  # relative decrease that the objective can no longer show
-STANDSTILL = 200  # steps without any progress after which rounding is all that is left
+MAX_REGRESSION = 200  # maximum number of iterations of one regression
+ACCURACY = 0.1  # accuracy of a regression relative to the gap
+FINEST = 1e-12  # best accuracy of a regression, due to rounding
+ROUNDING = 1e-15  # relative change of the objective due to rounding
+STANDSTILL = 200  # steps without progress before stopping
 
 
 class Targets(NamedTuple):
-    """Targets by what a regression asks of them: moments, centred second moments, mean."""
+    """Statistics of targets for a regression: moments ΦᵀST, centred second moments and mean."""
 
     moments: Array
     second: Array
@@ -42,7 +42,7 @@ class Targets(NamedTuple):
 
 
 class State(NamedTuple):
-    """Coefficients with the loss at their scores, and the objective."""
+    """Coefficients with their scores, loss and objective."""
 
     coef: Array
     offset: Array
@@ -52,30 +52,30 @@ class State(NamedTuple):
 
 
 class Structure(Protocol):
-    """What the coefficients must be like."""
+    """Penalty and rank constraint of the coefficients."""
 
     @property
     def regression(self) -> Regression:
-        """Where the coefficients live."""
+        """The regression in whose coordinates the coefficients are."""
 
     def penalty(self, coef: Array) -> float:
-        """The part of the objective that is not the loss."""
+        """Compute the penalty term of the objective."""
 
     def moments(self, targets: Array) -> Array:
-        """ΦᵀST."""
+        """Compute ΦᵀST."""
 
     def scores(self, coef: Array, offset: Array) -> Array:
-        """Scores of the training rows."""
+        """Compute the scores of the training rows."""
 
     def regress(self, targets: Targets, coef: Array, accuracy: float) -> Array:
-        """Coefficients that fit the targets, from given ones, to a relative accuracy."""
+        """Regress onto the targets to a relative accuracy, starting from given coefficients."""
 
     def gap(self, problem: ArrayProblem, state: State, targets: Targets) -> float:
-        """Relative certificate for a state and its best targets."""
+        """Compute the relative gap of a state with its best targets."""
 
 
 class LowRankRidge:
-    """Squares of the coefficients and a largest rank; not convex."""
+    """Ridge penalty with a maximum rank; the problem is not convex."""
 
     def __init__(self, regression: Regression, rank: int) -> None:
         self.regression, self.rank = regression, rank
@@ -95,7 +95,7 @@ class LowRankRidge:
         return rank_coefficients(full, targets.moments).of_rank(self.rank)
 
     def gap(self, problem: ArrayProblem, state: State, targets: Targets) -> float:
-        """How much the best regression of this rank onto the same targets lowers the objective."""
+        """Compute the decrease of the objective by the best regression onto the same targets."""
         full = self.regression.solve(targets.moments)
         least = -float(rank_coefficients(full, targets.moments).explained[: self.rank].sum())
         image = self.regression.gram @ state.coef + self.regression.beta * state.coef
@@ -105,7 +105,7 @@ class LowRankRidge:
 
 
 class SparseRows:
-    """Norms of the rows of the coefficients, and a largest rank unless it is None."""
+    """Penalty on the norms of the rows, with a maximum rank unless `rank` is None."""
 
     def __init__(self, regression: FeatureRegression, rank: int | None) -> None:
         self.regression, self.rank = regression, rank
@@ -131,7 +131,7 @@ class SparseRows:
         return solution.coef @ solution.directions.T
 
     def _factored(self, coef: Array) -> SparseRankSolution | None:
-        """Coefficients as a start: projected on the last directions."""
+        """Project coefficients on the last directions, as a starting point."""
         if self.rank is None:
             return SparseRankSolution(coef, np.eye(coef.shape[1]), [], np.inf)
         if self._directions is None:
@@ -144,7 +144,7 @@ class SparseRows:
         )
 
     def gap(self, problem: ArrayProblem, state: State, targets: Targets) -> float:
-        """Duality gap of the convex problem; with a rank, of the regression onto its targets."""
+        """Compute the duality gap; with a rank, that of the regression onto the targets."""
         unit = objective_unit(state.objective, self.regression.total)
         if self.rank is None:
             return max(state.objective - self._lower_bound(problem, state.at), 0.0) / unit
@@ -155,11 +155,11 @@ class SparseRows:
         return (gap * objective + excess) / unit
 
     def _lower_bound(self, problem: ArrayProblem, at: Evaluation) -> float:
-        r"""A value of the dual, whose derivation `RetargetedProblem.gap` begins.
+        r"""Compute a lower bound of the minimum from the dual, see `RetargetedProblem.gap`.
 
-        Every Z with balanced columns, finite L* and :math:`2\|(X^\top SZ)_j\| \le \beta` for all
-        features gives :math:`\min F \ge -L^*(2Z)`; the constraints of L* are cones, so that the
-        balanced residuals are feasible after scaling, and the best scale is known.
+        Every Z with columns that sum to zero, finite L* and :math:`2\|(X^\top SZ)_j\| \le \beta`
+        for all features gives :math:`\min F \ge -L^*(2Z)`. The constraints of L* are cones, so
+        that the balanced residuals are feasible after scaling. The best scale has a closed form.
         """
         residuals, weights = at.residuals, problem.weights
         if self.regression.centred:
@@ -177,7 +177,7 @@ class SparseRows:
 
 
 def _offset_excess(regression: Regression, state: State, targets: Targets) -> float:
-    """How much the best mean scores for the same targets lower the objective."""
+    """Compute the decrease of the objective by the best mean scores for the same targets."""
     if not regression.centred:
         return 0.0
     return float(regression.total * np.sum((state.offset - targets.mean) ** 2))
@@ -191,7 +191,7 @@ def minimise_structured(
     max_iter: int,
     start: Array | None = None,
 ) -> Solution:
-    """Regression and retargeting in turn until the relative certificate is at most `tol`."""
+    """Alternate between regression and retargeting until the relative gap is at most `tol`."""
     regression = structure.regression
     if start is None:
         totals, weights = regression.class_totals(problem.y, problem.n_classes)
@@ -243,7 +243,7 @@ def _state(problem: ArrayProblem, structure: Structure, coef: Array, offset: Arr
 
 
 def _targets(structure: Structure, targets: Array) -> Targets:
-    """What a regression asks of the targets."""
+    """Compute the statistics of targets that a regression needs."""
     weights = structure.regression.weights
     mean = np.zeros(targets.shape[1])
     if structure.regression.centred:
