@@ -116,7 +116,7 @@ def test_labels_that_change_between_passes():
         return block if next(passes) < 4 else block + 10
 
     lazy = chunked(y, EVEN).map_blocks(changing, dtype=y.dtype, meta=y[:0])
-    message = r"Chunk \d: y holds the label 1\d, which is not one of the classes \[0, 1, 2\]"
+    message = r"Chunk \d: y contains the label 1\d, which is not one of the classes \[0, 1, 2\]"
     with pytest.raises(ChunkError, match=message):
         ReLSRClassifier().fit(chunked(X, EVEN), lazy)
 

@@ -84,7 +84,7 @@ def test_parameters_are_checked(params, message):
         ),
         (
             {"kernel": "poly", "n_components": 10, "approximation": "fourier"},
-            r"is for kernel='rbf'; the kernel is 'poly'\. Use approximation='nystroem'",
+            r"supports kernel='rbf', not 'poly'\. Use approximation='nystroem'",
         ),
         (
             {"kernel": "linear", "n_components": 10, "approximation": "fourier"},

@@ -80,8 +80,8 @@ def test_data_are_checked(model, change, message):
         (lambda y: np.ones(len(y) - 1), "one number for each of the 178 samples"),
         (lambda y: np.ones((len(y), 1)), "one number for each"),
         (lambda y: (y != 1).astype(float), "class 1 have zero total weight by sample_weight"),
-        (lambda y: np.full(len(y), 1e-300), "beyond what can be squared"),
-        (lambda y: np.full(len(y), 1e300), "beyond what can be squared"),
+        (lambda y: np.full(len(y), 1e-300), "too large or too small to be squared"),
+        (lambda y: np.full(len(y), 1e300), "too large or too small to be squared"),
         (lambda y: np.zeros(len(y)), "class 0, 1, 2 have zero total weight"),
     ],
 )

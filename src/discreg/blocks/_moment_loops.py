@@ -1,6 +1,6 @@
-"""Compiled loops over a small block of rows: centre, scale and group them before a product.
+"""Compiled loops that centre, scale and group a small block of rows before a product.
 
-Rows are read from memory once; what is written to `out` stays in the cache, where BLAS finds it.
+The rows are read from memory once; `out` stays in the cache until BLAS multiplies it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def centre_rows(
     shift: RealArray,
     out: RealArray,
 ) -> None:
-    """Add the weights and the rows of each class, about an origin near them, up; centre the rows.
+    """Sum the weights and the rows of each class, and centre the rows.
 
-    To `totals` and `sums` the weights and s (x − origin) are added. `shift` becomes the mean of the
-    rows in their precision, and `out` √s (x − shift).
+    The weights s are added to `totals`, and s (x − origin) to `sums`, for an origin near the rows.
+    `shift` becomes the mean of the rows in their precision, and `out` becomes √s (x − shift).
     """
     n_rows, n_features = X.shape
     for i in range(n_rows):
@@ -64,10 +64,7 @@ def add_class_means(
     part_sums: RealArray,
     origin: RealArray,
 ) -> None:
-    """Add the classes of a part, whose sums are about `origin`, to those before it.
-
-    Updates `means` and `totals`.
-    """
+    """Update `means` and `totals` with the classes of a part, whose sums are about `origin`."""
     for k in range(len(totals)):
         if part_totals[k] > 0.0:
             totals[k] += part_totals[k]
@@ -87,9 +84,9 @@ def add_about_mean(
     part_mean: RealArray,
     shift: RealArray,
 ) -> float:
-    """Add a scatter about `shift` of rows with another mean to one about the mean of all before.
+    """Update `scatter` and `mean` with a part of the rows, whose scatter is about `shift`.
 
-    Updates `scatter` and `mean`; returns the weight of all.
+    Returns the total weight.
     """
     n_features = len(mean)
     both = weight + part_weight
@@ -118,10 +115,10 @@ def group_rows(
     starts: Indices,
     out: RealArray,
 ) -> float:
-    """Write √(s / (α‖x‖² + β)) x, the rows of a class after each other.
+    """Write √(s / (α‖x‖² + β)) x to `out`, with the rows grouped by class.
 
-    `starts` has the first row of each class in `out`, and is moved to its last plus one. Returns
-    the sum of all squares, which tells whether any is missing or infinite.
+    `starts` contains the first row of each class in `out` and is increased to the end of the class.
+    Returns the sum of all squares, which is not finite if an entry is NaN or infinite.
     """
     n_rows, n_features = X.shape
     squares = 0.0

@@ -1,8 +1,8 @@
-"""Chunks of Dask collections as recipes, so that reading and reducing a chunk is one task.
+"""Recipes of the chunks of Dask collections: reading and reducing a chunk is one task.
 
-A scheduler spends milliseconds on every task. Where the tasks that lead to a chunk lead to no other
-chunk, as those that read a part of a file do, they travel together and are run where the chunk is
-needed. Chunks that share tasks, or that are there already, are left to the scheduler.
+A scheduler spends milliseconds on every task. If no tasks are shared between chunks, for example if
+each chunk reads its own part of a file, the tasks of a chunk are combined into one. If chunks share
+tasks, or if they are on a cluster already, the scheduler runs the tasks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 __all__ = ["Recipe", "recipes"]
 
-MOST_TASKS = 64  # that lead to one chunk
+MOST_TASKS = 64  # for one chunk
 
 
 class Recipe:
-    """The tasks that lead to some values, and the values that are known."""
+    """Tasks that compute some values, and values that are known without them."""
 
     __slots__ = ("graph", "keys", "values")
 
@@ -24,7 +24,7 @@ class Recipe:
         self.graph, self.keys, self.values = graph, keys, values
 
     def computed(self) -> list[Any]:
-        """The values in their order; one without a key is known."""
+        """Compute the values in order; values without a key are known."""
         from dask.local import get_sync
 
         wanted = [key for key in self.keys if key is not None]
@@ -34,7 +34,10 @@ class Recipe:
 
 
 def recipes(chunks: Sequence[Sequence[Any]]) -> list[Recipe] | None:
-    """A recipe for each chunk, whose parts are delayed or known; None where tasks are shared."""
+    """Create a recipe for each chunk, a sequence of delayed objects and values.
+
+    Returns None if chunks share tasks, have more than MOST_TASKS, or are on a cluster already.
+    """
     from dask.delayed import Delayed
     from dask.optimization import cull
     from dask.utils import ensure_dict
@@ -60,6 +63,6 @@ def recipes(chunks: Sequence[Sequence[Any]]) -> list[Recipe] | None:
 
 
 def _has_futures(tasks: dict[Any, Any]) -> bool:
-    """Whether a value is on a cluster already."""
+    """Return whether a value is on a cluster already."""
     values = (getattr(task, "value", task) for task in tasks.values())
     return any(type(value).__module__.startswith("distributed") for value in values)

@@ -1,8 +1,8 @@
-"""Rows in the chunks of Dask collections: sums over them, and predictions that stay lazy.
+"""Dask collections as a source of blocks: sums over chunks, and lazy predictions.
 
-A chunk is read, checked and reduced to its statistic where it is; statistics are added up in a
-tree. Every pass begins with the chunks as Dask has them, so that a worker which is lost costs its
-chunks of the pass under way and nothing else.
+A worker reads and checks a chunk and reduces it to its statistic; the statistics are added in a
+tree. Every pass starts from the chunks of the collection. If a worker is lost, only its chunks of
+the current pass are computed again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .validation import (
 
 __all__ = ["DaskBlocks", "map_rows"]
 
-BRANCHES = 8  # of the tree that adds up
+BRANCHES = 8  # of each node in the tree of sums
 
 
 def _dask() -> Any:
-    """Dask with its arrays."""
+    """Import Dask and its arrays."""
     try:
         import dask
         import dask.array
@@ -51,11 +51,11 @@ class DaskBlocks(BlockSource):
     Parameters
     ----------
     estimator : object
-        Its features are set.
+        Estimator whose number and names of features are set.
     X : dask Array or DataFrame
     y : dask Array or Series, or array-like
-        Chunked as X, or rechunked.
-    sample_weight : the same, a number, or None
+        Labels; they are rechunked if their chunks differ from those of X.
+    sample_weight : dask Array or Series, array-like, float or None
     class_weight : dict, "balanced" or None
     """
 
@@ -83,7 +83,7 @@ class DaskBlocks(BlockSource):
         )
         self._chunks = list(zip(self._X, self._y, self._weights, strict=True))
         self._recipes = recipes(self._chunks)
-        self._firsts: list[int] | None = None  # not known before the rows are counted
+        self._firsts: list[int] | None = None  # unknown until the rows are counted
 
     def _count(self) -> Counts:
         dask = _dask()
@@ -108,7 +108,7 @@ class DaskBlocks(BlockSource):
             dask.delayed(_statistic_of_chunk, pure=False)(number, shared, chunk, first)
             for number, (chunk, first) in enumerate(chunks)
         ]
-        while len(parts) > 1:  # a tree
+        while len(parts) > 1:
             parts = [
                 dask.delayed(_added, pure=False)(parts[start : start + BRANCHES])
                 for start in range(0, len(parts), BRANCHES)
@@ -117,7 +117,7 @@ class DaskBlocks(BlockSource):
         return _required(total)
 
     def _computed(self, parts: list[Any]) -> tuple[Any, ...]:
-        """What the chunks give; an error says which of them is to blame."""
+        """Compute the parts; if a chunk fails, the error names it."""
         try:
             return tuple(_dask().compute(*parts))
         except Exception as error:
@@ -125,7 +125,7 @@ class DaskBlocks(BlockSource):
             raise
 
     def _name_chunk(self, error: Exception) -> None:
-        """Where a chunk itself cannot be computed, say which."""
+        """Raise ChunkError if one of the chunks cannot be computed."""
         if isinstance(error, ChunkError) or type(error).__module__.startswith("distributed"):
             return
         for number, chunk in enumerate(self._chunks):
@@ -140,7 +140,7 @@ def _not_computed(number: int, cause: Exception) -> ChunkError:
 
 
 def _parts_of(number: int, chunk: Any) -> Any:
-    """The rows, labels and weights of a chunk, or some of them."""
+    """Return the rows, labels and weights of a chunk, or some of these."""
     if not isinstance(chunk, Recipe):
         return chunk
     try:
@@ -182,18 +182,18 @@ def _added(parts: list[Any]) -> Any:
 
 
 def _nothing(*chunk: Any) -> None:
-    """Computes a chunk and keeps nothing of it."""
+    """Ignore a chunk that Dask has computed."""
 
 
 def _set_features(estimator: Any, X: Any) -> tuple[int, np.dtype[Any]]:
-    """Tell the estimator the number and the names of the features; their number and type."""
+    """Set the features of the estimator; return their number and type."""
     example = _example(X)
     validate_data(estimator, example, accept_sparse="csr", dtype=None, ensure_all_finite=False)
     return example.shape[1], _dtype(X)
 
 
 def _dtype(X: Any) -> np.dtype[Any]:
-    """The type that the columns of a collection have in common, if they are numbers of numpy's."""
+    """Return the common type of the columns; float64 if some have no numeric NumPy type."""
     if not hasattr(X, "columns"):
         dtype: np.dtype[Any] = np.dtype(X.dtype)
         return dtype
@@ -203,21 +203,21 @@ def _dtype(X: Any) -> np.dtype[Any]:
 
 
 def _rows_in_one_chunk(X: Any) -> Any:
-    """The collection with all features of a row in the same chunk."""
+    """Rechunk the collection so that all features of a row are in the same chunk."""
     return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.numblocks[1] > 1 else X
 
 
 def _chunks(collection: Any) -> list[Any]:
-    """The chunks of an array or the partitions of a dataframe, delayed."""
-    # Arrays as they are, so that labels and rows of one source are read once; frames optimised, so
-    # that columns which nobody needs are not read.
+    """Return the chunks of an array or the partitions of a dataframe as delayed objects."""
+    # The graphs of frames are optimised, so that unused columns are not read. Those of arrays are
+    # not, so that labels and rows of the same source are read once.
     is_frame = not hasattr(collection, "rechunk")
     chunks = collection.to_delayed(optimize_graph=is_frame)
     return list(np.asarray(chunks, dtype=object).ravel())
 
 
 def _lengths(collection: Any, chunks: list[Any]) -> tuple[int, ...]:
-    """Rows of each chunk; those that are not known are computed."""
+    """Return the number of rows of each chunk; unknown ones are computed."""
     known = getattr(collection, "chunks", None)
     if known is not None and not np.isnan(known[0]).any():
         return tuple(known[0])
@@ -232,7 +232,7 @@ def _length(chunk: Any) -> int:
 def _aligned(
     labels: Any, X: Any, X_chunks: list[Any], lengths_of_X: Callable[[], Any], name: str
 ) -> list[Any]:
-    """The chunks of labels or weights that belong to those of X; rechunked where they differ."""
+    """Return the chunks of labels or weights, rechunked if they differ from those of X."""
     dask = _dask()
     da = dask.array
     if not is_dask(labels):
@@ -241,7 +241,7 @@ def _aligned(
             raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
         lengths = lengths_of_X()
         _require_rows(len(labels), sum(lengths), name)
-        # Kept where the chunks are, so that they travel once and not in every pass.
+        # Persisted on the workers, so that they are sent once and not in every pass.
         return _chunks(da.from_array(labels, chunks=(lengths,)).persist())
     if labels.ndim == 2:
         if labels.shape[1] != 1:
@@ -250,7 +250,7 @@ def _aligned(
     chunks = _chunks(labels)
     unknown = [_has_unknown_lengths(each) for each in (labels, X)]
     if all(unknown) and len(chunks) == len(X_chunks):
-        return chunks  # of the same frame; their lengths are compared chunk by chunk
+        return chunks  # their lengths are compared chunk by chunk later
     lengths, own = lengths_of_X(), _lengths(labels, chunks)
     _require_rows(sum(own), sum(lengths), name)
     if own == lengths:
@@ -273,10 +273,10 @@ def _require_rows(found: int, wanted: int, name: str) -> None:
 
 
 def map_rows(estimator: Any, method: str, X: Any) -> Any:
-    """What a method of a fitted estimator gives for each row of a Dask collection, lazily."""
+    """Apply a method of a fitted estimator to the rows of a Dask collection, lazily."""
     dask = _dask()
     da = dask.array
-    estimator = copy(estimator)  # as it is now, whatever a later fit makes of it
+    estimator = copy(estimator)  # a later fit must not change the lazy result
     outcome = np.asarray(getattr(estimator, method)(_example(X)))
     shared = dask.delayed((estimator, method, outcome[:0]), traverse=False)
     if hasattr(X, "columns"):
@@ -302,7 +302,7 @@ def _apply(rows: Any, shared: tuple[Any, str, Any]) -> Any:
 
 
 def _example(X: Any) -> Any:
-    """A row of zeros that looks like those of a collection."""
+    """Create a row of zeros with the columns and the type of a collection."""
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions; it has {X.ndim}.")
     if hasattr(X, "columns"):

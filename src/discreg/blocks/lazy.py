@@ -1,4 +1,4 @@
-"""Methods of fitted models that are lazy on Dask collections."""
+"""Decorator for methods of fitted models that are lazy on Dask collections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["lazily"]
 
 
 def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of one row at a time return a lazy array for a Dask collection."""
+    """Make a method that treats rows independently return a lazy array for a Dask collection."""
 
     @wraps(method)
     def on_rows(self: Any, X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Ridge regression on rows that are known by their moments alone."""
+"""Ridge regression from the moments of the rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["FeatureMoments", "MomentRegression"]
 
 
 class MomentRegression(NormalEquations):
-    """Ridge regression on rows that are elsewhere, known by their moments.
+    """Ridge regression that needs only the moments of the rows.
 
     Parameters
     ----------
     moments : Moments
     centre : bool
-        Whether the mean of the features is taken out, for an unpenalised intercept.
+        Whether to subtract the mean of the features, for an unpenalised intercept.
     """
 
     def __init__(self, moments: Moments, *, centre: bool) -> None:
@@ -32,12 +32,12 @@ class MomentRegression(NormalEquations):
         self.total = moments.total
 
     def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
-        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
         return self.moments.class_totals(centre=self.centred), self.moments.weights
 
 
 class FeatureMoments(MomentRegression, Features):
-    """Features of rows that are elsewhere, known by their moments."""
+    """Features of the group lasso that need only the moments of the rows."""
 
     def __init__(self, moments: Moments, *, centre: bool) -> None:
         super().__init__(moments, centre=centre)

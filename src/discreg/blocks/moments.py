@@ -1,8 +1,8 @@
-"""Weighted moments of rows by class, which add up over blocks without loss of digits.
+"""Weighted moments of rows by class, added over blocks without loss of precision.
 
 Every block is centred at its own mean before it is squared; sums of blocks are moved to their
-common mean (Chan, Golub and LeVeque). Rows in single precision are multiplied in single precision a
-small block at a time, and added up in double.
+common mean (Chan, Golub and LeVeque). Rows in single precision are multiplied in single precision
+in small blocks, and the products are added in double precision.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ __all__ = [
     "source_moments",
 ]
 
-SMALL_BLOCK = 1 << 19  # bytes: with their centred copy they stay in the second cache
+SMALL_BLOCK = 1 << 19  # bytes: the rows and their centred copy fit into the second-level cache
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
-PART_BYTES = 64 << 20  # of the sums of all parts, if there are more than two
-ROUNDING = 1e-12  # of a mean
-SMALLEST_SQUARE = 1e-30  # that single precision holds with room to spare
+PART_BYTES = 64 << 20  # of the sums of all parts; above this there are two parts
+ROUNDING = 1e-12  # relative error of a mean
+SMALLEST_SQUARE = 1e-30  # below this, squares in single precision are inaccurate
 
 
-# Squares may overflow, which the sums are checked for. Threads do not inherit np.errstate, so every
-# function that adds sums sets it.
+# Squares may overflow; the sums are checked for this. Threads do not inherit np.errstate, so every
+# function that computes sums sets it.
 _quietly = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -54,14 +54,14 @@ class Moments:
     Attributes
     ----------
     weights : ndarray of shape (n_classes,)
-        AddableTuple of the weights.
+        Sum of the weights of each class.
     means : ndarray of shape (n_classes, n_features)
-        Means of the classes; zero where a class has no rows.
+        Means of the classes; zero for a class without rows.
     scatter : ndarray of shape (n_features, n_features)
         Σ s (x − x̄)(x − x̄)ᵀ.
     extremes : ndarray of shape (2, n_features) or None
-        Smallest and largest values, of sparse rows: these cannot be centred before they are
-        squared, and what is left of a constant feature may be rounding.
+        Smallest and largest values of sparse rows, None for dense rows. Sparse rows are centred
+        after squaring, so that the scatter of a constant feature may be a rounding error.
     """
 
     weights: Array
@@ -98,13 +98,13 @@ class Moments:
         )
 
     def scaled(self, factor: float) -> Moments:
-        """The moments for weights that are multiplied by a number."""
+        """Return the moments for weights multiplied by a factor."""
         return Moments(factor * self.weights, self.means, factor * self.scatter, self.extremes)
 
     def gram(self, *, centre: bool) -> Array:
-        """Σ s x xᵀ about the mean, or about the origin.
+        """Compute Σ s x xᵀ about the mean or about the origin.
 
-        About the mean, features that are constant to rounding become zero.
+        About the mean, features that are constant up to rounding become zero.
         """
         if not centre:
             return self.scatter + self.total * np.outer(self.mean, self.mean)
@@ -114,20 +114,20 @@ class Moments:
             low, high = self.extremes
             if np.any(constant & (low < high)):
                 raise ValueError(
-                    "A feature of the sparse X varies by less than the rounding of its mean, which "
-                    "cannot be taken out of a sparse matrix. Subtract a constant from the feature, "
-                    "or pass X as a dense array."
+                    "A feature of the sparse X varies by less than the rounding of its mean, and a "
+                    "sparse matrix cannot be centred. Subtract a constant from the feature, or "
+                    "pass X as a dense array."
                 )
         return gram
 
     def class_totals(self, *, centre: bool) -> Array:
-        """Σ s x over the rows of each class, a column each, about the mean or about the origin."""
+        """Compute Σ s x of each class, one column per class, about the mean or about the origin."""
         origin = self.mean if centre else 0.0
         return (self.weights[:, None] * (self.means - origin)).T
 
     @property
     def is_sparse(self) -> bool:
-        """Whether some rows were sparse, and so centred after they were squared."""
+        """Whether some rows were sparse and therefore centred after squaring."""
         return self.extremes is not None
 
 
@@ -142,7 +142,7 @@ def _extremes(one: Moments, other: Moments) -> Array | None:
 def moments_by_group(
     block: Block, groups: NDArray[np.intp], n_groups: int, n_classes: int
 ) -> AddableTuple:
-    """The moments of the rows of each group, such as a class or a fold."""
+    """Compute the moments of each group of rows, such as a class or a fold."""
     rows_of = [np.flatnonzero(groups == group) for group in range(n_groups)]
     return AddableTuple(
         block_moments(Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes)
@@ -152,7 +152,7 @@ def moments_by_group(
 
 @dataclass(frozen=True)
 class LabelledMoments:
-    """Moments of rows whose classes are those that were found among them."""
+    """Moments of rows whose classes are the labels found in these rows."""
 
     counts: Counts
     moments: Moments
@@ -163,7 +163,7 @@ class LabelledMoments:
         return LabelledMoments(counts, next(parts) + next(parts))
 
     def _among(self, labels: NDArray[Any]) -> Moments:
-        """The moments for more classes."""
+        """Return the moments for a larger set of classes."""
         if len(labels) == len(self.counts.labels):
             return self.moments
         places = np.searchsorted(labels, self.counts.labels)
@@ -174,9 +174,9 @@ class LabelledMoments:
 
 
 def source_moments(source: BlockSource) -> Moments:
-    """The moments of all rows of a source.
+    """Compute the moments of all rows of a source.
 
-    One pass that finds the classes, too, where they are not known and have no weights.
+    If the classes are unknown and have no weights, the same pass finds the classes.
     """
     if source.is_settled or source.class_weight is not None:
         moments: Moments = source.reduce(block_moments, source.n_classes)
@@ -196,7 +196,7 @@ def _labelled_moments(
 
 
 def block_moments(block: Block, n_classes: int) -> Moments:
-    """The moments of one block; raises ValueError where a number is missing or infinite."""
+    """Compute the moments of one block; raise ValueError if an entry is NaN or infinite."""
     if not len(block.y):
         n_features = block.X.shape[1]
         none = np.zeros((n_features, n_features))
@@ -207,7 +207,7 @@ def block_moments(block: Block, n_classes: int) -> Moments:
 
 
 def require_finite(X: Any) -> None:
-    """Say what is wrong with rows whose sums are not finite, if it is the rows themselves."""
+    """Raise ValueError if X contains NaN or infinity."""
     assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
@@ -230,7 +230,7 @@ def _sparse_moments(block: Block, n_classes: int) -> Moments:
 
 
 def _dense_moments(block: Block, n_classes: int) -> Moments:
-    """A few threads, each over small blocks of its own part of the rows."""
+    """Compute the moments in a few threads, each in small blocks of its part of the rows."""
     parts = _parts(len(block.y), 8 * block.X.shape[1] ** 2)
     found: dict[int, Moments] = {}
 
@@ -245,13 +245,13 @@ def _dense_moments(block: Block, n_classes: int) -> Moments:
 
 
 def _parts(n_rows: int, bytes_of_sums: int) -> list[slice]:
-    """Parts of a block for different threads: fewer where each of them adds up much."""
+    """Split a block into parts for different threads; fewer parts if their sums are large."""
     n_parts = PARTS if PARTS * bytes_of_sums <= PART_BYTES else 2
     return list(gen_batches(n_rows, max(-(-n_rows // n_parts), FEWEST_ROWS)))
 
 
 def _small_step(X: NDArray[Any]) -> int:
-    """Rows of a small block: those of a few features fit into the cache, so do not many."""
+    """Return the number of rows of a small block, which fits into the cache for few features."""
     n_features = max(X.shape[1], 1)
     return int(max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features))
 
@@ -270,12 +270,12 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
         X = np.ascontiguousarray(block.X[rows])
         centred = buffer[: len(X)]
         some_weights, some_sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
-        # About the mean of the rows before, or the first one, so that sums lose no digits.
+        # Sums about the mean of the previous rows, or about the first row, are accurate.
         origin = X[0].astype(np.float64) if rows.start == 0 else mean.copy()
         centre_rows(
             X, block.y[rows], block.weights[rows], origin, some_weights, some_sums, shift, centred
         )
-        if not np.isfinite(shift).all():  # whatever the weights: 0 times a missing number is one
+        if not np.isfinite(shift).all():  # also for rows of weight zero: 0 · NaN is NaN
             require_finite(X)
         weight = float(some_weights.sum())
         product = centred.T @ centred
@@ -297,7 +297,7 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
 def _is_beyond_single(
     squares: NDArray[Any], X: NDArray[Any], origin: Any, rows: Any = slice(None)
 ) -> bool:
-    """Whether squares in single precision have overflowed or vanished, of rows about an origin."""
+    """Return whether squares of rows about an origin overflow or vanish in single precision."""
     if X.dtype != np.float32:
         return False
     if not np.isfinite(squares).all():
@@ -310,7 +310,7 @@ def _is_beyond_single(
 
 
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
-    """Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix per class."""
+    """Compute Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix per class."""
     X, y, weights = block[:3]
     n_features = X.shape[1]
     if sparse.issparse(X):
@@ -334,7 +334,7 @@ def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> A
 
 
 def _require_squares(X: Any, squares: float) -> None:
-    """Say what is wrong with rows whose squares do not add up to a number."""
+    """Raise ValueError if the sum of the squares is not finite."""
     if not np.isfinite(squares):
         require_finite(X)
         raise ValueError(
@@ -347,7 +347,7 @@ def _require_squares(X: Any, squares: float) -> None:
 def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> None:
     from ._moment_loops import group_rows
 
-    # Many features: so many rows that a product of one class is worth adding to its sum.
+    # With many features, blocks are larger, so that the products of a class are added less often.
     step = max(_small_step(block.X), min(2 * block.X.shape[1] * len(scatters), MANY_ROWS))
     buffer = np.empty((min(step, len(block.y)), block.X.shape[1]), dtype=block.X.dtype)
     for rows in gen_batches(len(block.y), step):

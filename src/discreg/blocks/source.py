@@ -1,7 +1,7 @@
-"""Rows in blocks and sums over them: one reduction for memory maps, streams and Dask.
+"""Sources of blocks of rows, with one reduction for memory maps, streams and Dask.
 
-A statistic is a function of one block whose values add up. `BlockSource.reduce` adds them up over
-all blocks, wherever these are; only the statistic's arguments and its values travel.
+A statistic is a function of one block; its values can be added. `BlockSource.reduce` computes the
+sum over all blocks, also on a cluster. Only the arguments and the values of the statistic are sent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 
 Statistic = Callable[..., Any]
 DIFFERENT_TYPES = (
-    "y holds labels of different types, which cannot be sorted. Make them all strings or all "
+    "y contains labels of different types, which cannot be sorted. Make them all strings or all "
     "numbers."
 )
 
@@ -64,11 +64,11 @@ class Block(NamedTuple):
     X: Any
     y: NDArray[np.intp]
     weights: Array
-    first: int = 0  # number of the first row among all
+    first: int = 0  # index of the first row among all rows
 
 
 class AddableTuple(tuple[Any, ...]):
-    """Numbers and arrays that add up one by one."""
+    """Tuple of numbers and arrays with elementwise addition."""
 
     def __add__(self, other: Any) -> AddableTuple:
         return AddableTuple(mine + its for mine, its in zip(self, other, strict=True))
@@ -76,7 +76,7 @@ class AddableTuple(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class Counts:
-    """Labels in ascending order, how many copies each has, and the rows."""
+    """Labels in ascending order, their sums of sample weights, and the number of rows."""
 
     labels: NDArray[Any]
     sizes: Array
@@ -95,7 +95,7 @@ class Counts:
 
 
 def count_labels(y: Any, sample_weight: Any) -> Counts:
-    """The labels of one block."""
+    """Count the labels of one block."""
     labels = labels_of_block(y)
     weights = sample_weights(sample_weight, len(labels), in_part=True)
     if len(labels):
@@ -105,10 +105,10 @@ def count_labels(y: Any, sample_weight: Any) -> Counts:
 
 
 def require_labels(labels: NDArray[Any], name: str = "y") -> None:
-    """Refuse labels that are missing, continuous or of several types."""
+    """Raise ValueError if labels are missing, continuous or of several types."""
     if labels.ndim != 1:
         raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
-    if labels.dtype.kind in "iubU":  # always labels, which need not be sorted to know it
+    if labels.dtype.kind in "iubU":  # always valid; the check below would sort them
         return
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(f"{name} contains NaN.")
@@ -120,14 +120,14 @@ def require_labels(labels: NDArray[Any], name: str = "y") -> None:
             raise ValueError(f"{name} contains missing labels. Remove these rows or label them.")
         if str in kinds and len(kinds) > 1:
             raise ValueError(DIFFERENT_TYPES)
-    with warnings.catch_warnings():  # many classes in few rows are not checked here
+    with warnings.catch_warnings():  # a block may have many classes in few rows
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         check_classification_targets(labels)
 
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """What all blocks have in common: how a block as it comes becomes a `Block`."""
+    """Properties that all blocks share, and the conversion of raw blocks to `Block`."""
 
     n_features: int
     dtype: np.dtype[Any]
@@ -135,7 +135,7 @@ class BlockLayout:
     factors: Array  # weights of the classes
 
     def block(self, X: Any, y: Any, sample_weight: Any, first: int = 0) -> Block:
-        """Check the shapes and the labels of a block; its numbers are left to the statistics."""
+        """Check the shapes and the labels of a block; the statistics check its numbers."""
         rows = rows_of_block(X, self.n_features).astype(self.dtype, copy=False)
         labels = labels_of_block(y)
         if len(labels) != rows.shape[0]:
@@ -148,7 +148,7 @@ class BlockLayout:
         if np.any(strange):
             label = labels[np.flatnonzero(strange)[0]].item()
             raise ValueError(
-                f"y holds the label {label!r}, which is not one of the classes "
+                f"y contains the label {label!r}, which is not one of the classes "
                 f"{self.classes.tolist()}."
             )
         weights = sample_weights(sample_weight, len(labels), in_part=True) * self.factors[indices]
@@ -156,12 +156,12 @@ class BlockLayout:
 
 
 def rows_of_block(X: Any, n_features: int) -> Any:
-    """The rows of a block as an array or CSR, with the right number of columns."""
+    """Convert the rows of a block to an array or CSR matrix and check the number of columns."""
     if sparse.issparse(X):
         rows = X.tocsr()
     elif isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
         rows = X
-    else:  # frames, and anything that is not numbers yet
+    else:  # frames, lists and arrays of objects
         rows = check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
     if rows.ndim != 2:
         raise ValueError(f"X must have two dimensions; its shape is {rows.shape}.")
@@ -171,31 +171,30 @@ def rows_of_block(X: Any, n_features: int) -> Any:
 
 
 def labels_of_block(y: Any) -> NDArray[Any]:
-    """The labels of a block as an array; those of a frame are its only column."""
+    """Convert the labels of a block to an array; a single column becomes one-dimensional."""
     labels = np.asarray(y)
     return labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
 class ChunkError(ValueError):
-    """Something is wrong with one chunk."""
+    """Error in one chunk of the data."""
 
     @classmethod
     def of(cls, number: int, reason: object) -> ChunkError:
-        """The error of a chunk, counted from 0."""
+        """Create the error of a chunk; chunks are numbered from 0."""
         return cls(f"Chunk {number}: {reason}")
 
 
 class BlockSource(ABC):
     """Rows in blocks, with labels and weights.
 
-    The labels are looked through when their classes are first asked for, unless a statistic of all
-    rows has told them before (`settle`).
+    The labels are counted when the classes are first needed, unless `settle` was called before.
 
     Parameters
     ----------
     n_features : int
     dtype : dtype
-        Of the rows as they come; they are used in single or double precision.
+        Type of the raw rows. Types other than float32 are converted to float64.
     class_weight : dict, "balanced" or None
     """
 
@@ -208,14 +207,14 @@ class BlockSource(ABC):
 
     @abstractmethod
     def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
-        """Sum of ``statistic(X, y, sample_weight, first, *args)`` over all blocks with rows."""
+        """Sum ``statistic(X, y, sample_weight, first, *args)`` over all non-empty blocks."""
 
     @abstractmethod
     def _count(self) -> Counts:
-        """The labels of all rows."""
+        """Count the labels of all rows."""
 
     def reduce(self, statistic: Statistic, *args: Any) -> Any:
-        """Sum of ``statistic(block, *args)`` over all blocks that have rows."""
+        """Sum ``statistic(block, *args)`` over all non-empty blocks."""
         return self.reduce_raw(_on_block, self.layout, statistic, args)
 
     @property
@@ -224,7 +223,7 @@ class BlockSource(ABC):
         return self._known is not None
 
     def settle(self, counts: Counts) -> tuple[BlockLayout, Counts]:
-        """Fix the classes and their weights from the labels of all rows."""
+        """Set the classes and their weights from the labels of all rows."""
         classes = counts.labels
         require_two_classes(classes)
         require_sum_of_weights(float(counts.sizes.sum()))
@@ -236,12 +235,12 @@ class BlockSource(ABC):
 
     @property
     def layout(self) -> BlockLayout:
-        """What all blocks have in common."""
+        """Properties that all blocks share."""
         return (self._known or self.settle(self._count()))[0]
 
     @property
     def sizes(self) -> Array:
-        """Copies in each class: sums of the sample weights, without the weights of the classes."""
+        """Sum of the sample weights of each class, without class weights."""
         return (self._known or self.settle(self._count()))[1].sizes
 
     @property
@@ -256,7 +255,7 @@ class BlockSource(ABC):
 
     @property
     def weights(self) -> Array:
-        """AddableTuple of the weights in each class, those of the classes included."""
+        """Sum of the weights of each class, with class weights."""
         return self.sizes * self.layout.factors
 
 
@@ -273,16 +272,16 @@ def _on_block(
 
 
 def count_block(X: Any, y: Any, sample_weight: Any, first: int) -> Counts:
-    """The labels of a block, whatever its rows."""
+    """Count the labels of a block, as a statistic of its rows."""
     return count_labels(y, sample_weight)
 
 
 class SequentialBlocks(BlockSource):
-    """Rows that are read a block after another."""
+    """Rows that are read one block after another."""
 
     @abstractmethod
     def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Rows, labels and sample weights of each block, in the same order in every pass."""
+        """Yield rows, labels and sample weights of each block, in the same order in every pass."""
 
     def _count(self) -> Counts:
         counts: Counts = self.reduce_raw(count_block)
@@ -320,7 +319,7 @@ class ArrayBlocks(SequentialBlocks):
         if sample_weight is not None and not np.isscalar(sample_weight):
             self._sample_weight = np.asarray(sample_weight)
             if self._sample_weight.shape != (X.shape[0],):
-                sample_weights(self._sample_weight, X.shape[0])  # says what is wrong
+                sample_weights(self._sample_weight, X.shape[0])  # raises ValueError
         self._step = _rows_in_a_block(X, block_bytes or largest_block())
 
     def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -336,7 +335,7 @@ def _rows_in_a_block(X: Any, block_bytes: int) -> int:
     if sparse.issparse(X):
         row_bytes = (X.data.nbytes + X.indices.nbytes) / max(X.shape[0], 1)
     else:
-        itemsize = X.dtype.itemsize if X.dtype.kind == "f" else 8  # what it will take
+        itemsize = X.dtype.itemsize if X.dtype.kind == "f" else 8  # after the conversion to float64
         row_bytes = X.shape[1] * itemsize
     return max(1, int(block_bytes / max(row_bytes, 1)))
 
@@ -348,7 +347,7 @@ def open_blocks(
     sample_weight: Any,
     class_weight: Mapping[Any, float] | str | None,
 ) -> BlockSource:
-    """Open the source of training data that `is_streamed`; set the estimator's features."""
+    """Create the source of streamed training data and set the features of the estimator."""
     if is_dask(X):
         from .dask_source import DaskBlocks
 
@@ -363,7 +362,7 @@ def open_blocks(
     labels = labels_of_block(y)
     if labels.shape != (X.shape[0],):
         raise ValueError(
-            f"y must hold one label for each of the {X.shape[0]} rows of X; its shape is "
+            f"y must contain one label for each of the {X.shape[0]} rows of X; its shape is "
             f"{labels.shape}."
         )
     return ArrayBlocks(X, labels, sample_weight, class_weight)

@@ -1,4 +1,4 @@
-"""Checks of what a user passes: parameters, labels, weights, and where the rows are."""
+"""Checks of user input: parameters, labels, weights, and whether rows are in memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LARGEST_BLOCK = 64 << 20  # bytes
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number in an interval; ``closed`` says which ends belong to it."""
+    """Finite number in an interval; ``closed`` specifies which ends are included."""
 
     low: float = -np.inf
     high: float = np.inf
@@ -80,7 +80,7 @@ class Boolean:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values, or what one of the other constraints or tests accepts."""
+    """One of a few values, or a value that another constraint or a test accepts."""
 
     values: tuple[Any, ...]
     others: tuple[Any, ...] = ()
@@ -106,7 +106,7 @@ class Choice:
 
 
 def check_params(estimator: Any, constraints: Mapping[str, Any]) -> None:
-    """Raise ValueError for the first parameter outside what it is declared to accept."""
+    """Raise ValueError for the first parameter that does not satisfy its constraint."""
     for name, constraint in constraints.items():
         value = getattr(estimator, name)
         if not constraint.accepts(value):
@@ -120,7 +120,7 @@ CLASS_WEIGHT = Choice(
     (None, "balanced"), test=lambda value: isinstance(value, dict), described="a dict"
 )
 
-# Of the parameters that make a kernel.
+# Constraints on the parameters of a kernel.
 KERNEL_CONSTRAINTS: dict[str, Any] = {
     "kernel": Choice(("precomputed", *KERNELS), test=callable, described="a callable"),
     "gamma": Choice((None, "scale", "auto"), others=(Number(0, closed="neither"),)),
@@ -132,41 +132,41 @@ KERNEL_CONSTRAINTS: dict[str, Any] = {
 }
 
 
-LARGEST = 1 << 62  # of whole numbers whose differences are whole numbers too
-SMALL_RANGE = 1 << 16  # of whole numbers that are looked up in a table
+LARGEST = 1 << 62  # differences of smaller integers do not overflow
+SMALL_RANGE = 1 << 16  # range of integers that are encoded by a lookup array
 
 
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Sorted class labels and, for each sample, the index of its label."""
+    """Return the sorted class labels and, for each sample, the index of its label."""
     try:
         check_classification_targets(y)
         classes, indices = find_labels(y)
     except TypeError as error:
         raise ValueError(
-            "y holds labels of different types, which cannot be sorted. Make them all strings or "
-            "all numbers."
+            "y contains labels of different types, which cannot be sorted. Make them all strings "
+            "or all numbers."
         ) from error
     require_two_classes(classes)
     return classes, indices
 
 
 def require_two_classes(classes: NDArray[Any]) -> None:
-    """Raise ValueError when there is nothing to tell apart."""
+    """Raise ValueError if there are fewer than two classes."""
     if len(classes) < 2:
         what = f"one class only: {classes.tolist()[0]!r}" if len(classes) else "no labels"
         raise ValueError(
-            f"A classifier needs samples of at least 2 classes, but y holds {what}. Add samples of "
-            "the other classes."
+            f"A classifier needs samples of at least 2 classes, but y contains {what}. Add samples "
+            "of the other classes."
         )
 
 
 def find_labels(
     labels: NDArray[Any], classes: NDArray[Any] | None = None
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Different labels in ascending order, or given ones, and the place of each label in them.
+    """Return the distinct labels in ascending order, or `classes`, and the index of each label.
 
-    The place of a label that is not among given ones is that of another. Whole numbers of a small
-    range are looked up in a table, which is many times faster than sorting them.
+    If a label is not in `classes`, its index is that of another class. Integers in a small range
+    are encoded by a lookup array, which is many times faster than sorting.
     """
     known = labels if classes is None else classes
     if labels.dtype.kind in "iub" and known.dtype.kind in "iub" and len(labels) and len(known):
@@ -190,9 +190,10 @@ def find_labels(
 def sample_weights(
     sample_weight: ArrayLike | None, n_samples: int, *, in_part: bool = False
 ) -> NDArray[np.float64]:
-    """A fresh array with one weight per sample: the number of copies that it stands for.
+    """Check sample weights and return a new array with one weight per sample.
 
-    The sum of the weights of a part of the samples is left to who knows them all.
+    Sample weights are equivalent to repeating rows. With `in_part`, the samples are a part of the
+    data, and the sum of their weights is not checked.
     """
     if sample_weight is None:
         weights = np.ones(n_samples)
@@ -209,13 +210,13 @@ def sample_weights(
         )
         if weights.shape != (n_samples,):
             raise ValueError(
-                f"sample_weight must hold one number for each of the {n_samples} samples; "
+                f"sample_weight must contain one number for each of the {n_samples} samples; "
                 f"its shape is {weights.shape}."
             )
     if np.any(weights < 0) or not np.all(np.isfinite(weights)):
         raise ValueError(
-            "sample_weight must be finite and non-negative: the weight is the number of copies "
-            f"that a sample stands for. The smallest is {weights.min():g}."
+            "sample_weight must be finite and non-negative. The smallest weight is "
+            f"{weights.min():g}."
         )
     if not in_part:
         require_sum_of_weights(float(weights.sum()))
@@ -223,10 +224,14 @@ def sample_weights(
 
 
 def require_sum_of_weights(total: float) -> None:
-    """Refuse weights, unless they are all zero, whose sum is beyond what can be squared."""
+    """Raise ValueError if the sum of the weights is too large or too small to be squared.
+
+    A sum of zero is accepted here.
+    """
     if total != 0 and not 1e-100 < total < 1e100:
         raise ValueError(
-            f"sample_weight sums to {total:g}, beyond what can be squared. Divide it by its mean."
+            f"sample_weight sums to {total:g}, which is too large or too small to be squared. "
+            "Divide the weights by their mean."
         )
 
 
@@ -236,7 +241,7 @@ def row_weights(
     classes: NDArray[Any],
     indices: NDArray[np.intp],
 ) -> NDArray[np.float64]:
-    """One weight per row: sample weight times the weight of its class.
+    """Compute one weight per row: its sample weight times the weight of its class.
 
     ``class_weight="balanced"`` uses sums of sample weights, so that sample weights remain
     equivalent to repeating rows.
@@ -271,41 +276,42 @@ def class_weights(
 def require_weight_in_each_class(
     totals: NDArray[np.float64], classes: NDArray[Any], source: str
 ) -> None:
-    """Raise ValueError when the samples of a class have no weight."""
+    """Raise ValueError if the weights of a class sum to zero."""
     if not np.all(totals > 0):
         empty = ", ".join(repr(label) for label in classes[totals <= 0].tolist())
         raise ValueError(
-            f"The samples of class {empty} have zero total weight by {source}: nothing can be "
-            "learned of that class. Remove its rows or give them a positive weight."
+            f"The samples of class {empty} have zero total weight by {source}: the class cannot be "
+            "learned. Remove its rows or give them a positive weight."
         )
 
 
 def largest_block() -> int:
-    """min(scikit-learn's working memory, 64 MB)."""
+    """Return the bytes of a block: scikit-learn's working memory, at most 64 MB."""
     return int(min(get_config()["working_memory"] * (1 << 20), LARGEST_BLOCK))
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask, told without importing Dask."""
+    """Return whether X is a Dask collection, without importing Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
 
 
 def is_out_of_core(X: Any) -> bool:
-    """Whether X comes in blocks only: on Dask, or from an object with a method `open_blocks`."""
+    """Return whether X can only be read in blocks: on Dask, or by its method `open_blocks`."""
     return is_dask(X) or hasattr(X, "open_blocks")
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether X comes block by block: out of core, or a memory map of more than one block."""
+    """Return whether X is read in blocks: out of core, or a memory map of more than one block."""
     if is_out_of_core(X):
         return True
     return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > largest_block()
 
 
 def in_blocks(estimator: Any, X: Any) -> bool:
-    """Whether an estimator is fitted to X block by block.
+    """Return whether an estimator is fitted to X block by block.
 
-    A model that needs its rows in memory reads a memory map as a whole, and refuses the others.
+    A model that needs its rows in memory reads a memory map as a whole; for other sources of
+    blocks, ValueError is raised.
     """
     if not is_streamed(X):
         return False
@@ -316,7 +322,7 @@ def in_blocks(estimator: Any, X: Any) -> bool:
 
 
 def why_kernel_in_memory(kernel: Any) -> str | None:
-    """Why a model with this kernel needs its rows in memory, and what to use; None: it does not."""
+    """Explain why a model with this kernel needs its rows in memory; None if it does not."""
     if kernel == "linear":
         return None
     return (

@@ -1,6 +1,6 @@
 """Compiled loops of the group lasso: coordinate descent over the rows of the coefficients.
 
-Plain loops over scalars, without calls of NumPy: they compile in a fraction of a second.
+The loops use scalars only and do not call NumPy, so that they compile in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def descend(
 ) -> None:
     """Minimise ½⟨A, GA⟩ − ⟨A, C⟩ + t Σ‖a_j‖ over one row of A after another, in place.
 
-    `correlations` holds C − GA and is kept up; `change` is room for a row. A row is
+    `correlations` contains C − GA and is updated; `change` is a buffer for one row. Each row is
     soft-thresholded: with z = (C − GA)_j + g_jj a_j it becomes (1 − t/‖z‖)₊ z / g_jj.
     """
     n_rows, n_columns = coef.shape
@@ -63,7 +63,10 @@ def descend_on_features(
     n_passes: int,
     change: RealArray,
 ) -> None:
-    """The same for G = FFᵀ, the features F in rows; `fitted` holds FᵀA and is kept up."""
+    """Minimise the objective of `descend` for G = FFᵀ, with the features F in rows, in place.
+
+    `fitted` contains FᵀA and is updated.
+    """
     n_rows, n_columns = coef.shape
     n_samples = features.shape[1]
     for _ in range(n_passes):

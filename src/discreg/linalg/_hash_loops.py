@@ -1,4 +1,4 @@
-"""Compiled loops over rows: a hash of each, the same whether it is dense or sparse."""
+"""Compiled loops that hash rows; a dense row and the same sparse row have equal hashes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["hash_dense_rows", "hash_sparse_rows"]
 
 @compiled()
 def _mixed(bits: np.uint64) -> np.uint64:
-    """The finaliser of Steele, Lea and Flood's SplitMix64: bits that look random."""
+    """Mix the bits with the finaliser of SplitMix64 (Steele, Lea and Flood)."""
     bits += np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -22,7 +22,7 @@ def _mixed(bits: np.uint64) -> np.uint64:
 
 @compiled()
 def _entry(value: float, column: int, seed: int) -> np.uint64:
-    """What an entry adds to the hash of its row; a zero adds nothing."""
+    """Compute the term of an entry in the hash of its row; the term of a zero is 0."""
     if value == 0.0:
         return np.uint64(0)
     bits = np.float64(value).view(np.uint64)
@@ -31,7 +31,7 @@ def _entry(value: float, column: int, seed: int) -> np.uint64:
 
 @compiled()
 def hash_dense_rows(X: RealArray, seed: int) -> NDArray[np.uint64]:
-    """A hash of each row: a sum over its entries that wraps around."""
+    """Compute a hash of each row: a sum over its entries modulo 2⁶⁴."""
     hashes = np.empty(len(X), dtype=np.uint64)
     for i in range(len(X)):
         total = np.uint64(0)
@@ -45,7 +45,7 @@ def hash_dense_rows(X: RealArray, seed: int) -> NDArray[np.uint64]:
 def hash_sparse_rows(
     data: RealArray, indices: Indices, indptr: Indices, seed: int
 ) -> NDArray[np.uint64]:
-    """The same of CSR rows."""
+    """Compute a hash of each CSR row."""
     hashes = np.empty(len(indptr) - 1, dtype=np.uint64)
     for i in range(len(hashes)):
         total = np.uint64(0)

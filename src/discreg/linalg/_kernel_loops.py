@@ -1,8 +1,7 @@
-"""Compiled loops over one tile of a kernel matrix, each in place.
+"""Compiled loops that compute a kernel on one tile of its matrix, in place.
 
-The exponential is written out in plain arithmetic, without branches or calls, so that the compiler
-turns the loops into vector instructions; the exponential of the C library would be called once for
-each entry.
+The exponential is plain arithmetic without branches or function calls, so that the compiler can
+vectorise the loops. The exponential of the C library would be called once per entry.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ __all__ = [
     "tanh_tile",
 ]
 
-# Multiply-adds may be fused; nothing else may be reordered, which the exponential relies upon.
+# Only multiply-adds may be fused: the exponential is wrong if other operations are reordered.
 compiled_tile = compiled(fastmath={"contract"})
 
-# ln 2 in two parts: the first ends in so many zeros that its product with an exponent is exact.
+# ln 2 in two parts (Cody and Waite): LN2_HIGH ends in zeros, so that n · LN2_HIGH is exact.
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 LOG2_E = 1 / math.log(2)
-# Adding this number rounds to an integer, which is then found in the lowest bits of the sum.
+# Adding this number rounds to an integer, which the lowest bits of the sum contain.
 ROUNDER = 1.5 * 2.0**52
 ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
-# 1/13!, ..., 1/2!: the first term left out, r¹⁴/14!, is below 5e-18 for |r| ≤ ln(2)/2.
+# 1/13!, ..., 1/2!: the first omitted term, r¹⁴/14!, is below 5e-18 for |r| ≤ ln(2)/2.
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, 1, -1))
 EXPONENT_BIAS = 1023
 MANTISSA_BITS = 52
-# The same in single precision, where 1/7! is the last term that matters.
+# The same constants in single precision, where 1/7! is the last significant term.
 SINGLE_LN2_HIGH = np.float32(0.693359375)
 SINGLE_LN2_LOW = np.float32(math.log(2) - 0.693359375)
 SINGLE_LOG2_E = np.float32(LOG2_E)
 SINGLE_ROUNDER = np.float32(1.5 * 2.0**23)
 SINGLE_ROUNDER_BITS = np.int32(SINGLE_ROUNDER.view(np.int32))
 SINGLE_TAYLOR = tuple(np.float32(coefficient) for coefficient in TAYLOR[-6:])
-SINGLE_LEAST = np.float32(-87.0)  # exp(−87) is among the smallest normal numbers
+SINGLE_LEAST = np.float32(-87.0)  # exp(−87) is close to the smallest normal number
 SINGLE_EXPONENT_BIAS = np.int32(127)
 SINGLE_MANTISSA_BITS = np.int32(23)
 ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
@@ -51,7 +50,7 @@ ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
 @compiled_tile
 def _reduce(x: float) -> tuple[np.int64, float]:
-    """Integer n and exp(r) − 1 with x = n ln 2 + r and |r| ≤ ln(2)/2."""
+    """Compute the integer n and exp(r) − 1 for x = n ln 2 + r with |r| ≤ ln(2)/2."""
     rounded = x * LOG2_E + ROUNDER
     n = rounded - ROUNDER
     r = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -63,21 +62,21 @@ def _reduce(x: float) -> tuple[np.int64, float]:
 
 @compiled_tile
 def _two_to_the(n: np.int64) -> float:
-    """2ⁿ for an integer −1023 < n < 1024."""
+    """Compute 2ⁿ for an integer −1023 < n < 1024."""
     return np.int64((n + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float64)
 
 
 @compiled_tile
 def _exp(x: float) -> float:
-    """exp(x) for x ≤ 0, to one unit in the last place; NaN stays NaN."""
+    """Compute exp(x) for x ≤ 0 to one unit in the last place; NaN stays NaN."""
     n, expm1 = _reduce(-746.0 if x < -746.0 else x)  # exp(−746) rounds to zero
-    half = n >> 1  # 2ⁿ alone would be below the smallest normal number for x < −708
+    half = n >> 1  # for x < −708, 2ⁿ is below the smallest normal number
     return (1.0 + expm1) * _two_to_the(half) * _two_to_the(n - half)
 
 
 @compiled_tile
 def _tanh(x: float) -> float:
-    """tanh(x) to three units in the last place."""
+    """Compute tanh(x) to three units in the last place."""
     n, expm1 = _reduce(-2.0 * min(abs(x), 20.0))  # tanh(20) rounds to one
     scale = _two_to_the(n)
     decay = expm1 * scale + (scale - 1.0)  # exp(−2|x|) − 1
@@ -96,7 +95,7 @@ def sparse_tile(
     col_indices: Indices,
     col_data: RealArray,
 ) -> None:
-    """xᵀy between sparse rows x and y, the latter stored by features; cols begin with 0."""
+    """Compute xᵀy for sparse rows x and y; the rows y are stored by feature, `cols` starts at 0."""
     for i in range(rows.start, rows.stop):
         row = K[i, cols]
         row[:] = 0.0
@@ -113,9 +112,9 @@ def sparse_tile(
 def rbf_tile(
     K: RealArray, rows: slice, cols: slice, row_norms: RealArray, col_norms: RealArray, gamma: float
 ) -> None:
-    """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms.
+    """Compute exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms.
 
-    NaN is what remains of a squared norm that overflows.
+    Inner products and squared norms that overflow give NaN.
     """
     col_norms = col_norms[cols]
     for i in range(rows.start, rows.stop):
@@ -127,7 +126,7 @@ def rbf_tile(
 
 @compiled_tile
 def _single_exp(x: np.float32) -> np.float32:
-    """exp(x) for x ≤ 0 in single precision, to two units in the last place; at least exp(−87)."""
+    """Compute exp(max(x, −87)) for x ≤ 0 in single precision, to two units in the last place."""
     x = SINGLE_LEAST if x < SINGLE_LEAST else x
     rounded = x * SINGLE_LOG2_E + SINGLE_ROUNDER
     n = rounded - SINGLE_ROUNDER
@@ -144,7 +143,7 @@ def _single_exp(x: np.float32) -> np.float32:
 def single_rbf_tile(
     K: RealArray, rows: slice, cols: slice, row_norms: RealArray, col_norms: RealArray, gamma: float
 ) -> None:
-    """The same in single precision, of arguments that are all in single precision."""
+    """Compute the values of `rbf_tile` in single precision, the type of all arguments."""
     col_norms = col_norms[cols]
     for i in range(rows.start, rows.stop):
         row = K[i, cols]
@@ -157,7 +156,7 @@ def single_rbf_tile(
 def power_tile(
     K: RealArray, rows: slice, cols: slice, gamma: float, coef0: float, degree: int
 ) -> None:
-    """(γ xᵀy + c)ᵈ for an integer d ≥ 0, by repeated squaring."""
+    """Compute (γ xᵀy + c)ᵈ for an integer d ≥ 0 by repeated squaring."""
     square = np.empty(cols.stop - cols.start)
     for i in range(rows.start, rows.stop):
         row = K[i, cols]
@@ -176,7 +175,7 @@ def power_tile(
 
 @compiled_tile
 def tanh_tile(K: RealArray, rows: slice, cols: slice, gamma: float, coef0: float) -> None:
-    """tanh(γ xᵀy + c)."""
+    """Compute tanh(γ xᵀy + c)."""
     for i in range(rows.start, rows.stop):
         row = K[i, cols]
         for j in range(row.size):

@@ -1,4 +1,4 @@
-"""The decorator of compiled loops."""
+"""Decorator that compiles loops with numba."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ __all__ = ["REORDER", "cache_folder", "compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-REORDER = frozenset({"reassoc", "contract", "nsz"})  # sums in any order use vector registers
+REORDER = frozenset({"reassoc", "contract", "nsz"})  # reordered sums can be vectorised
 
 
 def compiled(*, fastmath: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Compile a function with numba when it is first called, without the interpreter lock.
+    """Compile a function with numba at its first call; it runs without the interpreter lock.
 
-    The machine code is cached on disk. Where no cache folder can be written (an installation that
-    is read-only, a user without a home folder), each process compiles it again.
+    The machine code is cached on disk. If no cache folder is writable (a read-only installation, a
+    user without a home folder), each process compiles the function again.
 
     Parameters
     ----------
     fastmath : collection of str
-        The floating-point rules of LLVM that may be relaxed. Division by zero gives an infinity or
-        NaN, as in NumPy.
+        Fast-math flags of LLVM. Division by zero gives infinity or NaN, as in NumPy.
 
     Returns
     -------
@@ -39,7 +38,7 @@ def compiled(*, fastmath: Collection[str] = ()) -> Callable[[Function], Function
     def decorate(function: Function) -> Function:
         try:
             loop: Function = njit(cache=True, **options)(function)
-        except RuntimeError:  # numba found no folder that it may write
+        except RuntimeError:  # numba found no writable cache folder
             loop = njit(**options)(function)
         return loop
 
@@ -47,6 +46,6 @@ def compiled(*, fastmath: Collection[str] = ()) -> Callable[[Function], Function
 
 
 def cache_folder() -> str | None:
-    """The folder where numba keeps the compiled loops of this folder, or None."""
+    """Return the folder where numba caches the loops of `discreg.linalg`, or None."""
     statistics = getattr(compiled()(cache_folder), "stats", None)  # None under NUMBA_DISABLE_JIT
     return getattr(statistics, "cache_path", None)

@@ -1,4 +1,4 @@
-"""Positive semi-definite matrices of any rank: their check and their factorisation."""
+"""Check and factorisation of positive semi-definite matrices of any rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def require_psd(matrix: NDArray[np.float64], rounding: float, what: str, remedy: str) -> None:
-    """Raise ValueError when a symmetric matrix has an eigenvalue below its rounding error.
+    """Raise ValueError if a symmetric matrix has an eigenvalue below minus its rounding error.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def require_psd(matrix: NDArray[np.float64], rounding: float, what: str, remedy:
     rounding : float
         Relative precision of the entries.
     what, remedy : str
-        What the matrix is and what to do about it, for the message.
+        Name of the matrix and advice for the error message.
     """
     allowed = 10 * len(matrix) * rounding * max(float(np.abs(matrix.diagonal()).max()), 0.0)
     shifted = matrix.copy()
@@ -43,14 +43,14 @@ def pivoted_cholesky(
     Parameters
     ----------
     matrix : ndarray of shape (m, m)
-        It is overwritten.
+        Positive semi-definite matrix; it is overwritten.
 
     Returns
     -------
     factor : ndarray of shape (m, rank)
-        L; what is left out of the product is below the rounding error of the matrix.
+        L; the error of the product is below the rounding error of the matrix.
     pivots : ndarray of shape (rank,)
-        Rows of L that form a lower triangular matrix.
+        Indices of the rows of L that form a lower triangular matrix.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A kernel whose parameters are settled by the training data, and the matrices it gives."""
+"""Kernels whose parameters are resolved on the training data, and their matrices."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .rows import row_norms
 __all__ = ["FittedKernel", "require_square"]
 
 BATCH_BYTES = 64 << 20
-CHECK_BYTES = 1 << 20  # few beside the matrix that is checked
+CHECK_BYTES = 1 << 20  # of a batch; small compared with the matrix
 
 
 def require_square(matrix: Any) -> None:
-    """Refuse a precomputed kernel that is not one of the training samples with themselves."""
+    """Raise ValueError if a precomputed kernel matrix is not square."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"A precomputed kernel must be a square matrix of the training samples; its shape is "
@@ -39,7 +39,7 @@ def require_square(matrix: Any) -> None:
 
 @dataclass(frozen=True)
 class FittedKernel:
-    """Kernel function with its gamma resolved.
+    """Kernel function with resolved gamma.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class FittedKernel:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, weights: NDArray[np.float64]) -> FittedKernel:
-        """The kernel that an estimator's parameters mean on training data X."""
+        """Create the kernel from the parameters of an estimator and training data X."""
         named = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
         gamma = resolve_gamma(estimator.gamma, X, weights) if named else None
         return cls(
@@ -68,24 +68,24 @@ class FittedKernel:
 
     @property
     def facts(self) -> KernelFacts:
-        """What is known of the kernel: nothing of a callable or a precomputed matrix."""
+        """Properties of the kernel; the defaults for a callable or a precomputed matrix."""
         known = KERNELS.get(self.kernel) if isinstance(self.kernel, str) else None
         return KernelFacts() if known is None else known
 
     @property
     def is_bounded(self) -> bool:
-        """Whether no value exceeds 1, wherever the samples are."""
+        """Whether all values are at most 1 for any samples."""
         return self.facts.bounded
 
     @property
     def has_product(self) -> bool:
-        """Whether its matrices can be multiplied tile by tile, as they are computed."""
+        """Whether `product` is available, because the matrices are computed tile by tile."""
         return self.facts.of_inner_products
 
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
     ) -> NDArray[np.float64]:
-        """Kernel matrix between the rows of X and of Y (None: of X)."""
+        """Compute the kernel matrix between the rows of X and of Y (None: of X)."""
         return kernel_matrix(
             X,
             Y,
@@ -100,7 +100,7 @@ class FittedKernel:
     def product(
         self, X: Any, Y: Any, coef: NDArray[Any], *, dtype: type[np.floating[Any]] = np.float64
     ) -> NDArray[np.float64]:
-        """``k(X, Y) @ coef`` of dense rows without the matrix, where `has_product` is true."""
+        """Compute ``k(X, Y) @ coef`` for dense rows without the matrix; requires `has_product`."""
         return kernel_product(
             X,
             Y,
@@ -113,7 +113,7 @@ class FittedKernel:
         )
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
-        """Kernel of each row of X with itself."""
+        """Compute the kernel of each row of X with itself."""
         return kernel_diagonal(
             X,
             kernel=self.kernel,
@@ -131,11 +131,10 @@ class FittedKernel:
         has_components: bool = False,
         dtype: type[np.floating[Any]] = np.float64,
     ) -> NDArray[np.float64]:
-        """Kernel matrix of the training rows, checked; a fresh array that may be overwritten.
+        """Compute and check the kernel matrix of the training rows; return a new array.
 
-        `copies` is the number of arrays of its size that the caller will hold: whether they fit
-        into memory is known before any is made. `has_components` is for the advice when they do
-        not.
+        `copies` is the number of arrays of this size that the caller needs. MemoryError is raised
+        before the computation if they do not fit into memory; `has_components` selects its advice.
         """
         require_kernel_memory(X.shape[0], copies=copies, has_components=has_components)
         if not isinstance(self.kernel, str) or self.kernel != "precomputed":
@@ -144,7 +143,7 @@ class FittedKernel:
             matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
             require_square(matrix)
         if self.is_bounded and self.has_product and np.all(np.isfinite(row_norms(X))):
-            return matrix  # then no value exceeds 1, and both triangles are computed once
+            return matrix  # finite because it is bounded, and symmetric by construction
         batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
         if not all(np.isfinite(matrix[rows]).all() for rows in batches):
             raise ValueError(
@@ -152,18 +151,18 @@ class FittedKernel:
                 "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
                 "lower gamma or degree."
             )
-        if self.has_product:  # computed once for both triangles
+        if self.has_product:  # symmetric by construction
             return matrix
         asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
         if asymmetry > 1e4 * self._rounding(X) * float(np.abs(matrix).max()):
             raise ValueError(
-                f"The kernel matrix is not symmetric: entries differ from their mirror images by "
-                f"up to {asymmetry:.3g}. A kernel must satisfy k(x, z) = k(z, x)."
+                f"The kernel matrix is not symmetric: entries (i, j) and (j, i) differ by up to "
+                f"{asymmetry:.3g}. A kernel must satisfy k(x, z) = k(z, x)."
             )
         return matrix
 
     def require_psd(self, matrix: NDArray[np.float64], X: Any) -> None:
-        """Refuse a (centred) training matrix that no feature map gives."""
+        """Raise ValueError if a (centred) training matrix is not positive semi-definite."""
         if self.facts.is_psd(self.degree, self.coef0):
             return
         require_psd(
@@ -177,7 +176,7 @@ class FittedKernel:
     def scores(
         self, X: Any, X_fit: Any, coef: NDArray[Any], intercept: NDArray[Any]
     ) -> NDArray[Any]:
-        """``k(X, X_fit) @ coef.T + intercept``, a batch of rows at a time."""
+        """Compute ``k(X, X_fit) @ coef.T + intercept`` in batches of rows."""
         if self.kernel == "precomputed":
             return np.asarray(X @ coef.T + intercept)
         n_samples = X.shape[0]

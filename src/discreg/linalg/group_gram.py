@@ -1,7 +1,7 @@
-"""The Gram matrix of a working set of features: as it is, or as the features it comes from.
+"""Gram matrices of a working set of features, stored as a matrix or as the features.
 
-Both do what the group lasso asks: passes of coordinate descent, products, and the systems of its
-Newton steps. With more features than samples the features themselves are the smaller ones.
+Both forms implement what the group lasso needs: passes of coordinate descent, products, and the
+linear systems of its Newton steps. With more features than samples, the features take less memory.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ FEW_FEATURES = 16
 
 
 class WorkingGram(Protocol):
-    """G = ΦᵀSΦ of a working set."""
+    """The Gram matrix G = ΦᵀSΦ of a working set of features."""
 
     def descend(
         self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int
     ) -> None:
-        """Passes of coordinate descent; `coef` and `correlations`, C − GA, are kept up."""
+        """Do passes of coordinate descent; update `coef` and `correlations`, C − GA, in place."""
 
     def matmul(self, coef: Array) -> Array:
-        """GA."""
+        """Compute GA."""
 
     def matmul_rows(self, used: Indices, coef: Array) -> Array:
-        """GA for some features and coefficients of these."""
+        """Compute GA for a subset of the features and their coefficients."""
 
     def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
-        """Solver of (2G + diag) Z = B for some features."""
+        """Return a solver of (2G + diag) Z = B for a subset of the features."""
 
 
 class FormedGram:
-    """The matrix itself."""
+    """Gram matrix stored as a matrix."""
 
     def __init__(self, gram: Array) -> None:
         self._gram = gram
@@ -60,7 +60,7 @@ class FormedGram:
     def _descend_few(
         self, correlations: Array, coef: Array, threshold: float, n_passes: int
     ) -> None:
-        """Update the rows with NumPy: a first fit does not wait for the compiler."""
+        """Update the rows with NumPy, so that a first fit needs no compilation."""
         diagonal = self._gram.diagonal().tolist()
         used = [j for j, scale in enumerate(diagonal) if scale > 0]
         for _ in range(n_passes):
@@ -85,7 +85,7 @@ class FormedGram:
 
 
 class FeatureGram:
-    """G = FFᵀ by the features, a row each, centred and times the roots of the weights."""
+    """Gram matrix G = FFᵀ stored as F, one row per feature, centred and scaled by √weights."""
 
     def __init__(self, features: Array) -> None:
         self._features = features
@@ -110,7 +110,7 @@ class FeatureGram:
         return features @ (features.T @ coef)
 
     def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
-        """By Woodbury's identity a system of the size of the samples."""
+        """Return a solver by Woodbury's identity, for a system of size n_samples."""
         features = self._features[used]
         scaled = features / diagonal[:, None]
         inner = features.T @ scaled

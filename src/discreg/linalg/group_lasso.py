@@ -1,10 +1,10 @@
-"""The group lasso: regression with a penalty on the norms of the rows of the coefficients.
+"""Group lasso: regression with a penalty on the norms of the rows of the coefficients.
 
     min over A of  Σ_i s_i ‖t_i − A'φ_i‖² + β Σ_j ‖a_j‖
 
-Rows of A, one a feature, are zero or not as a whole. All that is asked of the targets T are their
-moments ΦᵀST and their weighted squares; all that is asked of the features are the Gram matrix of a
-few of them and ΦᵀSΦA for an A with few rows: no array of d × d for more features than samples.
+A has one row per feature; the penalty sets whole rows to zero. The solver needs the moments ΦᵀST
+and the weighted sum of squares of the targets T, the Gram matrix of a few features, and ΦᵀSΦA for
+an A with few non-zero rows. With more features than samples, no d × d array is formed.
 """
 
 from __future__ import annotations
@@ -40,56 +40,59 @@ __all__ = [
     "group_lasso",
 ]
 
-FEW = 16  # features to begin with
-PASSES = 10  # over the working set, between two looks at its gap
+FEW = 16  # features of a first working set
+PASSES = 10  # over the working set, between two checks of its gap
 MAX_LOOKS = 300
 MAX_CG_STEPS = 50
 CG_ACCURACY = 1e-2
-LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of steps that are tried
-CLEARLY = 0.9  # by so much the gap has to fall
-STANDSTILL = 30  # looks without that after which rounding is all that is left
-SETS_AT_STANDSTILL = 10  # the same for working sets
-FEW_FEATURES = 1_500  # whose products and systems two threads are no faster at than one
-TINY = 1e-14  # a row so small beside the others counts as zero
+LENGTHS = (1.0, 0.5, 0.2, 0.05)  # step lengths to try
+CLEARLY = 0.9  # factor by which the gap must fall to count as progress
+STANDSTILL = 30  # checks without progress after which only rounding errors are left
+SETS_AT_STANDSTILL = 10  # working sets without progress after which the solver stops
+FEW_FEATURES = 1_500  # up to this size of a working set, one BLAS thread is as fast as two
+TINY = 1e-14  # relative norm below which a row counts as zero
 
 
 class Features(NormalEquations):
-    """What the group lasso asks of features; here from their Gram matrix.
+    """Operations on features that the group lasso needs, computed from their Gram matrix.
 
     Attributes
     ----------
     varying : ndarray of shape (n_features,)
-        Whether a feature is not constant to rounding.
+        Whether each feature varies by more than rounding errors.
     """
 
     is_tall = True
     varying: NDArray[np.bool_]
 
     def _find_varying(self, squares: Array, *, is_sparse: bool) -> None:
-        """Tell features from what rounding leaves of a constant; sparse ones are centred late."""
+        """Set `varying`.
+
+        The tolerance is larger for sparse features, which are centred after squaring.
+        """
         fraction = CONSTANT if is_sparse else CONSTANT**2
         floor = 0.0 if self.mean is None else fraction * self.total * self.mean**2
         self.varying = squares > floor
 
     @abstractmethod
     def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
-        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
 
     def moments_of_classes(self, y: Any, n_classes: int) -> Array:
-        """ΦᵀSY for the zero-one matrix Y, zero for constant features."""
+        """Compute ΦᵀSY for the zero-one matrix Y; rows of constant features are zero."""
         return self.class_totals(y, n_classes)[0] * self.varying[:, None]
 
     def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
-        """ΦᵀSΦ of some features, in its smaller form."""
+        """Return ΦᵀSΦ of some features in its smaller form."""
         return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
 
     def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
-        """ΦᵀSΦA for an A that has rows for some features only."""
+        """Compute ΦᵀSΦA for an A whose non-zero rows, `coef`, belong to `features`."""
         return self.gram[:, features] @ coef
 
 
 class FeatureRegression(Regression, Features):
-    """Regression in the features themselves, however many: none is replaced by a combination.
+    """Regression on the original features, also if there are more features than samples.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ class FeatureRegression(Regression, Features):
     weights : ndarray of shape (n_samples,)
         Sample weights.
     centre : bool
-        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+        Whether to subtract the weighted mean of the features, for an unpenalised intercept.
     """
 
     def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
@@ -118,7 +121,7 @@ class FeatureRegression(Regression, Features):
             require_centrable(X, ~self.varying)
 
     def moments_of(self, targets: Array) -> Array:
-        """ΦᵀST for any targets T, zero for constant features."""
+        """Compute ΦᵀST for any targets T; rows of constant features are zero."""
         weighted = self.weights[:, None] * targets
         return self.gradient(weighted, weighted.sum(axis=0)) * self.varying[:, None]
 
@@ -143,7 +146,7 @@ class FeatureRegression(Regression, Features):
         return self.moments_of(scores)
 
     def few_scores(self, coef: Array, offset: Array) -> Array:
-        """Scores ΦA + 1bᵀ of the training rows for an A most of whose rows are zero."""
+        """Compute the scores ΦA + 1bᵀ of the training rows for an A with few non-zero rows."""
         features = np.flatnonzero(coef.any(axis=1))
         scores = matmul(self._columns(features), coef[features])
         shift = offset if self.mean is None else offset - self.mean[features] @ coef[features]
@@ -157,7 +160,7 @@ class FeatureRegression(Regression, Features):
 
 @dataclass
 class GroupLassoFit:
-    """Coefficients, ΦᵀSR for their residuals R, the objective, its gap and its history."""
+    """Coefficients of a group lasso, ΦᵀSR for the residuals R, objective, gap and history."""
 
     coef: Array
     correlations: Array
@@ -177,10 +180,10 @@ def group_lasso(
     start: Array | None = None,
     constant: float = 0.0,
 ) -> GroupLassoFit:
-    """Solve until the duality gap is at most `tol` times the objective.
+    """Solve the group lasso until the duality gap is at most `tol` times the objective.
 
-    Coordinate descent on a working set of features that grows by those whose correlation with the
-    residuals exceeds β/2; the gap is that of all features.
+    The solver applies coordinate descent to a working set of features and adds features whose
+    correlation with the residuals exceeds β/2. The duality gap is that of all features.
 
     Parameters
     ----------
@@ -188,17 +191,17 @@ def group_lasso(
     moments : ndarray of shape (n_features, n_targets)
         ΦᵀST.
     square : float
-        Σ s‖t‖², of centred targets where there is an intercept.
+        Σ s‖t‖²; the targets are centred if there is an intercept.
     beta : float
-        The penalty.
+        Penalty.
     tol : float
-        Relative duality gap to stop at.
+        Relative duality gap at which to stop.
     max_iter : int
-        Largest number of working sets.
+        Maximum number of working sets.
     start : ndarray of shape (n_features, n_targets), default=None
-        Where to begin; zero by default.
+        Initial coefficients; zero by default.
     constant : float, default=0.0
-        What is added to the objective before the gap is compared with it.
+        Constant added to the objective when the gap is compared with it.
     """
     coef = np.zeros_like(moments) if start is None else start.copy()
     best: GroupLassoFit | None = None
@@ -209,7 +212,7 @@ def group_lasso(
         correlations = moments - regression.gram_matmul(used, coef[used])
         objective, gap = duality_gap(coef, moments, correlations, square, beta)
         enough_already = gap <= tol * (objective + constant)
-        if n_sets > 0 or enough_already:  # the start is no iteration
+        if n_sets > 0 or enough_already:  # the start is not an iteration
             history.append(min([objective, *history[-1:]]))
         worse = 0 if best is None or gap < CLEARLY * best.gap else worse + 1
         if best is None or gap < best.gap:
@@ -226,19 +229,19 @@ def group_lasso(
 def duality_gap(
     coef: Array, moments: Array, correlations: Array, square: float, beta: float
 ) -> tuple[float, float]:
-    """Objective and an upper bound of its distance from the minimum.
+    """Compute the objective and an upper bound of its distance from the minimum.
 
-    With the residuals R = T − ΦA, every αR with 2α ‖φ_j'SR‖ ≤ β for all features j is feasible in
-    the dual, max 2⟨T, Z⟩ − ‖Z‖²; the best α is taken.
+    For the residuals R = T − ΦA, every αR with 2α ‖φ_j'SR‖ ≤ β for all features j is feasible in
+    the dual, max 2⟨T, Z⟩ − ‖Z‖²; the best α is used.
 
     Parameters
     ----------
     coef, moments, correlations : ndarray of shape (n_features, n_targets)
         A, ΦᵀST and ΦᵀSR.
     square : float
-        Weighted squares of T.
+        Weighted sum of squares of T.
     beta : float
-        The penalty.
+        Penalty.
     """
     explained = float(np.vdot(coef, moments))
     with_targets = square - explained  # ⟨T, R⟩
@@ -253,7 +256,10 @@ def duality_gap(
 
 
 def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> NDArray[np.intp]:
-    """Features in use, and as many again of those that most want to be."""
+    """Return the features in use and the unused ones with the largest correlations.
+
+    At most as many features are added as are in use, or FEW.
+    """
     norms = np.linalg.norm(correlations, axis=1)
     norms[used] = 0.0
     wanted = np.flatnonzero(norms > beta / 2)
@@ -273,7 +279,7 @@ def _descend(
     beta: float,
     enough: float,
 ) -> None:
-    """Solve for the working set alone, in place, until its gap is small enough."""
+    """Solve the problem of the working set, in place, until its gap is at most `enough`."""
     gram = regression.gram_of(working)
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
@@ -293,12 +299,12 @@ def _descend(
 def _newton(
     gram: WorkingGram, moments: Array, coef: Array, correlations: Array, square: float, beta: float
 ) -> None:
-    """A Newton step, in place, of the rows that are not zero, where the penalty is smooth.
+    """Do a Newton step, in place, on the non-zero rows, where the penalty is smooth.
 
     The Hessian is 2G + β(I − uu')/‖a_j‖ with u the direction of a row. Conjugate gradients are
-    preconditioned by 2G + βI/‖a_j‖, the matrix of a reweighted ridge regression. Rows that would
-    turn round become zero. A step that does not lower the objective is shortened; in the end that
-    of the reweighted regression is taken, which always does.
+    preconditioned by 2G + βI/‖a_j‖, the matrix of a reweighted ridge regression. Rows whose
+    direction would be reversed become zero. A step that does not lower the objective is shortened.
+    If no length lowers it, the step of the reweighted regression is used, which always does.
     """
     norms = np.linalg.norm(coef, axis=1)
     used = np.flatnonzero(norms > TINY * norms.max(initial=0.0))
@@ -322,7 +328,7 @@ def _newton(
         if length > 0:
             trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
         else:
-            trial[used] += precondition(-gradient)  # minimises a quadratic bound of the objective
+            trial[used] += precondition(-gradient)  # minimises a quadratic upper bound
         left = moments - gram.matmul(trial)
         if duality_gap(trial, moments, left, square, beta)[0] < before:
             coef[...], correlations[...] = trial, left

@@ -1,4 +1,4 @@
-"""Features whose inner products approximate a kernel: Nyström's and random Fourier features."""
+"""Features whose inner products approximate a kernel: Nyström and random Fourier features."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NystroemMap:
-    """φ(x) = Λ^{-1/2} Uᵀ k(basis, x) with k(basis, basis) = U Λ Uᵀ.
+    """Nyström features φ(x) = Λ^{-1/2} Uᵀ k(basis, x) with k(basis, basis) = U Λ Uᵀ.
 
-    Inner products of features equal the kernel on the basis and approximate it elsewhere; with all
-    training samples in the basis they equal the kernel between any of them.
+    Inner products of the features equal the kernel on the basis and approximate it elsewhere. If
+    all training samples are in the basis, they equal the kernel on the training samples.
     """
 
     kernel: FittedKernel
@@ -46,12 +46,12 @@ class NystroemMap:
     def of(
         cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
     ) -> NystroemMap:
-        """Take basis rows at random from the different rows of X, so that copies change nothing."""
+        """Draw the basis from the distinct rows of X, so that repeated rows have no effect."""
         return cls.on(kernel, draw_rows(X, n_components, random_seed(random)).rows)
 
     @classmethod
     def on(cls, kernel: FittedKernel, basis: Any) -> NystroemMap:
-        """The map of a basis; directions of no variation are left out."""
+        """Create the map of a basis; directions without variation are dropped."""
         matrix = kernel.training_matrix(basis)
         kernel.require_psd(matrix, basis)
         values, vectors = linalg.eigh(matrix, check_finite=False)
@@ -64,15 +64,16 @@ class NystroemMap:
         return cls(kernel, basis, _with_fixed_signs(vectors[:, kept]) / np.sqrt(values[kept]))
 
     def __call__(self, X: Any) -> Array:
-        """Features of the rows of X."""
+        """Compute the features of the rows of X."""
         return self.kernel(X, self.basis) @ self.whitening
 
 
 @dataclass(frozen=True)
 class FourierMap:
-    """φ(x) = (cos Ωx, sin Ωx) / √m with m rows of Ω from the kernel's Fourier transform.
+    """Random Fourier features φ(x) = (cos Ωx, sin Ωx) / √m.
 
-    Inner products of features are unbiased estimates of the kernel, and k(x, x) = 1 holds exactly.
+    The m rows of Ω are drawn from the Fourier transform of the kernel. Inner products of features
+    are unbiased estimates of the kernel, and k(x, x) = 1 holds exactly.
     """
 
     directions: Array
@@ -88,18 +89,18 @@ class FourierMap:
     def in_features(
         cls, kernel: FittedKernel, n_features: int, n_components: int, random: np.random.RandomState
     ) -> FourierMap:
-        """The same for rows that are not at hand."""
+        """Draw n_components / 2 directions for rows with `n_features` columns."""
         frequencies = kernel.facts.frequencies
         if frequencies is None or kernel.gamma is None:
             names = " or ".join(repr(name) for name, each in KERNELS.items() if each.frequencies)
             raise ValueError(
-                f"approximation='fourier' is for kernel={names}; the kernel is {kernel.kernel!r}. "
+                f"approximation='fourier' supports kernel={names}, not {kernel.kernel!r}. "
                 "Use approximation='nystroem'."
             )
         return cls(frequencies(random, (n_features, max(1, n_components // 2)), kernel.gamma))
 
     def __call__(self, X: Any) -> Array:
-        """Features of the rows of X."""
+        """Compute the features of the rows of X."""
         angles = np.asarray(safe_sparse_dot(X, self.directions, dense_output=True))
         features = np.hstack([np.cos(angles), np.sin(angles)])
         return np.asarray(features / np.sqrt(angles.shape[1]))
@@ -107,15 +108,17 @@ class FourierMap:
 
 @dataclass(frozen=True)
 class Draw:
-    """Different rows drawn at random: those of the smallest hashes, which blocks agree upon.
+    """Distinct rows drawn at random: those with the smallest hashes.
+
+    The draw does not depend on how the rows are split into blocks.
 
     Attributes
     ----------
     hashes : ndarray of uint64
-        Ascending.
+        Hashes of the rows, in ascending order.
     rows : ndarray or CSR
     size : int
-        How many rows are drawn at most.
+        Maximum number of rows.
     """
 
     hashes: NDArray[np.uint64]
@@ -130,7 +133,7 @@ class Draw:
 
 
 def draw_rows(X: Any, size: int, seed: int) -> Draw:
-    """Draw from the different rows of X, whatever their order and their copies."""
+    """Draw from the distinct rows of X; their order and repeated rows have no effect."""
     from ._hash_loops import hash_dense_rows, hash_sparse_rows
 
     if not sparse.issparse(X):
@@ -147,12 +150,12 @@ def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:
 
 
 def random_seed(random: np.random.RandomState) -> int:
-    """A seed for hashes, drawn from a random state."""
+    """Draw a seed for hashes from a random state."""
     return int(random.randint(np.iinfo(np.int32).max))
 
 
 def _with_fixed_signs(vectors: Array) -> Array:
-    """Columns whose entry of largest size is positive, so that rounding does not decide a sign."""
+    """Make the largest entry of each column positive, so that signs do not depend on rounding."""
     largest = np.abs(vectors).argmax(axis=0)
     return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
 
@@ -164,7 +167,7 @@ MAPS: dict[str, Any] = {"nystroem": NystroemMap, "fourier": FourierMap}
 def feature_map(
     name: str, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
 ) -> FeatureMap:
-    """The map of that name, drawn for training data X whose features will fit into memory."""
+    """Draw a feature map for training data X; raise MemoryError if its features do not fit."""
     require_memory(
         8 * n_components * (X.shape[0] + 2 * n_components),
         f"{n_components:,} features of {X.shape[0]:,} samples",

@@ -1,4 +1,4 @@
-"""What is known of each named kernel: one entry per kernel."""
+"""Registry of the named kernels, with the properties of each."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ __all__ = ["KERNELS", "KernelFacts"]
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """Facts about a kernel.
+    """Properties of a kernel.
 
     Attributes
     ----------
     params : tuple of str
-        Its parameters, among "gamma", "degree" and "coef0".
+        Names of the parameters, among "gamma", "degree" and "coef0".
     of_inner_products : bool
-        Whether it is a function of the inner product of two rows and of their norms, so that its
-        matrices can be computed tile by tile, by a compiled loop of `discreg.linalg.kernels`.
+        Whether the kernel is a function of the inner product and the norms of two rows. Its
+        matrices are then computed tile by tile by `discreg.linalg.kernel_tiles`.
     bounded : bool
-        Whether no value exceeds 1, wherever the rows are.
+        Whether all values are at most 1 for any rows.
     diagonal : float or None
-        k(x, x), where it is the same for all x.
+        k(x, x) if it is the same for all x, else None.
     is_psd : callable
-        Whether all its matrices are positive semi-definite, given degree and coef0.
+        ``is_psd(degree, coef0)``, whether all kernel matrices are positive semi-definite.
     matrix : callable or None
-        ``matrix(X, Y, **params)``, the kernel between the rows of two arrays or CSR matrices. None
-        for the kernels of scikit-learn.
+        ``matrix(X, Y, **params)``, the kernel matrix between the rows of two arrays or CSR
+        matrices. None for the kernels of scikit-learn.
     default_gammas : tuple of float
-        Widths that a search tries by default, as multiples of "scale".
+        Values of gamma that a search tries by default, as multiples of "scale".
     frequencies : callable or None
-        ``frequencies(random, shape, gamma)``, draws from its Fourier transform, for random Fourier
-        features. None where there are no such features.
+        ``frequencies(random, shape, gamma)``, samples of the kernel's Fourier transform, for random
+        Fourier features. None if the kernel does not support them.
     single_precision : bool
-        Whether its matrices can be computed in single precision, with an error that is known from
-        gamma and the norms of the rows.
+        Whether kernel matrices can be computed in single precision, with an error bound from gamma
+        and the norms of the rows.
     """
 
     params: tuple[str, ...] = ()

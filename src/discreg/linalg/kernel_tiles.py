@@ -1,7 +1,7 @@
 """Kernels that are functions of inner products, computed tile by tile.
 
-BLAS computes the products of a tile. A compiled loop applies the function while the tile is in the
-cache. A symmetric matrix is then completed by copying the tile to its mirror image.
+BLAS computes the inner products of a tile. A compiled loop applies the kernel function while the
+tile is in the cache. For a symmetric matrix, the tile is then copied to its mirror image.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from .rows import row_norms
 __all__ = ["TILE", "kernel_on_tiles", "map_inner_products"]
 
 OnTile = Callable[[Array, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
-Corner = tuple[int, int]  # row and column of a larger matrix where a part of it begins
+Corner = tuple[int, int]  # first row and column of a part of a matrix
 
 TILE = 384  # rows and columns: about a megabyte, which fits into the second-level cache
-SMALL = 512 * 512  # entries of a matrix for which threads and compiled loops do not pay
+SMALL = 512 * 512  # entries of a matrix up to which threads and compiled loops are not faster
 
 
 def kernel_on_tiles(
     X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
 ) -> Callable[..., object]:
-    """A kernel as a function of the inner products between the rows of X and of Y.
+    """Return a function f that computes a kernel from the inner products of rows of X and of Y.
 
-    f(K, rows, cols) writes to K[rows, cols], the inner products of these rows. Of a matrix K that
-    is a part of all inner products, f(K, rows, cols, corner) has to be told where it begins.
+    f(K, rows, cols) replaces the inner products in K[rows, cols] by the kernel. If K is a part of
+    the matrix of all inner products, f(K, rows, cols, corner) needs its first row and column.
     """
     gamma = 1 / X.shape[1] if gamma is None else float(gamma)
     coef0 = float(coef0)
 
     def real_power(K: Array, rows: slice, cols: slice, corner: Corner = (0, 0)) -> None:
         tile = K[rows, cols]
-        with np.errstate(invalid="ignore", over="ignore"):  # of negative numbers; the values tell
+        with np.errstate(invalid="ignore", over="ignore"):  # powers of negative numbers are NaN
             np.power(gamma * tile + coef0, degree, out=tile)
 
     match kernel:
@@ -78,12 +78,12 @@ def kernel_on_tiles(
 def _small_rbf_tile(
     K: Array, rows: slice, cols: slice, of_rows: Array, of_cols: Array, gamma: float
 ) -> None:
-    """exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms, in place.
+    """Compute exp(−γ ‖x − y‖²) from the inner products xᵀy and the squared norms, in place.
 
-    As the compiled loop, which is faster where there is more to do than to load it.
+    For small matrices this is faster than loading the compiled loop.
     """
     tile = K[rows, cols]
-    with np.errstate(invalid="ignore", over="ignore"):  # of squared norms; the values tell
+    with np.errstate(invalid="ignore", over="ignore"):  # squared norms that overflow give NaN
         tile *= 2
         tile -= of_rows[rows, None] + of_cols[cols]
         tile *= gamma
@@ -92,7 +92,7 @@ def _small_rbf_tile(
 
 
 def _inner_products(X: Any, Y: Any) -> OnTile:
-    """The inner products between the rows of X and of Y, both dense or both sparse."""
+    """Return a function that computes the inner products of a tile; X and Y have one format."""
     if not sparse.issparse(X):
         return lambda K, rows, cols: np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
 
@@ -130,7 +130,7 @@ def _mirror(K: Array, rows: slice, cols: slice) -> None:
 
 
 def _tiles(K: Array, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of tiles that cover K, or its lower triangle; the largest come first."""
+    """Yield the rows and columns of tiles that cover K or its lower triangle, the largest first."""
     n_rows, n_cols = K.shape
     whole = max(n_rows, n_cols)
     height = TILE if K.size > SMALL else whole

@@ -1,4 +1,4 @@
-"""Kernel matrices, their diagonals, the width of a kernel, and the memory that a matrix needs."""
+"""Kernel matrices, their diagonals and products, the value of gamma, and memory checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 Kernel = str | Callable[..., float]
 
-HIGH_TILE = 768  # rows of a tile that is multiplied at once: threads then seldom meet
+HIGH_TILE = 768  # rows per task: many, so that threads rarely wait for each other
 
 
 def kernel_matrix(
@@ -49,23 +49,23 @@ def kernel_matrix(
     kernel_params: Mapping[str, Any] | None = None,
     dtype: type[np.floating[Any]] = np.float64,
 ) -> Array:
-    """Kernel between the rows of X and the rows of Y.
+    """Compute the kernel matrix between the rows of X and the rows of Y.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     Y : ndarray or CSR matrix of shape (n_cols, n_features), optional
-        None means X itself; the result is then exactly symmetric.
+        If None, X is used and the result is exactly symmetric.
     kernel : str or callable
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed" (X is returned
-        as it is), or a function of two rows.
+        unchanged), or a function of two rows.
     gamma, degree, coef0 : float
-        Parameters of the named kernels, gamma not negative. A gamma of None is the kernel's default
-        in scikit-learn.
+        Parameters of the named kernels; gamma must not be negative. If gamma is None, the default
+        of scikit-learn is used.
     kernel_params : mapping, optional
         Keyword arguments of a callable kernel.
     dtype : float64 or float32
-        Of the result, and of the products and functions that it is made from.
+        Precision of the result and of its computation.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def kernel_matrix(
         )
     facts = KERNELS[kernel]
     if not facts.of_inner_products:
-        # None is left out because not every kernel takes it for its default.
+        # Not every kernel accepts None for its default.
         given = {"gamma": gamma, "degree": degree, "coef0": coef0}
         params = {name: given[name] for name in facts.params if given[name] is not None}
         matrix = facts.matrix or partial(pairwise_kernels, metric=kernel)
@@ -115,7 +115,7 @@ def kernel_product(
     coef0: float = 1.0,
     dtype: type[np.floating[Any]] = np.float64,
 ) -> Array:
-    """Kernel between the rows of X and of Y, times coefficients, without the matrix.
+    """Compute the product of a kernel matrix and coefficients without storing the matrix.
 
     Parameters
     ----------
@@ -123,11 +123,11 @@ def kernel_product(
     Y : ndarray of shape (n_cols, n_features)
     coef : ndarray of shape (n_cols, n_outputs)
     kernel : str
-        A function of inner products, see `KernelFacts`.
+        Name of a kernel that is a function of inner products; see `KernelFacts`.
     gamma, degree, coef0
         As in :func:`kernel_matrix`.
     dtype : float64 or float32
-        Of the kernel's values; their products are summed in double precision tile by tile.
+        Precision of the kernel; the products of tiles are summed in double precision.
 
     Returns
     -------
@@ -172,12 +172,12 @@ def kernel_diagonal(
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float64]:
-    """Kernel of each row of X with itself, without the matrix.
+    """Compute the kernel of each row of X with itself, without the matrix.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        For the "precomputed" kernel, the matrix.
+        Rows, or the kernel matrix if the kernel is "precomputed".
     kernel, gamma, degree, coef0, kernel_params
         As in :func:`kernel_matrix`.
 
@@ -217,12 +217,12 @@ def kernel_diagonal(
 def resolve_gamma(
     gamma: float | str | None, X: Any, sample_weight: NDArray[Any] | None = None
 ) -> float:
-    """The number that a kernel's `gamma` means on training data.
+    """Convert the parameter `gamma` of a kernel to a number for training data.
 
     Parameters
     ----------
     gamma : float, "scale", "auto" or None
-        "scale" is 1 / (n_features · variance of all entries of X), or 1 where they are all equal;
+        "scale" is 1 / (n_features · variance of all entries of X), or 1 if they are all equal;
         "auto" and None are 1 / n_features.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,), optional
@@ -247,30 +247,30 @@ def resolve_gamma(
 def gamma_from_variance(
     gamma: float | str | None, n_features: int, variance: Callable[[], float]
 ) -> float:
-    """The number that `gamma` means; the variance of all entries is computed for "scale" only."""
+    """Convert `gamma` to a number; the variance of all entries is computed only for "scale"."""
     if gamma is None or gamma == "auto":
         return 1 / n_features
     if gamma != "scale":
         return float(gamma)
     scaled = n_features * variance()
-    # A variance whose inverse overflows is that of entries which are all equal.
+    # If the inverse of the variance overflows, all entries are equal.
     return 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
 
 
 def require_kernel_memory(
     n_rows: int, n_cols: int | None = None, copies: int = 1, *, has_components: bool = False
 ) -> None:
-    """Raise MemoryError if a kernel matrix would not fit into the memory that is free.
+    """Raise MemoryError if a kernel matrix would not fit into the free memory.
 
     Parameters
     ----------
     n_rows : int
     n_cols : int, optional
-        None means the matrix of n_rows training samples with themselves.
+        If None, the matrix is that of n_rows training samples.
     copies : int
-        Number of arrays of this size that will be held at once.
+        Number of arrays of this size that are in memory at once.
     has_components : bool
-        Whether the model can approximate the kernel itself, by its parameter `n_components`.
+        Whether the model has a parameter `n_components` that approximates the kernel.
     """
     entry = 8 * copies
     width = n_rows if n_cols is None else n_cols
@@ -278,7 +278,7 @@ def require_kernel_memory(
     def remedy(free: int) -> str:
         if n_cols is not None:
             return f"Pass at most {max(1, free // (entry * width)):,} rows at a time."
-        # Half of the memory for the features, half for the model's work on them.
+        # Half of the memory is for the features, half for the solver of the model.
         n_components = max(1, free // (2 * 8 * n_rows))
         fewer = f"Fit on at most {isqrt(free // entry):,} samples, or "
         if has_components:
@@ -312,7 +312,7 @@ def _as_float64(X: Any) -> Any:
 def _for_inner_products(
     X: Any, Y: Any, kernel: Kernel, dtype: type[np.floating[Any]]
 ) -> tuple[Any, Any]:
-    """Rows whose inner products a kernel is a function of."""
+    """Transform the rows so that the kernel is a function of their inner products."""
     if kernel == "cosine":
         X, Y = normalize(X), None if Y is None else normalize(Y)
     elif kernel == "rbf" and not sparse.issparse(X):
@@ -321,11 +321,10 @@ def _for_inner_products(
 
 
 def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
-    """Move the origin into the midst of the rows of Y (None: of X), which changes no distance.
+    """Subtract the median of some rows of Y (None: of X); distances do not change.
 
-    Far from the origin, distances would be lost in the rounding of the norms. Medians of some rows
-    will do: unlike means they stay there when an outlier is far away, and they are entries of the
-    data, so that integers stay integers.
+    Far from the origin, the rounding error of the norms would exceed small distances. Medians are
+    robust to outliers, and they are entries of the data, so that integers stay integers.
     """
     rows = X if Y is None else Y
     rows = rows[:: max(1, len(rows) // 32)]
@@ -335,7 +334,7 @@ def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
 
 
 def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
-    """Variance of all entries of X, those of each row weighted."""
+    """Compute the variance of all entries of X with the weights of their rows."""
     X = _as_float64(X)
     total = weights.sum() * X.shape[1]
     mean = weights @ np.asarray(X.sum(axis=1)).ravel() / total

@@ -1,10 +1,11 @@
-"""Regression of reduced rank: the best coefficients of every rank from those of full rank.
+"""Reduced-rank regression: the best coefficients of every rank from those of full rank.
 
-With the features Φ, weights S, targets T and W = (ΦᵀSΦ + βI)⁻¹ΦᵀST, let V hold the eigenvectors of
-M = (ΦᵀST)ᵀW, the largest eigenvalue first. Then W V_s V_sᵀ, V_s the first s columns, minimises the
-penalised squares over all coefficients of rank at most s: they are a constant plus
-tr((W − B)ᵀ(ΦᵀSΦ + βI)(W − B)), and by Eckart and Young the best B of rank s keeps the s largest
-singular values of (ΦᵀSΦ + βI)^½ W, whose right singular vectors are V.
+Let Φ be the features, S the weights, T the targets and W = (ΦᵀSΦ + βI)⁻¹ΦᵀST. Let V be the
+eigenvectors of M = (ΦᵀST)ᵀW in descending order of the eigenvalues, and V_s its first s columns.
+Then W V_s V_sᵀ minimises the penalised squared error over all coefficients B of rank at most s.
+This error is a constant plus tr((W − B)ᵀ(ΦᵀSΦ + βI)(W − B)). By the Eckart-Young theorem, the best
+B of rank s keeps the s largest singular values of (ΦᵀSΦ + βI)^½ W, whose right singular vectors are
+the columns of V.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from discreg.linalg.types import Array
 
 __all__ = ["RankedCoefficients", "rank_coefficients"]
 
-ZERO = 1e-13  # relative size of an eigenvalue that is rounding
-TIED = 1e-9  # relative difference of eigenvalues that rounding may have made
+ZERO = 1e-13  # relative size below which an eigenvalue is a rounding error
+TIED = 1e-9  # relative difference below which eigenvalues count as equal
 
 
 class RankedCoefficients(NamedTuple):
-    """Coefficients of full rank, the directions of the targets in order, what each explains."""
+    """Coefficients of every rank, from directions of the targets in order of importance."""
 
-    projected: Array  # W V: the columns of a rank come first
+    projected: Array  # W V; the coefficients of rank s use its first s columns
     directions: Array  # V
-    explained: Array  # eigenvalues of M, the largest first
+    explained: Array  # eigenvalues of M in descending order
 
     def of_rank(self, rank: int) -> Array:
-        """The best coefficients of at most that rank."""
+        """Return the best coefficients of at most this rank."""
         return self.projected[:, :rank] @ self.directions[:, :rank].T
 
 
 def rank_coefficients(full: Array, moments: Array) -> RankedCoefficients:
-    """Order the directions of the targets for coefficients of full rank.
+    """Compute the directions of the targets in descending order of their eigenvalues.
 
-    Directions that explain equally much are ordered by the size of their coefficients, the smallest
-    first, which is the limit of a vanishing further penalty.
+    Directions with equal eigenvalues are ordered by the norm of their coefficients, the smallest
+    first. This order is the limit of a vanishing additional penalty.
 
     Parameters
     ----------
@@ -68,9 +69,9 @@ def rank_coefficients(full: Array, moments: Array) -> RankedCoefficients:
 
 
 def _ties(values: Array) -> list[slice]:
-    """Runs of two or more eigenvalues that differ by rounding only.
+    """Return runs of two or more eigenvalues that differ only by rounding.
 
-    Those that are rounding themselves explain nothing and stay behind.
+    Eigenvalues that are zero up to rounding are left out.
     """
     values = values[values > ZERO * values[0]]
     if len(values) < 2:

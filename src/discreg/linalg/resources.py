@@ -1,4 +1,4 @@
-"""Memory and threads of the machine: what is free, and how many threads do the work."""
+"""Free memory of the machine, and work in threads."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Task = TypeVar("Task")
 MEMINFO = Path("/proc/meminfo")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 CGROUP_ROOT = Path("/sys/fs/cgroup")
-# Memory is not asked about for less: the question takes longer than a fit to a small data set.
+# Smaller sizes are not checked: reading the free memory takes longer than a small fit.
 NEGLIGIBLE_BYTES = 16 << 20
 
 
 def available_bytes() -> int | None:
-    """Memory that can be allocated now without swapping.
+    """Return the memory that can be allocated now without swapping.
 
-    On Linux this is the kernel's own estimate, or what the control groups of the process (of a
-    container or a batch job) leave of their limits, whichever is least. Elsewhere it is the
-    physical memory of the machine, which is an upper bound.
+    On Linux this is the estimate of the operating system, or the memory that the control groups of
+    the process (a container or a batch job) still allow if it is smaller. On other systems it is
+    the physical memory of the machine, which is an upper bound.
 
     Returns
     -------
     int or None
-        Bytes; None where the system does not tell.
+        Number of bytes; None if it is unknown.
     """
     in_kilobytes = _fields(MEMINFO).get("MemAvailable")
     if in_kilobytes is not None:
@@ -49,16 +49,16 @@ def available_bytes() -> int | None:
 
 
 def require_memory(n_bytes: int, what: str, remedy: str | Callable[[int], str]) -> None:
-    """Raise if an allocation would not fit, before it is tried.
+    """Raise MemoryError if an allocation would not fit into the free memory.
 
     Parameters
     ----------
     n_bytes : int
-        Size of all that will be held at once.
+        Total size of the arrays that are in memory at once.
     what : str
-        What would be allocated: the subject of the message.
+        Name of the arrays: the subject of the message.
     remedy : str or callable
-        What to do instead: a full sentence, or a function that makes it from the free bytes.
+        Advice: a full sentence, or a function of the free bytes that returns one.
 
     Raises
     ------
@@ -74,22 +74,22 @@ def require_memory(n_bytes: int, what: str, remedy: str | Callable[[int], str]) 
 
 
 def _left_in_cgroups() -> Iterator[int]:
-    """What each limited control group above the process has left, in bytes."""
+    """Yield the bytes that each control group of the process with a limit still allows."""
     for folder in _cgroup_folders():
-        # Version 2 and version 1 of the interface name the same three facts differently.
+        # Names of limit, usage and cache in version 2 and in version 1 of the interface.
         for limit_file, usage_file, cache_field in (
             ("memory.max", "memory.current", "inactive_file"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
         ):
             limit, usage = _number(folder / limit_file), _number(folder / usage_file)
             if limit is not None and usage is not None:
-                # Cached files count as used but give way to an allocation.
+                # Cached files count as used, but the system drops them for an allocation.
                 cached = _fields(folder / "memory.stat").get(cache_field, 0)
                 yield max(0, limit - usage + cached)
 
 
 def _cgroup_folders() -> Iterator[Path]:
-    """Folders of the process's memory control groups, from its own up to the root's."""
+    """Yield the folders of the memory control groups of the process, from its own to the root."""
     for line in _read(OWN_CGROUPS).splitlines():
         _, controllers, path = line.split(":", maxsplit=2)
         if controllers in ("", "memory"):
@@ -107,13 +107,13 @@ def _read(path: Path) -> str:
 
 
 def _number(path: Path) -> int | None:
-    """The number in a file; None without the file, or where it says "max"."""
+    """Read the number in a file; None if the file is missing or contains "max"."""
     text = _read(path).strip()
     return int(text) if text.isdigit() else None
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Numbers by name from lines such as ``MemAvailable:  1024 kB`` or ``inactive_file 1024``."""
+    """Read numbers from lines such as ``MemAvailable:  1024 kB`` or ``inactive_file 1024``."""
     rows = (line.split() for line in _read(path).splitlines())
     return {row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}
 
@@ -121,24 +121,24 @@ def _fields(path: Path) -> dict[str, int]:
 def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) -> None:
     """Call ``function(task)`` for every task, on as many threads as BLAS and numba may use.
 
-    BLAS itself is held to one thread meanwhile: tasks that alternate between BLAS and compiled
-    loops then never wait for each other.
-    Limits set by the environment, by the CPU affinity, by ``threadpool_limits`` or by joblib for
-    its workers hold here too. Where only one thread is allowed, the caller's own does the work.
+    During the call BLAS uses one thread, so that tasks that alternate between BLAS and compiled
+    loops do not wait for each other. Limits set by the environment, the CPU affinity,
+    ``threadpool_limits`` or joblib are respected. If only one thread is allowed, the tasks run in
+    the calling thread.
 
-    The threads live as long as the call, so that there is no pool for a fork to break.
+    The threads end with the call, so that a fork cannot break a thread pool.
 
     Parameters
     ----------
     function : callable
-        Called once for each task; what it returns is dropped.
+        Called once per task; its return value is ignored.
     tasks : iterable
-        Tasks that do not depend on each other. They are begun in the given order.
+        Independent tasks. They are started in the given order.
     """
     tasks = list(tasks)
     if len(tasks) > 1 and not _is_worker():
-        # BLAS's number of threads belongs to the process, so calls that need several take turns:
-        # were they to overlap, the first to end would give BLAS its threads back too early.
+        # The number of BLAS threads is a setting of the process, so that calls take turns: if they
+        # overlapped, the first one to end would reset the number while another one runs.
         with _turn.lock:
             n_threads = _permitted_threads()
             if n_threads > 1:
@@ -155,16 +155,16 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread, for many small products whose threads would wait for each other.
+    """Limit BLAS to one thread, for many small products whose threads would wait for each other.
 
-    The number of threads belongs to the process: while another call has changed it, it is left as
-    that call wants it.
+    The number of BLAS threads is a setting of the process. It is not changed here while another
+    call of this module controls it.
     """
     if _is_worker() or not _turn.lock.acquire(blocking=False):
         yield
         return
     try:
-        _become_worker()  # what runs in threads otherwise must not wait for this lock
+        _become_worker()  # nested calls must not wait for this lock
         with _blas().limit(limits=1):
             yield
     finally:
@@ -173,7 +173,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 class _Turn:
-    """The lock of the call whose turn it is."""
+    """Lock of the call that controls the number of BLAS threads."""
 
     def __init__(self) -> None:
         self.renew()
@@ -183,7 +183,7 @@ class _Turn:
 
 
 _turn = _Turn()
-if hasattr(os, "register_at_fork"):  # a child has no thread that would release a lock it copied
+if hasattr(os, "register_at_fork"):  # a child process has no thread to release the lock
     os.register_at_fork(after_in_child=_turn.renew)
 
 _thread = local()
@@ -200,12 +200,12 @@ def _is_worker() -> bool:
 def _permitted_threads() -> int:
     from numba import config  # get_num_threads() would start numba's own threads
 
-    of_numba: int = vars(config)["NUMBA_NUM_THREADS"]  # set from the environment at import
+    of_numba: int = vars(config)["NUMBA_NUM_THREADS"]  # read from the environment at import
     return min([of_numba, *blas_threads()])
 
 
 def blas_threads() -> set[int]:
-    """Numbers of threads of the BLAS libraries; those built without threads do not count."""
+    """Return the numbers of threads of all BLAS libraries that were built with threads."""
     return {
         library["num_threads"]
         for library in _blas().info()

@@ -1,11 +1,10 @@
-"""Ridge systems: regression onto any targets, factored once and used many times.
+"""Ridge regression, factored once and solved for many targets.
 
-A regression holds centred features and sample weights; `at` fixes the penalty β and factors
-ΦᵀSΦ + βI. `Regression` works on the features themselves. `KernelRegression` works on the
-coordinates of a kernel's feature map in the span of the training samples, which serves non-linear
-kernels and data with more features than samples. `MomentRegression` knows of the rows their moments
-alone, and serves models that need no more. `psd_solver` factors such a system;
-`conjugate_gradients` solves one that is known by its products alone.
+A regression stores centred features and sample weights; `at` sets the penalty β and factors
+ΦᵀSΦ + βI. `Regression` uses the features themselves. `KernelRegression` uses the coordinates of a
+kernel's feature map in the span of the training samples, for non-linear kernels and for data with
+more features than samples. `MomentRegression` uses only the moments of the rows. `psd_solver`
+factors a linear system; `conjugate_gradients` solves a system given by its matrix products.
 """
 
 from __future__ import annotations
@@ -47,20 +46,20 @@ __all__ = [
     "psd_solver",
 ]
 
-WIDE_BLOCK = 1 << 20  # entries of a block of columns, so large that adding up its products is cheap
-SMALL_KERNEL = 1_000  # samples whose factor two threads would wait for longer than one takes
+WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
+SMALL_KERNEL = 1_000  # samples up to which one thread factors faster than two
 SMALL_SYSTEM = 256
 Solve = Callable[[Array], Array]
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
 class NormalEquations:
-    """The system that ridge regression onto any targets solves.
+    """Normal equations of ridge regression for any targets.
 
     Attributes
     ----------
     beta : float
-        The penalty fixed by `at`.
+        Penalty, set by `at`.
     trace : float
         Weighted sum of squares of the centred features.
     n_features : int or None
@@ -83,26 +82,26 @@ class NormalEquations:
 
     @property
     def scale(self) -> float:
-        """The unit of a relative penalty, equation (15) of ReLSR; for a kernel tr(HKH)/n."""
+        """Unit of a relative penalty, equation (15) of ReLSR; for a kernel tr(HKH)/n."""
         return float(self.trace / (self.n_features or self.total))
 
     def at(self, beta: float) -> None:
-        """Fix the penalty and factor the normal equations."""
+        """Set the penalty and factor the normal equations."""
         self.beta = beta
         matrix = self.gram.copy()
         matrix[np.diag_indices_from(matrix)] += beta
         self.solve = psd_solver(matrix)
 
     def shift(self, coef: Array, offset: Array) -> Array:
-        """What to add to the scores XW of the raw features for ΦW + 1bᵀ."""
+        """Compute the row that is added to the scores XW of the raw features to obtain ΦW + 1bᵀ."""
         return offset if self.mean is None else offset - self.mean @ coef
 
     def centre(self, product: Array, totals: Array) -> Array:
-        """ΦᵀG from XᵀG and the column sums of G."""
+        """Compute ΦᵀG from XᵀG and the column sums of G."""
         return product if self.mean is None else product - np.outer(self.mean, totals)
 
     def predictor(self, coef: Array) -> tuple[Array, Array]:
-        """Coefficients of the raw features or of the raw kernel, and their mean score."""
+        """Compute the coefficients of the raw features or the raw kernel, and their mean scores."""
         return coef, np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
 
 
@@ -114,9 +113,9 @@ class Regression(NormalEquations):
     X : ndarray or CSR of shape (n_samples, n_features)
         Features.
     weights : ndarray of shape (n_samples,)
-        Sample weights; a row of weight zero takes no part in the fit, but has scores.
+        Sample weights; rows of weight zero do not affect the fit, but have scores.
     centre : bool
-        Whether the weighted mean of the features is taken out, for an unpenalised intercept.
+        Whether to subtract the weighted mean of the features, for an unpenalised intercept.
     """
 
     def __init__(self, X: Any, weights: Array, *, centre: bool) -> None:
@@ -128,22 +127,22 @@ class Regression(NormalEquations):
         self.trace = float(self.gram.trace())
 
     def scores(self, coef: Array, offset: Array) -> Array:
-        """Scores ΦW + 1bᵀ of the training rows; b, the offset, is their mean where Φ is centred."""
+        """Compute the scores ΦW + 1bᵀ of the training rows; b is their mean if Φ is centred."""
         product = matmul(self.X, coef)
         product += self.shift(coef, offset)
         return product
 
     def gradient(self, weighted_residuals: Array, totals: Array) -> Array:
-        """ΦᵀG for residuals G already multiplied by the weights, and the sums of their columns."""
+        """Compute ΦᵀG from weighted residuals G and the sums of their columns."""
         return self.centre(rmatmul(self.X, weighted_residuals), totals)
 
     def class_totals(self, y: NDArray[np.intp], n_classes: int) -> tuple[Array, Array]:
-        """ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
+        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
         weights = class_sums(y, self.weights, n_classes)
         return self.centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
 
     def eigen(self) -> tuple[Array, RowBlocks]:
-        """Eigenvalues of ΦᵀSΦ, and the rows of Φ in its eigenvectors, block by block."""
+        """Compute the eigenvalues of ΦᵀSΦ, and blocks of the rows of Φ times its eigenvectors."""
         values, vectors = linalg.eigh(self.gram, check_finite=False)
         mean_part = 0.0 if self.mean is None else self.mean @ vectors
 
@@ -157,21 +156,21 @@ class Regression(NormalEquations):
 class KernelRegression(Regression):
     """Ridge regression on a kernel's feature map, or on more features than samples.
 
-    The centred kernel matrix is factored, K = LLᵀ, and the rows of L are the features: as many as
-    the rank of K.
+    The centred kernel matrix is factored as K = LLᵀ. The columns of L are the features; their
+    number is the rank of K.
 
     Parameters
     ----------
     kernel : ndarray of shape (n_samples, n_samples)
-        Kernel matrix, centred by `centre_kernel` when there is an intercept; it is overwritten.
+        Kernel matrix, centred by `centre_kernel` if there is an intercept; it is overwritten.
     weights : ndarray of shape (n_samples,)
         Sample weights.
     kernel_mean : ndarray of shape (n_samples,) or None
-        What `centre_kernel` returned; None without an intercept.
+        Mean returned by `centre_kernel`; None without an intercept.
     original : ndarray or CSR of shape (n_samples, n_features), default=None
-        The features, when the kernel is their inner product.
+        Features, if the kernel is their inner product.
     original_mean : ndarray of shape (n_features,), default=None
-        Their weighted mean, when there is an intercept.
+        Weighted mean of these features, if there is an intercept.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class KernelRegression(Regression):
         self._original_mean = original_mean
 
     def predictor(self, coef: Array) -> tuple[Array, Array]:
-        # W = Lᵀ samples, with the samples of the pivots alone: a triangular system.
+        # W = Lᵀ samples is a triangular system if only the pivots are not zero.
         samples = np.zeros((len(self.weights), coef.shape[1]))
         samples[self._pivots] = linalg.solve_triangular(
             self.X[self._pivots], coef, lower=True, trans="T", check_finite=False
@@ -206,7 +205,7 @@ class KernelRegression(Regression):
 
 
 def centre_kernel(kernel: Array, weights: Array) -> Array:
-    """Take the weighted mean out of a kernel's feature map, in place; returns the mean row."""
+    """Centre the feature map of a kernel at its weighted mean, in place; return the mean row."""
     shares = weights / weights.sum()
     size = np.abs(kernel).max()
     mean = kernel @ shares
@@ -219,7 +218,7 @@ def centre_kernel(kernel: Array, weights: Array) -> Array:
 
 
 def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
-    """Linear regression in its cheaper form: d × d, or n × n for more features than samples."""
+    """Create a linear regression in its cheaper form: d × d, or n × n if d > n."""
     n_samples, n_features = X.shape
     if n_features <= n_samples:
         return Regression(X, weights, centre=centre)
@@ -230,9 +229,9 @@ def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
 
 
 def linear_gram(X: Any, mean: Array | None) -> Array:
-    """``(X - mean)(X - mean)ᵀ``, n × n; a sparse X is not centred.
+    """Compute ``(X - mean)(X - mean)ᵀ``, n × n; a sparse X is not centred.
 
-    A dense X is centred a block of columns at a time; columns constant to rounding become zero.
+    A dense X is centred in blocks of columns; columns that are constant up to rounding become zero.
     """
     n_samples, n_features = X.shape
     gram = np.zeros((n_samples, n_samples))
@@ -253,17 +252,17 @@ def linear_gram(X: Any, mean: Array | None) -> Array:
 
 
 def psd_solver(matrix: Array) -> Solve:
-    """Solver of ``matrix @ Z = B`` for B in the range of a positive semi-definite matrix.
+    """Return a solver of ``matrix @ Z = B`` for B in the range of a positive semi-definite matrix.
 
-    The matrix is brought to a unit diagonal first, so that what counts as singular does not
-    depend on the units of the features. Well-conditioned: one Cholesky factorisation.
-    Otherwise: eigenvalues of the unit-diagonal matrix below its rounding error count as zero and
-    the solution of least norm is returned, which is the pseudo-inverse times B.
+    The matrix is first scaled to a unit diagonal, so that the test for singularity does not depend
+    on the units of the features. A well-conditioned matrix is factored by Cholesky. Otherwise,
+    eigenvalues of the scaled matrix below its rounding error count as zero, and the solver returns
+    the solution of least norm, which is the pseudo-inverse times B.
 
     Parameters
     ----------
     matrix : ndarray of shape (m, m)
-        It is overwritten.
+        Positive semi-definite matrix; it is overwritten.
 
     Returns
     -------
@@ -289,8 +288,8 @@ def psd_solver(matrix: Array) -> Solve:
         return _least_norm_solver(matrix, scale)
     column = scale[:, None]
     if len(matrix) <= SMALL_SYSTEM:
-        # Products with the inverse of the factor: the threads of a triangular solve would wait for
-        # each other longer than this takes.
+        # For small systems, products with the inverse of the factor are faster than a triangular
+        # solve, whose threads wait for each other.
         inverse, _ = linalg.lapack.dtrtri(np.tril(factor), lower=1)
         inverse *= scale
         return lambda rhs: inverse.T @ (inverse @ rhs)
@@ -298,13 +297,13 @@ def psd_solver(matrix: Array) -> Solve:
 
 
 def _cholesky(unit: Array) -> Array | None:
-    """Lower factor of a matrix of unit diagonal, in its memory; None when it is singular.
+    """Factor a matrix of unit diagonal in place; return its lower factor, or None if singular.
 
-    When it is singular to rounding the matrix is handed back as it was.
+    If the matrix is singular up to rounding, its entries are restored.
     """
     size = len(unit)
     norm = linalg.lapack.dlange("1", unit.T)
-    # unit.T has LAPACK's column order: its lower triangle is overwritten, its upper stays.
+    # unit.T has LAPACK's column order: its lower triangle is overwritten, the upper one is kept.
     factor, failed = linalg.lapack.dpotrf(unit.T, lower=1, clean=0, overwrite_a=1)
     if not failed:
         reciprocal_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
@@ -317,11 +316,11 @@ def _cholesky(unit: Array) -> Array | None:
 
 
 def _least_norm_solver(unit: Array, scale: Array) -> Solve:
-    """Pseudo-inverse, on its range, of the matrix that `scale` brought to a unit diagonal."""
+    """Return a solver of least norm for the matrix that `scale` has scaled to a unit diagonal."""
     values, vectors = linalg.eigh(unit, check_finite=False)
     kept = values > 10 * len(unit) * EPS * values[-1]
     basis = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
-    # The null space in the original units: the solution of least norm has no part in it.
+    # Null space in the original units: the solution of least norm is orthogonal to it.
     null = np.where(scale > 0, scale, 1.0)[:, None] * vectors[:, ~kept]
     if null.shape[1]:
         null, _ = linalg.qr(null, mode="economic", check_finite=False)
@@ -341,29 +340,29 @@ def conjugate_gradients(
     tol: float,
     max_iter: int,
 ) -> Array:
-    r"""Minimise :math:`\tfrac12 \langle z, Az\rangle - \langle b, z\rangle` from zero.
+    r"""Minimise :math:`\tfrac12 \langle z, Az\rangle - \langle b, z\rangle`, starting from zero.
 
-    For a symmetric positive semi-definite A this solves Az = b. Arrays of any shape count as one
-    long vector.
+    For a symmetric positive semi-definite A this solves Az = b. Arrays of any shape are
+    treated as vectors.
 
     Parameters
     ----------
     matvec : callable
-        ``matvec(z)`` is Az.
+        ``matvec(z)`` computes Az.
     rhs : ndarray
-        The right-hand side b.
+        Right-hand side b.
     preconditioner : callable
-        ``preconditioner(r)`` is :math:`M^{-1}r` for a positive definite M that resembles A.
+        ``preconditioner(r)`` computes :math:`M^{-1}r` for a positive definite M that resembles A.
     tol : float
         Stop once the residual :math:`r = b - Az` has
         :math:`\langle r, M^{-1}r\rangle \le tol^2 \langle b, M^{-1}b\rangle`.
     max_iter : int
-        Largest number of products with A.
+        Maximum number of products with A.
 
     Returns
     -------
     z : ndarray
-        The approximate solution. The iteration ends early along a direction without curvature.
+        Approximate solution. The iteration stops early at a direction without curvature.
 
     Examples
     --------

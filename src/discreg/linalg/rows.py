@@ -1,4 +1,4 @@
-"""Blocks of rows: products with them, and statistics of one block that add up over all of them."""
+"""Products, sums and means of rows, computed in blocks of rows."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ __all__ = [
 
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 SMALL_PRODUCT = 900_000
-MIN_STEP = 64  # rows of a block at least
-CONSTANT = 32 * float(np.finfo(np.float64).eps)  # relative variation below which it is rounding
+MIN_STEP = 64  # minimum number of rows of a block
+CONSTANT = 32 * float(np.finfo(np.float64).eps)  # less relative variation counts as constant
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices of consecutive rows, each about BLOCK_BYTES of float64."""
+    """Yield slices of consecutive rows, each about BLOCK_BYTES of float64."""
     step = max(MIN_STEP, BLOCK_BYTES // (8 * max(n_columns, 1)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def sum_over_blocks(block_statistics: Callable[[slice], Any], n_rows: int, n_columns: int) -> Any:
-    """Sum of ``block_statistics(rows)`` over the blocks of rows."""
+    """Compute the sum of ``block_statistics(rows)`` over the blocks of rows."""
     blocks = row_blocks(n_rows, n_columns)
     total = block_statistics(next(blocks))
     for rows in blocks:
@@ -54,7 +54,7 @@ def sum_over_blocks(block_statistics: Callable[[slice], Any], n_rows: int, n_col
 
 
 def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of the rows of X, each counted `weights` times."""
+    """Compute the weighted mean of the rows of X."""
     total = rmatmul(X, weights[:, None])[:, 0]
     return np.asarray(total / weights.sum())
 
@@ -62,7 +62,7 @@ def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def class_totals(
     X: Any, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
 ) -> NDArray[np.float64]:
-    """Weighted sum of the rows of each class, a column each: XᵀSY for the zero-one matrix Y."""
+    """Compute XᵀSY for the zero-one matrix Y: weighted sums of rows, one column per class."""
     n_rows, n_features = X.shape
     memberships = sparse.csr_array((weights, y, np.arange(n_rows + 1)), shape=(n_rows, n_classes))
     if sparse.issparse(X):
@@ -76,9 +76,9 @@ def class_totals(
 def centred_gram(
     X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """``(X - mean)ᵀ diag(weights) (X - mean)``; a dense X is centred block by block.
+    """Compute ``(X - mean)ᵀ diag(weights) (X - mean)``; a dense X is centred block by block.
 
-    The row and column of a feature that is constant to rounding are zero.
+    The row and column of a feature that is constant up to rounding are zero.
     """
     if not X.shape[0]:
         return np.zeros((X.shape[1], X.shape[1]))
@@ -103,19 +103,19 @@ def centred_gram(
 
 
 def require_centrable(X: Any, constant: NDArray[np.bool_]) -> None:
-    """Raise ValueError when a feature of a sparse X only seems constant beside its mean."""
+    """Raise ValueError if a feature of a sparse X seems constant only because of rounding."""
     if constant.any() and varies(X[:, constant]):
         raise ValueError(
-            "A feature of the sparse X varies by less than the rounding of its mean, which cannot "
-            "be taken out of a sparse matrix. Subtract a constant from the feature, or pass X as a "
-            "dense array."
+            "A feature of the sparse X varies by less than the rounding of its mean, and a sparse "
+            "matrix cannot be centred. Subtract a constant from the feature, or pass X as a dense "
+            "array."
         )
 
 
 def column_squares(
     X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Weighted squares of each feature about its mean: the diagonal of `centred_gram`."""
+    """Compute the diagonal of `centred_gram`: weighted squares of each feature about its mean."""
     if sparse.issparse(X):
         squares = np.asarray(X.astype(np.float64).power(2).T @ weights).ravel()
         if mean is not None:
@@ -130,7 +130,7 @@ def column_squares(
 
 
 def varies(X: Any) -> bool:
-    """Whether any feature takes more than one value."""
+    """Return whether any feature has more than one value."""
     highest, lowest = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
         highest, lowest = highest.toarray(), lowest.toarray()
@@ -138,19 +138,19 @@ def varies(X: Any) -> bool:
 
 
 def row_norms(X: Any) -> NDArray[np.float64]:
-    """Squared norms of the rows, in float64."""
+    """Compute the squared norms of the rows in float64."""
     if sparse.issparse(X):
         return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner products of the rows of A with those of B."""
+    """Compute the inner product of each row of A with the same row of B."""
     return np.asarray(np.einsum("ij,ij->i", A, B))
 
 
 def has_distinct_rows(X: Any, n_rows: int) -> bool:
-    """Whether X has at least `n_rows` different rows."""
+    """Return whether X has at least `n_rows` distinct rows."""
     seen = np.empty(0)
     for rows in row_blocks(*X.shape):
         seen = np.union1d(seen, row_signatures(X[rows]))
@@ -160,23 +160,24 @@ def has_distinct_rows(X: Any, n_rows: int) -> bool:
 
 
 def row_signatures(X: Any) -> NDArray[np.float64]:
-    """A number for each row that tells different rows apart: a random combination of its entries.
+    """Compute a number per row that identifies it: a random combination of its entries.
 
-    Equal rows have equal numbers, wherever they stand.
+    Equal rows have exactly equal numbers.
     """
     direction = np.random.default_rng(0).standard_normal(X.shape[1])
     if sparse.issparse(X):
         return np.asarray(X @ direction)
-    # Not by BLAS, which may add up equal rows in different orders.
+    # BLAS may sum the entries of equal rows in different orders.
     return np.asarray(np.einsum("ij,j->i", X, direction))
 
 
 def clear_constant(
     gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], *, is_sparse: bool
 ) -> NDArray[np.bool_]:
-    """Zero what centring leaves of features whose variation is a rounding error of their mean.
+    """Zero the rows and columns of features that are constant up to rounding.
 
-    Sparse rows are centred after they were squared, dense ones before. Returns these features.
+    The tolerance is larger for sparse rows, which are centred after squaring. Returns a mask of
+    the constant features.
     """
     fraction = CONSTANT if is_sparse else CONSTANT**2
     constant = np.isfinite(gram.diagonal()) & (gram.diagonal() <= fraction * square_of_mean)
@@ -186,7 +187,7 @@ def clear_constant(
 
 
 def matmul(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``X @ coef`` in float64, without a float64 copy of a float32 X."""
+    """Compute ``X @ coef`` in float64, without a float64 copy of a float32 X."""
     if sparse.issparse(X):
         return np.asarray(X @ coef)
     coef = np.ascontiguousarray(coef)
@@ -197,7 +198,7 @@ def matmul(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rmatmul(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``Xᵀ @ residuals`` in float64, without a float64 copy of a float32 X."""
+    """Compute ``Xᵀ @ residuals`` in float64, without a float64 copy of a float32 X."""
     if sparse.issparse(X):
         return np.asarray(X.T @ residuals)
     total = np.zeros((X.shape[1], residuals.shape[1]))
@@ -207,20 +208,20 @@ def rmatmul(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rows_per_product(n_features: int, n_columns: int) -> int:
-    """Number of rows whose product with few columns is within SMALL_PRODUCT multiplications."""
+    """Return the number of rows whose product takes at most SMALL_PRODUCT multiplications."""
     return SMALL_PRODUCT // max(n_features * n_columns, 1)
 
 
 def has_few_columns(X: Any, n_columns: int) -> bool:
-    """Whether a product of X with so few columns is best done in blocks of rows."""
+    """Return whether a product of X with `n_columns` columns is faster in blocks of rows."""
     return rows_per_product(X.shape[1], n_columns) >= MIN_STEP
 
 
 def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
-    """Blocks of rows for products with few columns.
+    """Return blocks of rows for products with few columns.
 
-    A product of few columns is bound by memory. Within SMALL_PRODUCT multiplications BLAS works on
-    the rows where they are instead of packing a copy of them first.
+    Memory bandwidth limits such products. For at most SMALL_PRODUCT multiplications, BLAS does not
+    copy the rows first.
     """
     n_rows, n_features = X.shape
     step = rows_per_product(n_features, n_columns)
@@ -232,12 +233,12 @@ def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
 def class_sums(
     indices: NDArray[np.intp], values: NDArray[np.float64], n_classes: int
 ) -> NDArray[np.float64]:
-    """Sum of the values of each class."""
+    """Compute the sum of the values of each class."""
     return np.asarray(np.bincount(indices, values, n_classes), dtype=np.float64)
 
 
 def one_hot(indices: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
-    """Zero-one targets Y of least squares regression."""
+    """Return the zero-one targets Y of least squares regression."""
     targets = np.zeros((len(indices), n_classes))
     targets[np.arange(len(indices)), indices] = 1.0
     return targets

@@ -1,15 +1,16 @@
-"""Regression with few features and of low rank, to a certified stationary point.
+"""Sparse reduced-rank regression, solved to a certified stationary point.
 
     min over W of rank at most s of  Σ_i s_i ‖t_i − W'φ_i‖² + β Σ_j ‖w_j‖
 
-With W = A Vᵀ and VᵀV = I, rows of A and of W have the same norms, and
+With W = A Vᵀ and VᵀV = I, the rows of A and of W have the same norms, and
 
-    ‖T − ΦW‖² + β‖W‖₂₁ = ‖T‖² − ‖TV‖² + ‖TV − ΦA‖² + β‖A‖₂₁ :
+    ‖T − ΦW‖² + β‖W‖₂₁ = ‖T‖² − ‖TV‖² + ‖TV − ΦA‖² + β‖A‖₂₁.
 
-for a given V the best A is a group lasso, for a given A the best V solves a Procrustes problem. How
-much the objective could fall by changing A alone (at most the duality gap) and by changing V alone
-(known exactly) together are the certificate. At full rank V is the identity, the problem is convex,
-and the certificate bounds the distance from the minimum.
+For a given V the best A solves a group lasso; for a given A the best V solves a Procrustes problem.
+The certificate is the sum of two terms: the duality gap of the group lasso, which bounds the
+decrease of the objective by changing A alone, and the exact decrease by changing V alone. At full
+rank V is the identity, the problem is convex, and the certificate bounds the distance from the
+minimum.
 """
 
 from __future__ import annotations
@@ -27,33 +28,33 @@ __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 
 MAX_SETS = 200  # working sets of a group lasso
 ROUNDING = 1e-15
-SMALL_STEP = 1e-12  # relative decrease of the objective that is no progress
-STANDSTILL = 10  # steps without any progress after which rounding is all that is left
-ROUGH_START = 1e-3  # the certificate of a start among others
-MAX_ROUGH = 50  # steps to it
+SMALL_STEP = 1e-12  # relative decrease of the objective that is not progress
+STANDSTILL = 10  # steps without progress after which only rounding errors are left
+ROUGH_START = 1e-3  # certificate at which a candidate for the start is accurate enough
+MAX_ROUGH = 50  # maximum number of steps for a candidate
 RANDOM_STARTS = 6
-FURTHER = 1e-6  # weight of the directions that no coefficient has yet
-ROUGH = 1e-2  # gap of the regression of full rank that the directions start from
+FURTHER = 1e-6  # weight of directions in which all coefficients are zero
+ROUGH = 1e-2  # gap of the full-rank regression that gives the first directions
 
 
 @dataclass
 class SparseRankProblem:
-    """The problem by the moments of its targets.
+    """Sparse reduced-rank problem, given by the moments of its targets.
 
     Attributes
     ----------
     regression : Features
-        The features.
+        Features.
     moments : ndarray of shape (n_features, n_targets)
         ΦᵀST.
     second : ndarray of shape (n_targets, n_targets)
-        TᵀST, of centred targets where there is an intercept.
+        TᵀST; the targets are centred if there is an intercept.
     beta : float
-        The penalty.
+        Penalty.
     rank : int or None
-        Largest rank; None for full rank.
+        Maximum rank; None for full rank.
     constant : float
-        What is added to the objective.
+        Constant added to the objective.
     """
 
     regression: Features
@@ -64,15 +65,15 @@ class SparseRankProblem:
     constant: float = 0.0
 
     def square(self, directions: Array) -> float:
-        """Weighted squares of TV."""
+        """Compute the weighted sum of squares of TV."""
         return float(np.vdot(directions, self.second @ directions))
 
     def rest(self, directions: Array) -> float:
-        """The part of the objective that no A can change: ‖T‖² − ‖TV‖² and the constant."""
+        """Compute the part of the objective that is independent of A: ‖T‖² − ‖TV‖² + constant."""
         return self.constant + max(float(self.second.trace()) - self.square(directions), 0.0)
 
     def certify(self, coef: Array, directions: Array) -> tuple[float, float]:
-        """Objective at A and V, and the relative certificate."""
+        """Compute the objective at A and V, and the relative certificate."""
         used = np.flatnonzero(coef.any(axis=1))
         moments = self.moments @ directions
         correlations = moments - self.regression.gram_matmul(used, coef[used])
@@ -84,7 +85,7 @@ class SparseRankProblem:
         return objective, gap / max(objective, ROUNDING)
 
     def procrustes(self, coef: Array, directions: Array) -> tuple[Array, float]:
-        """The best V for A, and how much it lowers the objective."""
+        """Compute the best V for A, and the decrease of the objective."""
         explained = self.moments.T @ coef
         left, values, right = linalg.svd(explained, full_matrices=False, check_finite=False)
         gain = 2 * float(values.sum() - np.vdot(directions, explained))
@@ -93,7 +94,7 @@ class SparseRankProblem:
     def lasso(
         self, directions: Array, *, tol: float, max_iter: int, start: Array | None
     ) -> SparseRankSolution:
-        """The best A for given V, to a gap relative to the whole objective."""
+        """Compute the best A for a given V, with a gap relative to the whole objective."""
         rest = self.rest(directions)
         fit = group_lasso(
             self.regression,
@@ -121,15 +122,16 @@ class SparseRankSolution:
 
 
 def _has_rank(start: SparseRankSolution, rank: int) -> bool:
-    """Whether a start tells all its directions."""
+    """Return whether the coefficients of a start have this rank."""
     return start.coef.shape[1] == rank and int(np.linalg.matrix_rank(start.coef)) == rank
 
 
 def _first_directions(problem: SparseRankProblem, full: Array) -> Array:
-    """The directions that a regression of full rank explains best, from its coefficients.
+    """Compute the directions that a full-rank regression explains best, from its coefficients.
 
-    Where these have too low a rank, those of the features that most want to be used come next; and
-    where none of these would be used with them, the direction of the first one comes first.
+    If the coefficients have too low a rank, directions of features with large moments come next. If
+    no feature would be used with these directions, the direction of the feature with the largest
+    moments comes first.
     """
     assert problem.rank is not None
     norms = np.linalg.norm(problem.moments, axis=1)
@@ -155,7 +157,7 @@ def alternate(
     max_iter: int,
     start: SparseRankSolution | None = None,
 ) -> SparseRankSolution:
-    """Group lasso and Procrustes in turn until the relative certificate is at most `tol`."""
+    """Alternate group lasso and Procrustes until the relative certificate is at most `tol`."""
     everything = np.eye(len(problem.second))
     if problem.rank is None:
         first = None if start is None else start.coef @ start.directions.T
@@ -173,10 +175,10 @@ def alternate(
 def _best_start(
     problem: SparseRankProblem, everything: Array, tol: float, max_iter: int
 ) -> SparseRankSolution:
-    """The best of a few rough solutions: from the directions of full rank, and from random ones.
+    """Find the best of a few rough solutions, from the full-rank regression and random starts.
 
-    The problem has local minima; random combinations of the features' moments, always the same
-    ones, lead to other ones than the regression of full rank does.
+    The problem has local minima. Random combinations of the moments, drawn with a fixed seed, lead
+    to other minima than the full-rank regression does.
     """
     assert problem.rank is not None
     full = problem.lasso(everything, tol=max(tol, ROUGH), max_iter=max_iter, start=None).coef
@@ -196,7 +198,7 @@ def _best_start(
 def _alternate(
     problem: SparseRankProblem, start: SparseRankSolution, tol: float, max_iter: int
 ) -> SparseRankSolution:
-    """Group lasso and Procrustes in turn, from a start."""
+    """Alternate group lasso and Procrustes from a start."""
     coef, directions = start.coef, start.directions
     history: list[float] = []
     best: SparseRankSolution | None = None
@@ -213,7 +215,7 @@ def _alternate(
             best = SparseRankSolution(coef, directions, history, gap)
         if gap <= tol or worse == STANDSTILL:
             break
-        directions = turned if gain > 0 else directions  # zero coefficients tell nothing of V
+        directions = turned if gain > 0 else directions  # zero coefficients do not determine V
         accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap), ROUNDING)
     assert best is not None
     return best

@@ -1,4 +1,4 @@
-"""Types of arrays and parameters that signatures name."""
+"""Type aliases of arrays and parameters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Indices: TypeAlias = NDArray[np.intp]
 RealArray: TypeAlias = NDArray[np.floating[Any]]  # in the precision of the features
 Labels: TypeAlias = NDArray[np.generic]
 
-# What users pass.
+# Types of user input.
 MatrixLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray
 ClassWeight: TypeAlias = Mapping[object, float] | str | None
 KernelParams: TypeAlias = Mapping[str, object] | None
