@@ -149,7 +149,7 @@ def test_fourier_features_are_unbiased_with_the_variance_of_their_number():
 
 @pytest.mark.parametrize("kernel", ["poly", "linear", "laplacian"])
 def test_fourier_features_are_for_the_rbf_kernel(kernel):
-    with pytest.raises(ValueError, match=rf"the kernel is '{kernel}'\. Use approximation='nys"):
+    with pytest.raises(ValueError, match=rf"kernel='rbf', not '{kernel}'\. Use approximation='nys"):
         draw(rows(), 10, "fourier", kernel=kernel)
 
 

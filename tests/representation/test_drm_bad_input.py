@@ -88,7 +88,7 @@ def test_parameters_are_checked(params, message):
         ),
         (
             {"kernel": "linear", "n_components": 10, "approximation": "fourier"},
-            "the kernel is 'linear'",
+            "supports kernel='rbf', not 'linear'",
         ),
     ],
 )
