@@ -25,8 +25,9 @@ SOURCES = Path(discreg.__file__).parents[1]
 TEXT = """\
 Seconds from `import discreg` to the end of the first `fit` with default parameters, on 200 samples
 of 10 features, in a fresh process with an empty cache of compiled code: the median of three. Most
-of it, 1.1 to 1.3 seconds, is importing scikit-learn with scipy.stats and pandas. The searches of ODM
-and LDM compile coordinate descent. "Before" is the version in which all small fits compiled loops.
+of it, 1.1 to 1.3 seconds, is importing scikit-learn with scipy.stats and pandas. The searches of
+ODM and LDM compile coordinate descent. "Before" is the version in which all small fits compiled
+loops.
 """
 
 PROGRAM = """\

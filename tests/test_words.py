@@ -20,7 +20,7 @@ REPLACED = {
     r"[Ww]eights are copies": "sample weights are equivalent to repeating rows",
     r"\bk copies\b": "weight k is equivalent to repeating the sample k times",
     r"(stands|counts) (exactly )?(for|as) \S+ copies": "is equivalent to repeated samples",
-    r"\blearnt\b": "learned",
+    r"\b[Ll]earnt\b": "learned",
     r"one (column|row|line) a ": "one ... per ...",
     r"coefficients a class": "coefficients per class",
     r"coefficients of so many": "the number of ...",

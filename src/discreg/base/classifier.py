@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import MomentRegression
@@ -29,8 +29,10 @@ from discreg.blocks.validation import (
     encode_labels,
     in_blocks,
     is_dask,
+    new_rows,
     row_weights,
     sample_weights,
+    training_rows,
     why_kernel_in_memory,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
@@ -233,7 +235,7 @@ class RegressionClassifier(BaseClassifier):
         self._forget_parts()
         if in_blocks(self, X):
             return self._prepare_blocks(open_blocks(self, X, y, sample_weight, self.class_weight))
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = training_rows(self, X, y)
         classes, indices = encode_labels(y)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
@@ -375,9 +377,7 @@ class RegressionClassifier(BaseClassifier):
     def _new_samples(self, X: ArrayLike) -> Any:
         """Check new samples."""
         check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return new_rows(self, X)
 
     def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
         """Compute scores of new samples from rows of feature or kernel coefficients."""

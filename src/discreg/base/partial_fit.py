@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from discreg.blocks.source import BlockLayout, require_labels
 from discreg.blocks.validation import (
@@ -20,6 +19,7 @@ from discreg.blocks.validation import (
     require_two_classes,
     require_weight_in_each_class,
     sample_weights,
+    training_rows,
 )
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
@@ -64,14 +64,7 @@ def update_partial_fit(
     if before is None and classes is None:
         raise ValueError("classes must be passed on the first call to partial_fit.")
     with _features_restored(estimator):
-        rows, labels = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            reset=before is None,
-        )
+        rows, labels = training_rows(estimator, X, y, reset=before is None)
         require_labels(labels)
         layout = _layout(rows, classes, before)
         block = layout.block(rows, labels, sample_weight)

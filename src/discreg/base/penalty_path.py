@@ -16,7 +16,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import validate_data
 
 from discreg.blocks.moments import Moments, moments_by_group
 from discreg.blocks.source import (
@@ -30,6 +29,7 @@ from discreg.blocks.validation import (
     Number,
     check_params,
     is_streamed,
+    training_rows,
 )
 from discreg.linalg.types import Array, MatrixLike
 
@@ -169,7 +169,7 @@ def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
     """Open the rows as a block source and set the feature attributes of the model."""
     if is_streamed(X):
         return open_blocks(model, X, y, sample_weight, model.class_weight)
-    rows, labels = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    rows, labels = training_rows(model, X, y)
     return ArrayBlocks(rows, labels, sample_weight, model.class_weight)
 
 

@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer_names, make_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
@@ -35,8 +35,10 @@ from discreg.blocks.validation import (
     check_params,
     encode_labels,
     is_out_of_core,
+    new_rows,
     row_weights,
     sample_weights,
+    training_rows,
 )
 from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
@@ -151,9 +153,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         self._check_params()
         self._require_rows_in_memory(X)
         classifier = self._unfitted()
-        rows, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+        rows, labels = training_rows(self, X, y)
         if self.kernel == "precomputed":
             require_square(rows)
         weights = None if sample_weight is None else sample_weights(sample_weight, len(labels))
@@ -417,7 +417,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     def _best(self, X: ArrayLike) -> Any:
         """Check new samples against this estimator and return the best classifier."""
         check_is_fitted(self)
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        new_rows(self, X)
         return self.best_estimator_
 
     def __sklearn_tags__(self) -> Any:

@@ -23,6 +23,7 @@ from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
 from .validation import (
+    canonical,
     class_weights,
     find_labels,
     is_dask,
@@ -158,7 +159,7 @@ class BlockLayout:
 def rows_of_block(X: Any, n_features: int) -> Any:
     """Convert the rows of a block to an array or CSR matrix and check the number of columns."""
     if sparse.issparse(X):
-        rows = X.tocsr()
+        rows = canonical(X.tocsr())
     elif isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
         rows = X
     else:  # frames, lists and arrays of objects

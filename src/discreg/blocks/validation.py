@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn import get_config
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.rows import class_sums
@@ -22,6 +24,7 @@ __all__ = [
     "Boolean",
     "Choice",
     "Number",
+    "canonical",
     "check_params",
     "class_weights",
     "encode_labels",
@@ -31,15 +34,18 @@ __all__ = [
     "is_out_of_core",
     "is_streamed",
     "largest_block",
+    "new_rows",
     "require_sum_of_weights",
     "require_two_classes",
     "require_weight_in_each_class",
     "row_weights",
     "sample_weights",
+    "training_rows",
     "why_kernel_in_memory",
 ]
 
 LARGEST_BLOCK = 64 << 20  # bytes
+ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 @dataclass(frozen=True)
@@ -283,6 +289,30 @@ def require_weight_in_each_class(
             f"The samples of class {empty} have zero total weight by {source}: the class cannot be "
             "learned. Remove its rows or give them a positive weight."
         )
+
+
+def training_rows(
+    estimator: Any, X: Any, y: Any, *, reset: bool = True
+) -> tuple[Any, NDArray[Any]]:
+    """Check training data in memory, and return the rows (an array or CSR) and the labels."""
+    rows, labels = validate_data(estimator, X, y, reset=reset, **ROWS)
+    return canonical(rows), labels
+
+
+def new_rows(estimator: Any, X: Any) -> Any:
+    """Check samples to predict, and return their rows, an array or CSR."""
+    return canonical(validate_data(estimator, X, reset=False, **ROWS))
+
+
+def canonical(rows: Any) -> Any:
+    """Add up entries of a sparse matrix that have the same position, in a copy.
+
+    Norms and kernels, unlike products, would count such entries separately.
+    """
+    if sparse.issparse(rows) and not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
 
 
 def largest_block() -> int:

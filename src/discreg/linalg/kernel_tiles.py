@@ -111,8 +111,9 @@ def map_inner_products(X: Any, Y: Any, function: OnTile) -> Array:
     K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
 
     def fill(tile: tuple[slice, slice]) -> None:
-        inner_products(K, *tile)
-        function(K, *tile)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
+            inner_products(K, *tile)
+            function(K, *tile)
         if symmetric:
             _mirror(K, *tile)
 

@@ -95,7 +95,8 @@ def kernel_matrix(
         given = {"gamma": gamma, "degree": degree, "coef0": coef0}
         params = {name: given[name] for name in facts.params if given[name] is not None}
         matrix = facts.matrix or partial(pairwise_kernels, metric=kernel)
-        return matrix(X, X if Y is None else Y, **params).astype(dtype)
+        X = _for_scikit_learn(X)
+        return matrix(X, X if Y is None else _for_scikit_learn(Y), **params).astype(dtype)
     X, Y = _for_inner_products(X, Y, kernel, dtype)
     function = kernel_on_tiles(X, X if Y is None else Y, kernel, gamma, degree, coef0)
     K = map_inner_products(X, Y, function)
@@ -307,6 +308,16 @@ def _as_float64(X: Any) -> Any:
     if sparse.issparse(X):
         return X.astype(np.float64, copy=False)
     return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _for_scikit_learn(X: Any) -> Any:
+    """Copy what kernels of scikit-learn refuse: read-only arrays and indices of 64 bits."""
+    if not sparse.issparse(X):
+        return np.require(X, requirements="W")
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        return type(X)(parts, shape=X.shape)
+    return X
 
 
 def _for_inner_products(

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
@@ -28,7 +27,9 @@ from discreg.blocks.validation import (
     check_params,
     encode_labels,
     in_blocks,
+    new_rows,
     row_weights,
+    training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.rows import row_norms
@@ -147,12 +148,7 @@ class MarginClassifier(BaseClassifier):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
         """Validate the data and compute everything that does not depend on the penalties."""
-        rows, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        if sparse.issparse(rows) and not rows.has_canonical_format:
-            rows = rows.copy()
-            rows.sum_duplicates()
+        rows, labels = training_rows(self, X, y)
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         seen = np.flatnonzero(weights > 0)
@@ -301,9 +297,7 @@ class MarginClassifier(BaseClassifier):
             One column per class; for two classes one value, positive for the second class.
         """
         check_is_fitted(self)
-        rows: Any = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        rows = new_rows(self, X)
         if self._kernel is None:
             scores = safe_sparse_dot(rows, self.coef_.T, dense_output=True) + self.intercept_
         elif self._kernel.kernel == "precomputed":

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreg.base.calibration import probabilities
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
+from discreg.blocks.validation import new_rows
 from discreg.linalg.types import Labels, MatrixLike, RealArray
 
 from ._iterative import Iterations
@@ -171,9 +172,7 @@ class RepresentationClassifier(BaseClassifier):
     def _rows(self, X: ArrayLike) -> Any:
         """Check new samples."""
         check_is_fitted(self, "_solver")
-        rows = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        rows = new_rows(self, X)
         require_squares(rows, self._solver.training.source_kernel)
         return rows
 

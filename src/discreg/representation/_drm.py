@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import fit_inverse_temperature
 from discreg.base.partial_fit import PartialFitState
@@ -29,6 +28,7 @@ from discreg.blocks.validation import (
     in_blocks,
     row_weights,
     sample_weights,
+    training_rows,
 )
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
@@ -261,9 +261,7 @@ class DRMClassifier(RepresentationClassifier):
             self._solver = solve_blocks(self, source, random, X)
             self._store_scatter(source.layout)
             return self
-        rows, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+        rows, labels = training_rows(self, X, y)
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         unknown_label(self, classes)
