@@ -234,7 +234,7 @@ def test_probabilities_of_a_class_with_one_sample_are_refused_with_its_name(para
         DRMClassifier(probability=True, **params).fit(X, names)
 
 
-@pytest.mark.parametrize("params", [{}, {"kernel": "linear"}])
+@pytest.mark.parametrize("params", [{}, {"kernel": "linear"}, {"penalty": "lasso", "beta": 0.5}])
 def test_probabilities_with_one_sample_that_stands_for_three(params):
     """There are copies left when one of them is held out."""
     X, y = with_a_single_sample()
@@ -242,13 +242,6 @@ def test_probabilities_with_one_sample_that_stands_for_three(params):
     model = DRMClassifier(probability=True, **params).fit(X, y, sample_weight=weights)
     assert np.all(np.isfinite(model.loo_decision_function_))
     assert np.all(np.isfinite(model.predict_proba(X)))
-
-
-def test_folds_of_one_sample_are_refused_by_name_whatever_its_weight():
-    X, y = with_a_single_sample()
-    model = DRMClassifier(probability=True, penalty="lasso")
-    with pytest.raises(ValueError, match=r"Class 7 has only one sample.*probability=False"):
-        model.fit(X, y, sample_weight=np.where(y == 7, 3.0, 1.0))
 
 
 def test_two_samples_and_one_feature():
@@ -428,6 +421,15 @@ def test_one_sample_with_nearly_all_weight_of_its_class_can_be_left_out():
     np.testing.assert_allclose(
         scatter.loo_decision_function_, closed.loo_decision_function_, rtol=1e-6, atol=1e-9
     )
+
+
+def test_a_fit_whose_probabilities_fail_leaves_no_model():
+    X, y = with_a_single_sample()
+    model = DRMClassifier(probability=True)
+    with pytest.raises(ValueError, match="only one sample"):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_probabilities_asked_for_after_fit():

@@ -103,6 +103,23 @@ def test_sizes_far_apart(penalty):
         assert_optimal(V, U, step, penalty, slices, None)
 
 
+@pytest.mark.parametrize("step", [1e3, 1e6])
+@every_penalty
+def test_weights_far_apart(penalty, step):
+    """Rounding must not hide the sample of the largest weight, on which the answer depends."""
+    slices = groups_of(9, 4)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        c = 10.0 ** rng.integers(-12, 1, 13)
+        V = c * rng.uniform(0.1, 1, (4, 13))
+        U = prox(V, step, penalty, slices, c)
+        dual = penalty.dual_norm(V - U, slices, c)
+        if penalty.half_square:
+            np.testing.assert_allclose(dual, step * penalty.norm(U, slices, c), rtol=1e-6)
+        else:
+            assert np.all(dual <= step * (1 + 1e-13))
+
+
 @every_penalty
 def test_zero_stays_zero(penalty):
     slices = groups_of(2, 1, 3)

@@ -18,9 +18,10 @@ from discreg.linalg.types import Labels, MatrixLike, RealArray
 
 from ._iterative import Iterations
 from ._problem import require_squares
+from ._rejection import unknown_label
 from ._solvers import IterativeSolver, Solver
 
-__all__ = ["RepresentationClassifier", "one_column_if_binary", "unknown_label"]
+__all__ = ["RepresentationClassifier", "one_column_if_binary"]
 
 
 def _has_probability(estimator: Any) -> bool:
@@ -60,7 +61,16 @@ class RepresentationClassifier(BaseClassifier):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             One column per class; for two classes, the score of the second minus that of the first.
         """
-        return one_column_if_binary(-self._residuals(self._points(X))).astype(self._dtype)
+        delta = self._residuals(self._rows(X))
+        if len(self.classes_) > 2:
+            return -_rounded(delta, self._dtype)
+        with np.errstate(over="ignore"):
+            exact = one_column_if_binary(-delta)
+            scores = exact.astype(self._dtype)
+        _require_finite(scores)
+        # Rounding leaves the sign, so that predict agrees.
+        scores[(exact > 0) & (scores == 0)] = np.finfo(self._dtype).smallest_subnormal
+        return scores
 
     @lazily
     def class_residuals(self, X: MatrixLike) -> RealArray:
@@ -76,7 +86,7 @@ class RepresentationClassifier(BaseClassifier):
         residuals : ndarray of shape (n_samples, n_classes)
             Residuals without the term k(x, x), which is the same for all classes.
         """
-        return self._residuals(self._points(X)).astype(self._dtype)
+        return _rounded(self._residuals(self._rows(X)), self._dtype)
 
     @lazily
     def predict(self, X: MatrixLike) -> Labels:
@@ -92,15 +102,15 @@ class RepresentationClassifier(BaseClassifier):
         labels : ndarray of shape (n_samples,)
         """
         rows = self._rows(X)
-        delta = self._residuals(self._solver.training.points(rows))
+        delta = self._residuals(rows)
         labels = self.classes_[delta.argmin(axis=1)]
         if self.reject_above is None:
             return np.asarray(labels)
-        norms = self._solver.training.source_kernel.diagonal(rows)  # exact k(x, x)
-        smallest = delta.min(axis=1) + norms
-        rejected = smallest > self.reject_above * norms
-        # As an array, so that np.where promotes the dtype if the unknown label needs it.
-        return np.where(rejected, np.asarray(unknown_label(self, self.classes_)), labels)
+        with np.errstate(over="ignore"):
+            norms = self._solver.training.source_kernel.diagonal(rows)  # exact k(x, x)
+            smallest = delta.min(axis=1) + norms
+            rejected = smallest > self.reject_above * norms
+        return np.where(rejected, unknown_label(self.unknown_label, self.classes_), labels)
 
     @available_if(_has_probability)
     @lazily
@@ -119,7 +129,7 @@ class RepresentationClassifier(BaseClassifier):
         check_is_fitted(self)
         if not hasattr(self, "inverse_temperature_"):
             raise NotFittedError("The model has no probabilities. Fit it with probability=True.")
-        scores = -self._residuals(self._points(X))
+        scores = -self._residuals(self._rows(X))
         return probabilities(scores, self.inverse_temperature_, self._dtype.type)
 
     def representation(self, X: MatrixLike) -> RealArray:
@@ -136,15 +146,17 @@ class RepresentationClassifier(BaseClassifier):
             One column per training sample. The coefficient of a sample of weight k is the sum of
             the coefficients of k repeated samples.
         """
-        points = self._points(X)
+        rows = self._rows(X)
         if not hasattr(self, "fit_order_"):
             raise ValueError(
                 "A representation needs the training rows, which partial_fit and fits to Dask "
                 "collections or memory maps do not keep. Fit to rows in memory."
             )
-        V = self._solver.represent(points)
-        weights = np.zeros((len(V), self._n_training), dtype=self._dtype)
-        weights[:, self.fit_order_] = V
+        weights = np.zeros((rows.shape[0], self._n_training), dtype=self._dtype)
+        with _overflow_is_checked():
+            points = self._solver.training.points(rows)
+            weights[:, self.fit_order_] = self._solver.represent(points)
+        _require_finite(weights)
         return weights
 
     def convergence(self, X: ArrayLike) -> Iterations:
@@ -161,13 +173,17 @@ class RepresentationClassifier(BaseClassifier):
             `objective_history` has one row per iteration and one column per sample; `n_iter`,
             `converged` and `gap` have one entry per sample.
         """
-        points = self._points(X)
+        rows = self._rows(X)
         if not isinstance(self._solver, IterativeSolver):
             raise ValueError(
                 f"solver={self.solver_!r} does not iterate. Use solver='gd', 'ppa' or 'apg'."
             )
         training = self._solver.training
-        return self._solver.run(training.cross(points), training.self_kernel(points))
+        with _overflow_is_checked():
+            points = training.points(rows)
+            outcome = self._solver.run(training.cross(points), training.self_kernel(points))
+        _require_finite(outcome.coef)
+        return outcome
 
     def _rows(self, X: ArrayLike) -> Any:
         """Check new samples."""
@@ -176,43 +192,39 @@ class RepresentationClassifier(BaseClassifier):
         require_squares(rows, self._solver.training.source_kernel)
         return rows
 
-    def _points(self, X: ArrayLike) -> Any:
-        """Check new samples and convert them to the coordinates of the solver."""
-        rows = self._rows(X)
-        return self._solver.training.points(rows)
-
-    def _residuals(self, points: Any) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", invalid="ignore"):  # residuals are checked below
-            delta = self._solver.residuals(points)
-        if not np.all(np.isfinite(delta)):
-            raise ValueError(
-                "The residuals of these samples overflow. Scale the features as in training, for "
-                "example with sklearn.preprocessing.StandardScaler."
-            )
+    def _residuals(self, rows: Any) -> NDArray[np.float64]:
+        """Compute δ of checked samples."""
+        with _overflow_is_checked():
+            delta = self._solver.residuals(self._solver.training.points(rows))
+        _require_finite(delta)
         return delta
+
+
+def _overflow_is_checked() -> np.errstate:
+    """Silence NumPy where the results are checked by `_require_finite`."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _require_finite(values: RealArray) -> None:
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            "The residuals of these samples overflow. Scale the features as in training, for "
+            "example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def _rounded(delta: NDArray[np.float64], dtype: np.dtype[Any]) -> RealArray:
+    """Round residuals to the dtype of the samples; the smallest of a row stays the smallest."""
+    with np.errstate(over="ignore"):
+        rounded = delta.astype(dtype)
+    _require_finite(rounded)
+    smallest = delta.argmin(axis=1)
+    tied = np.flatnonzero(rounded.argmin(axis=1) != smallest)
+    below = np.nextafter(rounded[tied].min(axis=1), -np.inf, dtype=dtype)
+    rounded[tied, smallest[tied]] = below
+    return rounded
 
 
 def one_column_if_binary(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Convert to scikit-learn's shape of decision values: one column for two classes."""
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-
-def unknown_label(estimator: Any, classes: NDArray[Any]) -> Any:
-    """Return the label of rejected samples; check that it has the type of y and is not in y."""
-    if estimator.reject_above is None:
-        return None
-    if estimator.kernel == "precomputed":
-        raise ValueError(
-            "reject_above needs k(x, x) of new samples, which a precomputed kernel matrix does not "
-            "contain. Use reject_above=None or another kernel."
-        )
-    strings = classes.dtype.kind in "OUS"
-    label = estimator.unknown_label
-    if label is None:
-        label = "unknown" if strings else -1
-    if isinstance(label, str) != strings or label in classes.tolist():
-        raise ValueError(
-            f"unknown_label must be {'a string' if strings else 'a number'} like the labels in y, "
-            f"and must not be one of them; got {label!r}."
-        )
-    return label

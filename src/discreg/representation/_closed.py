@@ -91,7 +91,7 @@ class ClosedForm:
         shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
         largest = float(kernel.diagonal().max())
         factor, scale, rcond = unit_cholesky(system_matrix(kernel, groups, alpha, beta))
-        if rcond <= 10 * EPS:
+        if not rcond > 10 * EPS:
             raise ValueError(
                 "K + alpha (H - B) + beta I is numerically singular: beta is too small compared "
                 f"with the largest kernel value {largest:.3g}. Use a larger beta, or scale the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,14 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
-from ._base import RepresentationClassifier, one_column_if_binary, unknown_label
+from ._base import RepresentationClassifier, one_column_if_binary
 from ._blocks import scatter_solver, solve_blocks
-from ._held_out import held_out_residuals
+from ._held_out import held_out_units, require_finite
 from ._penalties import NAMES, Penalty
 from ._problem import LINEAR, Groups, TrainingSamples, training_samples
+from ._rejection import check_rejection
 from ._scatter import LossOfPrecisionError
-from ._solvers import DRMSettings, IterativeSolver, choose_solver, make_solver
+from ._solvers import DRMSettings, IterativeSolver, Solver, choose_solver, make_solver
 
 __all__ = ["DRMClassifier"]
 
@@ -103,8 +105,10 @@ class DRMClassifier(RepresentationClassifier):
         relative residual is :math:`(\delta_i + k(x, x)) / k(x, x)`: 0 for a sample that its class
         represents exactly, 1 for a sample unlike any training sample. Values from 0.5 to 1 are
         sensible.
-    unknown_label : int, float or str, default=None
-        The unknown label; None means -1, or "unknown" if labels are strings.
+    unknown_label : int, float, str, datetime or timedelta, default=None
+        The unknown label. It has the type of the labels and is not one of them. None means the
+        first of -1, -2, ... that is not a label ("unknown", "unknown_2", ... if labels are
+        strings, NaT if they are times).
     tol : float, default=1e-5
         Tolerance of "gd", "ppa" and "apg": for the change of a representation, as in the paper, or
         for the relative duality gap with a penalty other than ridge.
@@ -179,7 +183,7 @@ class DRMClassifier(RepresentationClassifier):
         "reject_above": Choice((None,), others=(Number(0, closed="left"),)),
         "unknown_label": Choice(
             (None,),
-            test=lambda value: isinstance(value, str | int | float | np.generic),
+            test=lambda value: isinstance(value, str | int | float | np.generic | date | timedelta),
             described="a label",
         ),
         "tol": Number(0, closed="left"),
@@ -230,6 +234,7 @@ class DRMClassifier(RepresentationClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the results are checked
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> DRMClassifier:
@@ -257,14 +262,14 @@ class DRMClassifier(RepresentationClassifier):
         random = check_random_state(self.random_state)
         if in_blocks(self, X):
             source = open_blocks(self, X, y, sample_weight, self.class_weight)
-            unknown_label(self, source.layout.classes)
+            check_rejection(self, source.layout.classes)
             self._solver = solve_blocks(self, source, random, X)
             self._store_scatter(source.layout)
             return self
         rows, labels = training_rows(self, X, y)
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
-        unknown_label(self, classes)
+        check_rejection(self, classes)
         groups = Groups.of(indices, weights, len(classes))
         training = training_samples(self, rows, groups, weights, random)
         settings = DRMSettings(
@@ -278,7 +283,7 @@ class DRMClassifier(RepresentationClassifier):
                 raise
             name = "closed"
             solver = make_solver(name, training, settings)
-        self.classes_, self.solver_, self._solver = classes, name, solver
+        self.classes_, self.solver_ = classes, name
         self._dtype, self._n_training = rows.dtype, rows.shape[0]
         self.fit_order_ = groups.order
         if not training.is_precomputed:
@@ -292,11 +297,13 @@ class DRMClassifier(RepresentationClassifier):
         if self.probability:
             copies = np.maximum(sample_weights(sample_weight, len(indices)), 1.0)
             units = (weights / copies)[groups.order]
-            self._fit_probability(training, rows, units, settings, random)
+            self._fit_probability(solver, training, rows, units, settings, random)
+        self._solver = solver
         return self
 
     def _fit_probability(
         self,
+        solver: Solver,
         training: TrainingSamples,
         X: Any,
         units: NDArray[np.float64],
@@ -307,13 +314,16 @@ class DRMClassifier(RepresentationClassifier):
         groups = training.groups
         # "auto" may change from features to the kernel form to keep precision.
         name = self.solver if self.solver_ == "scatter" else self.solver_
-        delta = held_out_residuals(name, training, settings, units, self.classes_, random)
-        self.inverse_temperature_ = fit_inverse_temperature(-delta, groups.y, groups.weights)
+        held_out = held_out_units(name, training, settings, units, self.classes_, random)
+        self.inverse_temperature_ = fit_inverse_temperature(
+            -held_out.residuals, groups.y[held_out.samples], held_out.weights
+        )
         scores = np.empty((self._n_training, groups.n_classes))
-        scores[groups.order] = -delta
+        scores[groups.order] = -held_out.of_samples(len(groups.y))
         unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # weight zero
         if len(unseen):
-            scores[unseen] = -self._solver.residuals(training.points(X[unseen]))
+            scores[unseen] = -solver.residuals(training.points(X[unseen]))
+        require_finite(scores)
         self.loo_decision_function_ = one_column_if_binary(scores)
 
     def _why_in_memory(self) -> str | None:
@@ -338,11 +348,12 @@ class DRMClassifier(RepresentationClassifier):
             return f"kernel is {self.kernel!r} and n_components {self.n_components!r}."
         return self._why_in_memory()
 
+    @np.errstate(over="ignore", invalid="ignore")  # a fit to the scatters fails if they overflow
     def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
         return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
 
     def _fit_state(self, state: PartialFitState) -> None:
-        unknown_label(self, state.layout.classes)
+        check_rejection(self, state.layout.classes)
         factors = state.class_factors(self.class_weight)
         scatters = factors[:, None, None] * state.statistics
         solver = scatter_solver(self, scatters, factors * state.sizes, LINEAR)

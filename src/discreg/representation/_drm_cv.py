@@ -211,6 +211,7 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_one_out, penalties, classes, groups.order)
 
+    @np.errstate(over="ignore")
     def _calibration(
         self,
         classifier: DRMClassifier,
@@ -240,6 +241,7 @@ class DRMClassifierCV(ClassifierSearch):
         return tau, log_loss(np.vstack(scores), places, copies, tau)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the residuals are checked
 def _samples(classifier: DRMClassifier, X: Any, groups: Groups, weights: Array) -> TrainingSamples:
     """Prepare the training samples of one kernel and check that the solver applies."""
     random = check_random_state(classifier.random_state)

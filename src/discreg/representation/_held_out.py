@@ -5,16 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 from discreg.linalg.types import Array
 
 from ._closed import ClosedForm
 from ._leave_one_out import (
+    ROUNDING,
     leave_one_out_residuals,
     require_leavable,
     scatter_leave_one_out_residuals,
@@ -23,38 +25,74 @@ from ._problem import TrainingSamples
 from ._scatter import LossOfPrecisionError, ScatterForm
 from ._solvers import DRMSettings, make_solver
 
-__all__ = ["FoldResiduals", "LeaveOneOutResiduals", "held_out_residuals"]
+__all__ = ["FoldResiduals", "LeaveOneOutResiduals", "held_out_units", "require_finite"]
 
 N_FOLDS = 5
 
 
-def held_out_residuals(
+class HeldOutUnits(NamedTuple):
+    """Residuals of units of weight, each from a model without the unit.
+
+    Attributes
+    ----------
+    residuals : ndarray of shape (n_units, n_classes)
+    samples : ndarray of shape (n_units,)
+        The sample that each unit belongs to.
+    weights : ndarray of shape (n_units,)
+    """
+
+    residuals: Array
+    samples: NDArray[np.intp]
+    weights: Array
+
+    def of_samples(self, n_samples: int) -> Array:
+        """Average over the units of each sample."""
+        totals = np.bincount(self.samples, self.weights, n_samples)
+        shares = sparse.csr_array(
+            (self.weights / totals[self.samples], (self.samples, np.arange(len(self.samples))))
+        )
+        return np.asarray(shares @ self.residuals)
+
+
+def held_out_units(
     solver: str,
     training: TrainingSamples,
     settings: DRMSettings,
     units: Array,
     classes: NDArray[np.generic],
     random: np.random.RandomState,
-) -> Array:
+) -> HeldOutUnits:
     """Compute δ of every training sample by leave-one-out (ridge) or five folds."""
-    require_leavable(training.groups, units, classes)
+    groups = training.groups
+    require_leavable(groups, units, classes)
     if settings.penalty.is_ridge:
         held_out = LeaveOneOutResiduals(training, solver, units)
-        return held_out.residuals(settings.alpha, settings.beta)
-    groups = training.groups
-    counts = np.bincount(groups.y)
-    if counts.min() < 2:
+        delta = held_out.residuals(settings.alpha, settings.beta)
+        return HeldOutUnits(delta, np.arange(len(delta)), groups.weights)
+    # A sample of weight 3 has three units, which fall into folds as three repeated samples do.
+    # More units than folds would change little.
+    counts = np.ceil((1 - ROUNDING) * groups.weights / units).clip(1, N_FOLDS).astype(np.intp)
+    samples = np.repeat(np.arange(len(counts)), counts)
+    y, weights = groups.y[samples], (groups.weights / counts)[samples]
+    n_folds = min(N_FOLDS, np.bincount(y).min())
+    delta = np.empty((len(y), groups.n_classes))
+    for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=random).split(y, y):
+        kept: Array = np.bincount(samples[train], weights[train], len(counts)).astype(np.float64)
+        part = training.subset(np.flatnonzero(kept), kept[kept > 0])
+        tested, places = np.unique(samples[test], return_inverse=True)
+        rows = training.X[groups.order[tested] if training.is_precomputed else tested]
+        delta[test] = make_solver(solver, part, settings).residuals(part.points(rows))[places]
+    require_finite(delta)
+    return HeldOutUnits(delta, samples, weights)
+
+
+def require_finite(delta: Array) -> None:
+    """Raise ValueError if the residuals of held-out samples are not finite."""
+    if not np.all(np.isfinite(delta)):
         raise ValueError(
-            f"Class {classes[counts.argmin()]} has only one sample, so that no folds can be held "
-            "out. Add samples, remove the class, or set probability=False."
+            "The residuals of held-out samples overflow. Scale the features, or lower the "
+            "kernel's gamma or degree."
         )
-    folds = StratifiedKFold(min(N_FOLDS, counts.min()), shuffle=True, random_state=random)
-    delta = np.empty((len(groups.y), groups.n_classes))
-    for train, test in folds.split(groups.y, groups.y):
-        part = training.subset(train)
-        held_out_rows = training.X[groups.order[test] if training.is_precomputed else test]
-        delta[test] = make_solver(solver, part, settings).residuals(part.points(held_out_rows))
-    return delta
 
 
 @dataclass
@@ -70,13 +108,9 @@ class HeldOutResiduals(ABC):
 
     def residuals(self, alpha: float, beta: float) -> Array:
         """Compute δ of every held-out sample."""
-        with np.errstate(over="ignore", invalid="ignore"):  # residuals are checked below
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             delta = self._residuals(alpha, beta)
-        if not np.all(np.isfinite(delta)):
-            raise ValueError(
-                "The residuals of held-out samples overflow. Scale the features, or lower the "
-                "kernel's gamma or degree."
-            )
+        require_finite(delta)
         return delta
 
     def _residuals(self, alpha: float, beta: float) -> Array:

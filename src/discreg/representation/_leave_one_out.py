@@ -153,7 +153,7 @@ def _others(rows: slice) -> tuple[slice, slice]:
 def _inverse(matrix: Array) -> Array:
     """Compute the inverse of a positive definite matrix in place."""
     factor, scale, rcond = unit_cholesky(matrix)
-    if rcond <= 10 * EPS:
+    if not rcond > 10 * EPS:
         raise np.linalg.LinAlgError(
             "The leave-one-out system is not numerically positive definite. Use a larger beta, or "
             "a positive semi-definite kernel."

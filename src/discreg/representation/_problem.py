@@ -69,10 +69,6 @@ class Groups:
         order = order[weights[order] > 0]
         return cls(order, y[order], weights[order], n_classes)
 
-    def subset(self, rows: NDArray[np.intp]) -> Groups:
-        """Select samples by their positions, in ascending order."""
-        return Groups(self.order[rows], self.y[rows], self.weights[rows], self.n_classes)
-
     @cached_property
     def slices(self) -> list[slice]:
         """Slice of the samples of each class."""
@@ -223,10 +219,11 @@ class TrainingSamples:
         self.kernel.require_psd(matrix, self.X)
         return matrix
 
-    def subset(self, rows: NDArray[np.intp]) -> TrainingSamples:
-        """Select samples by their positions, in ascending order."""
+    def subset(self, rows: NDArray[np.intp], weights: Array) -> TrainingSamples:
+        """Select samples by their positions, in ascending order, and give them other weights."""
         X = self.X if self.is_precomputed else self.X[rows]
-        groups = self.groups.subset(rows)
+        groups = self.groups
+        groups = Groups(groups.order[rows], groups.y[rows], weights, groups.n_classes)
         return TrainingSamples(X, None, groups, self.kernel, None, self.kernel)
 
     def without_matrix(self) -> TrainingSamples:
@@ -297,7 +294,14 @@ def training_samples(
             "Set n_components=None, or pass the features and the name of the kernel."
         )
     features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
-    return TrainingSamples(features(rows), rows, groups, LINEAR, features, kernel)
+    mapped = features(rows)
+    if not np.all(np.isfinite(mapped)):
+        raise ValueError(
+            f"The kernel {kernel.kernel!r} gives infinite or undefined values on these data. Scale "
+            "the features, for example with sklearn.preprocessing.StandardScaler, or change gamma, "
+            "degree or coef0."
+        )
+    return TrainingSamples(mapped, rows, groups, LINEAR, features, kernel)
 
 
 def require_squares(X: Any, kernel: FittedKernel) -> None:

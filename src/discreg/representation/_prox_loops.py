@@ -20,20 +20,25 @@ from discreg.linalg.types import Indices, RealArray
 __all__ = ["each_level", "levels_at_common_value", "levels_at_norm"]
 
 ROUNDING = 4e-16
+MAX_STEPS = 1000  # of Newton's method; a few dozen are enough unless rounding decides
 
 
 @compiled(fastmath=REORDER)
 def _value(a: RealArray, c: RealArray, x: float) -> tuple[float, float, int]:
-    """F(x), minus its slope, and the number of sizes above c x."""
+    """F(x), minus its slope, and the number of sizes above c x.
+
+    Sizes that are below by rounding count too: without a large c among them, the slope is too small
+    by orders of magnitude, and Newton's steps are too short.
+    """
     value = 0.0
     fall = 0.0
     count = 0
     for j in range(len(a)):
         excess = a[j] - c[j] * x
-        above = 1.0 if excess > 0.0 else 0.0
+        above = 1.0 if excess > -ROUNDING * a[j] else 0.0
         value += above * c[j] * excess
         fall += above * c[j] * c[j]
-        count += excess > 0.0
+        count += excess > -ROUNDING * a[j]
     return value, fall, count
 
 
@@ -84,7 +89,7 @@ def levels_at_common_value(
     """
     for i in range(len(A)):
         y = 0.0
-        while True:
+        for _ in range(MAX_STEPS):
             excess = -shift - slope * y
             falls = slope
             for k in range(len(starts) - 1):
@@ -110,7 +115,7 @@ def levels_at_norm(
     """
     for i in range(len(A)):
         b = 0.0
-        while True:
+        for _ in range(MAX_STEPS):
             squares = 0.0
             falls = 0.0
             for k in range(len(starts) - 1):
@@ -118,7 +123,8 @@ def levels_at_norm(
                 weight = c[starts[k] : starts[k + 1]]
                 if largest:
                     levels[i, k], fall = _level(a, weight, b, 0.0, 1.0)
-                    threshold = _value(a, weight, levels[i, k])[0]
+                    # F(t) is t/b, but loses digits where a clip is small.
+                    threshold = levels[i, k] / b if b > 0.0 else _value(a, weight, 0.0)[0]
                     relative = fall / (1.0 + b * fall)
                 else:
                     levels[i, k], fall = _level(a, weight, 1.0, 0.0, b)

@@ -167,6 +167,7 @@ def _objective_and_bound(
     if penalty.half_square:
         curvature += dual**2 / beta
     kappa = gain / np.maximum(curvature, TINY)
-    if not penalty.half_square:
-        kappa = np.minimum(kappa, beta / np.maximum(dual, TINY))
+    if penalty.half_square:
+        return objective, 0.5 * gain * kappa  # also if the square of `dual` overflows
+    kappa = np.minimum(kappa, beta / np.maximum(dual, TINY))
     return objective, gain * kappa - 0.5 * curvature * kappa**2

@@ -73,7 +73,7 @@ def resolvent(maps: Sequence[Array]) -> Array:
     total = np.sum(maps, axis=0)
     total[np.diag_indices_from(total)] += 1.0
     factor, scale, rcond = unit_cholesky(total)
-    if rcond < PRECISE:
+    if not rcond >= PRECISE:
         raise LossOfPrecisionError
     return inverse_of_factor(factor, scale)
 

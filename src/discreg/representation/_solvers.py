@@ -166,7 +166,14 @@ class IterativeSolver:
         else:
             norms = row_norms(self.training.X)
             K_x = self.training.cross(self.training.X[[norms.argmax()]])
-        return self.run(K_x, norms.max()[None])
+        outcome = self.run(K_x, norms.max()[None])
+        found = (outcome.coef, outcome.objective_history, outcome.gap)
+        if not all(np.isfinite(part).all() for part in found):
+            raise ValueError(
+                f"The iterations of solver={self.algorithm!r} overflow. Scale the features, for "
+                "example with sklearn.preprocessing.StandardScaler, or the sample weights."
+            )
+        return outcome
 
     def residuals(self, points: Any) -> Array:
         delta = np.empty((points.shape[0], self.training.groups.n_classes))
