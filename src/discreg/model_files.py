@@ -189,7 +189,6 @@ class _Reader:
             # Sparse matrices are zip files inside the file. There is no deeper level.
             if content.startswith(b"PK") and zipfile.is_zipfile(BytesIO(content)):
                 members[name] = _stored(self._unpacked(BytesIO(content)))
-        self._add(PARSED * sum(len(members.get(name, b"")) for name in (METADATA, SCHEMA)))
         if SCHEMA in members:
             members[SCHEMA] = self._present_schema(members)
         return members
@@ -197,7 +196,12 @@ class _Reader:
     def _unpacked(self, archive: Path | BinaryIO) -> dict[str, bytes]:
         with zipfile.ZipFile(archive) as file:
             infos = {info.filename: info for info in file.infolist()}
-            self._add(sum(info.file_size for info in infos.values()))
+            self._add(
+                sum(
+                    info.file_size * (PARSED if name in (METADATA, SCHEMA) else 1)
+                    for name, info in infos.items()
+                )
+            )
             return {name: self._content(file, info) for name, info in infos.items()}
 
     def _content(self, file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -236,11 +240,11 @@ class _Reader:
 
 
 def _stored(members: dict[str, bytes]) -> bytes:
-    """Write members to a zip file without compression."""
+    """Move members to a zip file without compression; each is in memory only once."""
     copy = BytesIO()
     with zipfile.ZipFile(copy, "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
+        for name in list(members):
+            file.writestr(name, members.pop(name))
     return copy.getvalue()
 
 
