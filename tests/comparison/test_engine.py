@@ -114,11 +114,7 @@ if __name__ == "__main__":
         "TMPDIR": str(store.parent),
     }
     return subprocess.Popen(
-        [sys.executable, script],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True
     )
 
 
@@ -141,8 +137,12 @@ def assert_nothing_is_left(log: Path) -> None:
     assert {path.name.split("-")[0] for path in log.parent.iterdir()} <= FILES
 
 
+def workers_of(log: Path) -> set[int]:
+    return {int(line.split()[-1]) for line in log.read_text().splitlines()}
+
+
 def wait_for_workers(log: Path) -> None:
-    workers = {int(line.split()[-1]) for line in log.read_text().splitlines()}
+    workers = workers_of(log)
     deadline = time.monotonic() + 30
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -169,8 +169,11 @@ def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, lo
 @pytest.mark.linux
 def test_the_next_run_removes_what_a_run_left_that_was_killed_with_its_workers(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
-    wait_for_fits(log, 3)
-    os.killpg(process.pid, signal.SIGKILL)
+    while len(workers_of(log)) < 2:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGSTOP)
+    for pid in (*workers_of(log), process.pid):
+        os.kill(pid, signal.SIGKILL)
     process.communicate()
     wait_for_workers(log)
     (left,) = tmp_path.glob(".store.workers-*")
