@@ -38,7 +38,8 @@ def test_folders_that_cannot_be_made_are_told_in_a_sentence(tmp_path):
 
 
 def test_drafts_of_a_file_are_removed_and_other_files_stay(tmp_path):
-    for name in (".page.html.12", ".page.html.7", "page.html", ".page", ".other.html.12"):
+    kept = {"page.html", ".page", ".page.html.swp", ".other.html.12"}
+    for name in (".page.html.12", ".page.html.7", *kept):
         (tmp_path / name).touch()
     remove_drafts(tmp_path / "page.html")
-    assert {path.name for path in tmp_path.iterdir()} == {"page.html", ".page", ".other.html.12"}
+    assert {path.name for path in tmp_path.iterdir()} == kept

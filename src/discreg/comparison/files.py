@@ -37,5 +37,5 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def remove_drafts(path: Path) -> None:
     """Remove drafts of a file that a killed process left."""
-    for draft in path.parent.glob(f".{glob.escape(path.name)}.*"):
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.[0-9]*"):
         draft.unlink()
