@@ -4,12 +4,15 @@ import gzip
 import io
 import re
 import sys
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_runs import easy_frame, refused, run, start
 
 import discreg
+from discreg.base.errors import InputError
 from discreg.cli import main
 from discreg.comparison.bundled import BUNDLED
 from discreg.tables.classifier import TableClassifier
@@ -148,7 +151,7 @@ def test_a_malformed_file_is_refused_in_a_sentence(tmp_path, capsys, monkeypatch
     write, expected = MALFORMED[name]
     write(tmp_path / name)
     if job == "predict":
-        monkeypatch.setattr("discreg.comparison.predict.load_model", lambda path: MODEL)
+        monkeypatch.setattr("discreg.comparison.predict.load_model", lambda path, **limit: MODEL)
         message = refused(capsys, "predict", "model.skops", tmp_path / name)
     else:
         named = [] if name.endswith(("npz", "svm", "txt")) else ["--target", "y"]
@@ -223,3 +226,91 @@ def test_columns_without_a_file_and_unknown_data_sets_are_refused(capsys):
     message = refused(capsys, "compare", "--dataset", "irsi")
     assert "Did you mean iris?" in message
     assert all(name in message for name in BUNDLED)
+
+
+@pytest.mark.parametrize("job", ["compare", "predict"])
+def test_an_empty_path_is_refused(table, capsys, job):
+    model = [table] if job == "predict" else []
+    for arguments in ([*model, table, "--output", ""], [*model, table, "--output="], [*model, ""]):
+        assert "the path is empty" in refused(capsys, job, *arguments)
+    assert list(table.parent.iterdir()) == [table]
+
+
+NASTY = "\x1b[2J\x1b]0;title\a"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", NASTY, "--target", "kind"],
+        ["compare", f"{NASTY}.csv", "--target", "kind"],
+        ["compare", "a\nb.csv", "--target", "kind"],
+        ["compare", "--dataset", NASTY],
+        ["compare", f"--{NASTY}"],
+        ["predict", NASTY, NASTY],
+        ["predict", NASTY, NASTY, NASTY],
+        [NASTY],
+    ],
+)
+def test_control_characters_of_arguments_do_not_reach_the_terminal(capsys, arguments):
+    message = refused(capsys, *arguments)
+    assert not {"\x1b", "\a"} & {*message}
+    assert r"\x1b[2J" in message or r"a\nb.csv" in message
+
+
+def test_control_characters_of_errors_and_warnings_do_not_reach_the_terminal(
+    monkeypatch, capsys, table
+):
+    def broken(*arguments, **options):
+        print(warnings.formatwarning(NASTY, UserWarning, "table.py", 1), file=sys.stderr)
+        raise RuntimeError(NASTY)
+
+    monkeypatch.setattr("discreg.tables.table.read_table", broken)
+    monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
+    streams = sys.stdout, sys.stderr
+    assert run("compare", table, "--target", "kind") == 1
+    assert (sys.stdout, sys.stderr) == streams
+    message = capsys.readouterr().err
+    assert not {"\x1b", "\a"} & {*message}
+    assert message.count(r"\x1b[2J\x1b]0;title\x07") == 2
+
+
+# Exit codes: 0 and 130 also occur in the tests of comparisons and predictions
+
+
+@pytest.mark.parametrize("job", ["compare", "predict"])
+def test_exit_codes_are_documented(capsys, job):
+    assert run(job, "--help") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    documented = (Path(__file__).parents[1] / "docs" / "comparison.md").read_text()
+    for code, meaning in EXIT_CODES.items():
+        assert f"{code} {meaning}" in printed
+        assert f"| {code} | {meaning}" in documented
+
+
+EXIT_CODES = {0: "done", 1: "failed", 2: "wrong use", 130: "interrupted"}
+ENDS = {
+    "memory": (MemoryError("9 GB"), 1, "There is not enough memory. 9 GB\n"),
+    "disk": (
+        OSError(28, "No space left on device", "a.csv"),
+        1,
+        "a.csv: No space left on device\n",
+    ),
+    "failure": (OSError("no room"), 1, "no room\n"),
+    "worker": (ChildProcessError("could not start"), 1, "could not start\n"),
+    "mistake": (InputError("no such column"), 2, "no such column\n"),
+    "Ctrl-C": (KeyboardInterrupt(), 130, "Interrupted. The same command continues from here.\n"),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_errors_have_their_exit_code(monkeypatch, capsys, table, case):
+    error, code, message = ENDS[case]
+
+    def broken(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("discreg.tables.table.read_table", broken)
+    monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
+    assert run("compare", table, "--target", "kind") == code
+    assert capsys.readouterr().err == message

@@ -3,9 +3,12 @@
 import json
 import pickle
 import re
+import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -431,3 +434,110 @@ def test_a_cut_file_is_refused(small):
     small.write_bytes(small.read_bytes()[:-200])
     with pytest.raises(InputError, match="not a model file of discreg"):
         load_model(small)
+
+
+# Small files with large contents
+
+LARGE = 2**22  # numbers of 8 bytes
+MB = 2**20
+
+
+def compressed(path, method=zipfile.ZIP_DEFLATED):
+    """The same file, compressed."""
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+
+
+def with_stated_size(path, size):
+    """The same file with another size of its largest member in the directory of the file."""
+    with zipfile.ZipFile(path) as file:
+        largest = max(file.infolist(), key=lambda info: info.file_size)
+    content = bytearray(path.read_bytes())
+    place = content.rindex(b"PK\x01\x02", 0, content.rindex(largest.filename.encode()))
+    assert struct.unpack_from("<L", content, place + 24) == (largest.file_size,)
+    struct.pack_into("<L", content, place + 24, size)
+    path.write_bytes(content)
+
+
+@contextmanager
+def memory_below(n_bytes):
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < n_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_contents_larger_than_the_limit_are_refused_before_they_are_read(path):
+    write_hostile(with_part(np.zeros(LARGE)), path)
+    compressed(path)
+    assert path.stat().st_size < MB
+    told = (
+        r"model\.skops take 3\d,\d{3},\d{3} bytes .* limit is 16,777,216 bytes.* max_bytes=3\d{7}\)"
+    )
+    with memory_below(4 * MB), pytest.raises(InputError, match=told):
+        load_model(path, max_bytes=16 * MB)
+    assert load_model(path, max_bytes=64 * MB).part_.shape == (LARGE,)
+
+
+def test_the_limit_is_one_gigabyte_unless_it_is_given(path):
+    write_hostile(with_part(np.zeros(LARGE)), path)
+    compressed(path)
+    with_stated_size(path, 2**30)
+    with memory_below(4 * MB), pytest.raises(InputError, match="limit is 1,073,741,824 bytes"):
+        load_model(path)
+
+
+def test_a_member_that_is_larger_than_it_states_is_refused_within_the_limit(path):
+    write_hostile(with_part(np.zeros(LARGE)), path)
+    compressed(path)
+    with_stated_size(path, 200)
+    with memory_below(4 * MB), pytest.raises(InputError, match="not a model file of discreg"):
+        load_model(path, max_bytes=16 * MB)
+
+
+def test_a_compressed_matrix_inside_the_file_counts(path):
+    write_hostile(with_part(sparse.csr_array((LARGE, 1))), path)
+    assert path.stat().st_size < MB
+    with memory_below(4 * MB), pytest.raises(InputError, match="limit is 8,388,608 bytes"):
+        load_model(path, max_bytes=8 * MB)
+    assert load_model(path).part_.shape == (LARGE, 1)
+
+
+def test_an_array_that_is_read_several_times_counts_each_time(path):
+    write_hostile(with_part([np.zeros(MB), *(np.zeros(place) for place in range(30))]), path)
+    with zipfile.ZipFile(path) as file:
+        largest = max(file.infolist(), key=lambda info: info.file_size).filename
+    rewritten(path, lambda schema: re.sub(r'"file": "[^"]+"', f'"file": "{largest}"', schema))
+    with memory_below(40 * MB), pytest.raises(InputError, match="take 30"):
+        load_model(path, max_bytes=100 * MB)
+
+
+def test_an_array_that_two_attributes_share_counts_once(path):
+    array = np.zeros(MB)
+    save_model(with_part([array] * 30), path)
+    with memory_below(80 * MB):
+        read = load_model(path, max_bytes=16 * MB)
+    assert all(each is read.part_[0] for each in read.part_)
+
+
+@pytest.mark.parametrize("member", ["discreg.json", "schema.json"])
+def test_text_that_takes_much_memory_when_it_is_read_is_refused(path, member):
+    members = {"discreg.json": json.dumps({"format": 1, "discreg": "0.1.0"}), "schema.json": "{}"}
+    members[member] = "[" + "[]," * MB + "[]]"
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in members.items():
+            file.writestr(name, text)
+    with memory_below(16 * MB), pytest.raises(InputError, match="limit is 67,108,864 bytes"):
+        load_model(path, max_bytes=64 * MB)
+
+
+def test_a_compression_whose_size_cannot_be_limited_is_refused(path):
+    write_hostile(with_part(np.zeros(LARGE)), path)
+    compressed(path, zipfile.ZIP_BZIP2)
+    with pytest.raises(InputError, match=r"in a compression that .* Save the model again"):
+        load_model(path)

@@ -26,6 +26,7 @@ def test_data_sets_are_listed_with_where_they_come_from(capsys, tmp_path):
     [
         (("run", "drm/tabel7"), "Did you mean drm/table7?"),
         (("run", "relsr/table1", "--time-budget", "soon"), "Write, for example, 90s, 10m or 1h"),
+        (("run", "relsr/table1", "--output", ""), "the path is empty"),
         (("datasets", "--data-dir", "nowhere"), "which is not a directory"),
     ],
 )

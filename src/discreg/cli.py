@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import os
 import signal
-import sqlite3
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 from discreg import __version__
 from discreg.base.errors import InputError
+from discreg.comparison.words import printable
 
 try:
     import typer
@@ -23,9 +25,13 @@ except ModuleNotFoundError:
 if TYPE_CHECKING:
     from discreg.tables.table import Table
 
-__all__ = ["INTERRUPTED", "main", "parse_seconds", "reports_errors", "run_app"]
+__all__ = ["INTERRUPTED", "main", "parse_path", "parse_seconds", "reports_errors", "run_app"]
 
-INTERRUPTED = 130  # exit code after Ctrl-C
+DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130  # exit codes
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 failed, for example if the disk is full or no model could be written; "
+    "2 wrong use, for example an unknown option or a file that cannot be read; 130 interrupted."
+)
 TRACEBACK = "DISCREG_TRACEBACK"  # environment variable that shows tracebacks
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -51,7 +57,26 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> N
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # labels may contain characters not in its encoding
             stream.reconfigure(errors="backslashreplace")
-    app(args=argv, prog_name=name)
+    with redirect_stdout(_escaped(sys.stdout)), redirect_stderr(_escaped(sys.stderr)):
+        app(args=argv, prog_name=name)
+
+
+class _EscapedStream:
+    """A stream that escapes control characters, such as those in names of files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream  # rich writes its own control characters here
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write("\n".join(map(printable, text.split("\n"))))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+def _escaped(stream: TextIO) -> TextIO:
+    return cast(TextIO, _EscapedStream(stream))
 
 
 def reports_errors(command: Callable[..., int]) -> Callable[..., None]:
@@ -76,16 +101,25 @@ def reports_errors(command: Callable[..., int]) -> Callable[..., None]:
 
 def _explained(error: Exception) -> tuple[str, int]:
     """Return the message and the exit code of an error."""
+    text = printable(str(error))
     if isinstance(error, InputError):
-        return str(error), 2
+        return text, WRONG_USE
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is missing: pip install 'discreg[compare]'", 2
-    if isinstance(error, sqlite3.Error):
-        return f"Results could not be stored ({error}). Is the disk full?", 2
-    if isinstance(error, (OSError, MemoryError)):
-        return f"{type(error).__name__}: {error}", 2
+        return f"{error.name} is missing: pip install 'discreg[compare]'", WRONG_USE
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory. {text}".strip(), FAILED
+    if isinstance(error, OSError):
+        reason = f"{error.filename}: {error.strerror}" if error.filename else text
+        return printable(reason), FAILED
     advice = f"Please report this error. Set {TRACEBACK}=1 and run again to see the traceback."
-    return f"An error inside discreg: {type(error).__name__}: {error}\n{advice}", 1
+    return f"An error inside discreg: {type(error).__name__}: {text}\n{advice}", FAILED
+
+
+def parse_path(text: str) -> Path:
+    """Convert an argument to a path; without a name it would be the current directory."""
+    if not text:
+        raise typer.BadParameter("the path is empty. Write the name of a file or directory.")
+    return Path(text)
 
 
 def _show_version(wanted: bool) -> None:
@@ -106,18 +140,25 @@ def options(
     pass
 
 
-@app.command(help="Compare all models on a table and write a report.")
+@app.command(help="Compare all models on a table and write a report.", epilog=EXIT_CODES)
 @reports_errors
 def compare(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Table in CSV, TSV, Parquet, ARFF, svmlight or npz format, or gzipped."
+            help="Table in CSV, TSV, Parquet, ARFF, svmlight or npz format, or gzipped.",
+            parser=parse_path,
+            metavar="FILE",
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(help="Column with the class labels.")] = None,
     output: Annotated[
-        Path, typer.Option(help="Directory for the results; fits stored there are not repeated.")
+        Path,
+        typer.Option(
+            help="Directory for the results; fits stored there are not repeated.",
+            parser=parse_path,
+            metavar="PATH",
+        ),
     ] = Path("discreg-comparison"),
     fold: Annotated[
         str | None,
@@ -178,33 +219,67 @@ def compare(
     console.show_comparison(result, output)
     if result.progress.stopped_by == "interrupt":
         return INTERRUPTED
-    return 0 if result.verdict is not None else 1
+    return DONE if result.findings.model_file is not None else FAILED
 
 
-@app.command(help="Predict the labels of new rows with a saved model.")
+@app.command(help="Predict the labels of new rows with a saved model.", epilog=EXIT_CODES)
 @reports_errors
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file written by compare: model.skops.")],
-    file: Annotated[Path, typer.Argument(help="New rows, in any format that compare reads.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="Model file written by compare: model.skops.", parser=parse_path, metavar="MODEL"
+        ),
+    ],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="New rows, in any format that compare reads.", parser=parse_path, metavar="FILE"
+        ),
+    ],
     output: Annotated[
-        Path | None, typer.Option(help="CSV file to write; by default the labels are printed.")
+        Path | None,
+        typer.Option(
+            help="CSV file to write; by default the labels are printed.",
+            parser=parse_path,
+            metavar="PATH",
+        ),
+    ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="Write labels unchanged that a spreadsheet would execute as formulas; by default "
+            "they begin with an apostrophe in the CSV file.",
+        ),
+    ] = False,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            help="Largest size of the contents of the model file in memory; by default 1 GB, or "
+            "twice the size of the file if that is more.",
+            min=1,
+        ),
     ] = None,
 ) -> int:
     from discreg.comparison import console
-    from discreg.comparison.predict import predict
+    from discreg.comparison.predict import predict, without_formulas
 
-    predicted = predict(model, file)
+    predicted = predict(model, file, max_bytes=max_bytes)
+    if output is not None and not raw:
+        predicted = without_formulas(predicted)
     for note in predicted.notes:
-        print(note, file=sys.stderr)
+        print(printable(note), file=sys.stderr)
     if output is None:
         console.show_predictions(predicted.labels)
     else:
         try:
-            predicted.labels.to_csv(output, index=False)
+            # In quotes, a label with a semicolon stays in one cell of every spreadsheet.
+            predicted.labels.to_csv(output, index=False, quoting=csv.QUOTE_NONNUMERIC)
         except OSError as error:
             raise InputError(f"{output} cannot be written ({error}).") from error
-        print(f"Wrote {len(predicted.labels)} labels to {output}.")
-    return 0
+        print(printable(f"Wrote {len(predicted.labels)} labels to {output}."))
+    return DONE
 
 
 def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:

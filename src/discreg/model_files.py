@@ -8,6 +8,7 @@ import pkgutil
 import re
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -15,7 +16,7 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from discreg import __version__
 from discreg.base.errors import InputError
@@ -28,6 +29,8 @@ __all__ = ["load_model", "save_model"]
 FORMAT = 1
 METADATA = "discreg.json"  # added to the zip file of skops
 SCHEMA = "schema.json"  # the file in which skops lists types
+ONE_GB = 2**30
+PARSED = 30  # memory of parsed JSON, in multiples of the text
 # Packages whose classes a model file may contain; the comparison tool is not one of them.
 LIBRARY = (
     "base",
@@ -111,7 +114,7 @@ def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
+def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> BaseEstimator:
     """Read a model written by `save_model` or ``discreg compare``.
 
     Loading executes no code from the file. The file may contain numbers, strings, arrays, and
@@ -127,6 +130,10 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     ----------
     path : str or path
         The file.
+    max_bytes : int, optional
+        Largest size of the contents in memory, because a small file can contain compressed data
+        of any size. The default is 1 GB (2**30 bytes), or twice the size of the file if that is
+        more.
 
     Returns
     -------
@@ -136,17 +143,19 @@ def load_model(path: str | os.PathLike[str]) -> BaseEstimator:
     Raises
     ------
     InputError
-        If the file is not a model file, has a format that this release does not support, or
-        contains types that are not trusted.
+        If the file is not a model file, has a format that this release does not support,
+        contains types that are not trusted, or contains more than `max_bytes`.
     """
     io = _skops_io()
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
+    if max_bytes is None:
+        max_bytes = max(ONE_GB, 2 * path.stat().st_size)
     try:
-        content = path.read_bytes()
-        writer = _checked_writer(path, content)
-        content = _with_moved_classes(content)
+        members = _Reader(path, max_bytes).members()
+        writer = _checked_writer(path, members)
+        content = _stored(members)
         types = io.get_untrusted_types(data=content)
         if refused := _refused_types(types):
             is_ours = any(name.startswith("discreg.") for name in refused)
@@ -167,15 +176,86 @@ def _skops_io() -> ModuleType:
         raise InputError("Model files need skops: pip install 'discreg[compare]'.") from error
 
 
-def _checked_writer(path: Path, content: bytes) -> str:
-    """Check the format of the file and return the release of discreg that wrote it."""
-    with zipfile.ZipFile(BytesIO(content)) as file:
-        if METADATA not in file.namelist():
-            raise InputError(
-                f"{path} is not a model file of discreg: it does not contain {METADATA}. "
-                "If you trust the file, read it with skops.io.load."
+class _Reader:
+    """Reader of the members of a zip file that keeps to a limit of memory."""
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self._path, self._max_bytes, self._size = path, max_bytes, 0
+
+    def members(self) -> dict[str, bytes]:
+        """Read all members; in the schema, classes of discreg get their present modules."""
+        members = self._unpacked(self._path)
+        for name, content in members.items():
+            # Sparse matrices are zip files inside the file. There is no deeper level.
+            if content.startswith(b"PK") and zipfile.is_zipfile(BytesIO(content)):
+                members[name] = _stored(self._unpacked(BytesIO(content)))
+        if SCHEMA in members:
+            members[SCHEMA] = self._present_schema(members)
+        return members
+
+    def _unpacked(self, archive: Path | BinaryIO) -> dict[str, bytes]:
+        with zipfile.ZipFile(archive) as file:
+            infos = {info.filename: info for info in file.infolist()}
+            self._add(
+                sum(
+                    info.file_size * (PARSED if name in (METADATA, SCHEMA) else 1)
+                    for name, info in infos.items()
+                )
             )
-        metadata = json.loads(file.read(METADATA))
+            return {name: self._content(file, info) for name, info in infos.items()}
+
+    def _content(self, file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InputError(
+                f"{self._path} contains {info.filename} in a compression that model files do not "
+                "use. Save the model again with discreg.save_model."
+            )
+        with file.open(info) as member:
+            # Without its argument, `read` would decompress up to 2 GB before it compares the size
+            # with the stated one.
+            return member.read(info.file_size)
+
+    def _present_schema(self, members: dict[str, bytes]) -> bytes:
+        arrays = set()
+
+        def with_present_module(node: dict[str, Any]) -> dict[str, Any]:
+            if "file" in node:  # skops reads a file once for each identifier
+                arrays.add((node["file"], node.get("__id__") or object()))
+            return _with_present_module(node)
+
+        schema = json.loads(members[SCHEMA], object_hook=with_present_module)
+        times = Counter(name for name, _ in arrays)
+        self._add(sum((times[name] - 1) * len(members[name]) for name in times.keys() & members))
+        return json.dumps(schema).encode()
+
+    def _add(self, n_bytes: int) -> None:
+        self._size += n_bytes
+        if self._size > self._max_bytes:
+            raise InputError(
+                f"The contents of {self._path} take {self._size:,} bytes of memory, but the limit "
+                f"is {self._max_bytes:,} bytes. If you trust the file, raise the limit with "
+                f"load_model(..., max_bytes={self._size}) or discreg predict --max-bytes "
+                f"{self._size}."
+            )
+
+
+def _stored(members: dict[str, bytes]) -> bytes:
+    """Move members to a zip file without compression; each is in memory only once."""
+    copy = BytesIO()
+    with zipfile.ZipFile(copy, "w") as file:
+        for name in list(members):
+            file.writestr(name, members.pop(name))
+    return copy.getvalue()
+
+
+def _checked_writer(path: Path, members: dict[str, bytes]) -> str:
+    """Check the format of the file and return the release of discreg that wrote it."""
+    if METADATA not in members:
+        raise InputError(
+            f"{path} is not a model file of discreg: it does not contain {METADATA}. "
+            "If you trust the file, read it with skops.io.load."
+        )
+    metadata = json.loads(members[METADATA])
     writer = str(metadata["discreg"])
     if metadata["format"] != FORMAT:
         raise InputError(
@@ -190,21 +270,6 @@ def _other_release(writer: str) -> str:
         f" The file was written by discreg {writer}: install that version "
         f"(pip install 'discreg=={writer}'), or fit and save the model again."
     )
-
-
-def _with_moved_classes(content: bytes) -> bytes:
-    """Replace the modules of discreg classes that have moved by their present modules."""
-    with zipfile.ZipFile(BytesIO(content)) as file:
-        written = file.read(SCHEMA)
-        schema = json.loads(written, object_hook=_with_present_module)
-        if schema == json.loads(written):
-            return content
-        copy = BytesIO()
-        with zipfile.ZipFile(copy, "w") as target:
-            for name in set(file.namelist()) - {SCHEMA}:
-                target.writestr(name, file.read(name))
-            target.writestr(SCHEMA, json.dumps(schema))
-    return copy.getvalue()
 
 
 def _with_present_module(node: dict[str, Any]) -> dict[str, Any]:

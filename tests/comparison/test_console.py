@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from report_findings import MODELS, findings_of, results_of
 from rich.console import Console
@@ -15,6 +16,7 @@ from discreg.comparison.statistics import below_the_best
 from discreg.tables.table import Table
 
 HOSTILE = "[red]a:smile:\\[/b]"
+CLEARS = "\x1b[2J\x1b]0;title\a\r!"  # clears the screen, changes the title, overwrites the line
 
 
 def compared(findings):
@@ -30,6 +32,33 @@ def test_names_are_printed_as_they_are(capsys):
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == f"{HOSTILE}: 10 rows, 2 features, 2 classes"
     assert f"{HOSTILE} (5)" in second
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys, tmp_path):
+    y = np.repeat([CLEARS, "b"], 5)
+    X = pd.DataFrame({CLEARS: np.arange(10.0) ** 2, "same": 1.0})
+    console.show_table(Table.from_arrays(CLEARS, X, y))
+    failures = {Key("table", MODELS[0], 0, 0): f"ValueError: {CLEARS}"}
+    lost = results_of(MODELS).query(f"model != {MODELS[0]!r} or fold > 0")
+    findings = findings_of(
+        results=lost, failures=failures, incomplete=f"no {CLEARS}", judged_by=[CLEARS]
+    )
+    (tmp_path / f"{CLEARS}.html").touch()
+    console.show_comparison(compared(findings), tmp_path)
+    nothing = findings_of(results=lost[:0], failures=failures)
+    console.show_comparison(compared(nothing), tmp_path)
+    printed = capsys.readouterr().out
+    assert printed.count(r"\x1b[2J\x1b]0;title\x07") == 8
+    assert not {"\x1b", "\a", "\r"} & {*printed}
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_labels_are_escaped_on_a_terminal_and_unchanged_in_a_pipe(monkeypatch, is_terminal):
+    screen = Console(file=io.StringIO(), force_terminal=is_terminal)
+    monkeypatch.setattr(console, "plain_console", lambda **options: screen)
+    console.show_predictions(pd.DataFrame({"label": ["a\tb", "c\x1b[2J"]}))
+    shown = ["label", r"a\tb", r"c\x1b[2J"] if is_terminal else ["label", "a\tb", "c\x1b[2J"]
+    assert screen.file.getvalue().splitlines() == shown
 
 
 def test_many_classes_are_counted(capsys):
@@ -77,11 +106,15 @@ def test_a_comparison_that_failed_everywhere_says_why(capsys, tmp_path):
 def test_files_are_named_in_one_line_each_and_others_are_not(capsys, tmp_path):
     folder = tmp_path / ("long name " * 20).strip()
     folder.mkdir()
-    for name in ("report.html", "results.sqlite", "results.parquet"):
+    for name in ("model.skops", "report.html", "results.sqlite", "results.parquet"):
         (folder / name).touch()
-    console.show_comparison(compared(findings_of()), folder)
+    console.show_comparison(compared(findings_of(model_file="model.skops")), folder)
+    paths = [str(folder / name) for name in ("model.skops", "report.html", "results.parquet")]
+    assert capsys.readouterr().out.splitlines()[-3:] == paths
+    console.show_comparison(compared(findings_of(model_file=None)), folder)  # an old model is there
     printed = capsys.readouterr().out.splitlines()
-    assert printed[-2:] == [str(folder / "report.html"), str(folder / "results.parquet")]
+    assert printed[-2:] == paths[1:]
+    assert paths[0] not in printed
 
 
 def test_the_bar_tells_how_far_a_run_is_and_how_long_it_takes(monkeypatch):
@@ -89,10 +122,10 @@ def test_the_bar_tells_how_far_a_run_is_and_how_long_it_takes(monkeypatch):
     monkeypatch.setattr(console, "plain_console", lambda **options: screen)
     with console.ProgressBar() as update:
         update(Progress(8, 0, 0))
-        update(Progress(8, 0, 2, 2, 12.0, Key("[b]", "LSR", 0, 1)))
+        update(Progress(8, 0, 2, 2, 12.0, Key("[b]\a", "LSR", 0, 1)))
     shown = screen.file.getvalue()
     assert "4/8" in shown
-    assert "fits [b] LSR" in shown
+    assert r"fits [b]\x07 LSR" in shown
     assert "about 12.0 s left" in shown
 
 

@@ -16,6 +16,7 @@ from discreg.comparison.experiment import Key
 from discreg.comparison.store import Store
 
 TESTS = Path(__file__).parents[1]
+FILES = {"log", "script.py", "store", "store.lock"}
 
 
 @pytest.fixture
@@ -132,12 +133,20 @@ def is_alive(pid: int) -> bool:
 
 def assert_nothing_is_left(log: Path) -> None:
     """That the workers have ended and the folder with their data is gone."""
-    workers = {int(line.split()[-1]) for line in log.read_text().splitlines()}
+    wait_for_workers(log)
+    assert {path.name.split("-")[0] for path in log.parent.iterdir()} <= FILES
+
+
+def workers_of(log: Path) -> set[int]:
+    return {int(line.split()[-1]) for line in log.read_text().splitlines()}
+
+
+def wait_for_workers(log: Path) -> None:
+    workers = workers_of(log)
     deadline = time.monotonic() + 30
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_alive, workers))
-    assert not list(log.parent.glob("discreg-*"))
 
 
 @pytest.mark.linux
@@ -155,6 +164,24 @@ def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, lo
     assert len(made) == 12
     assert {name for name, times in made.items() if times > 1}.isdisjoint(done)
     assert sum(made.values()) <= 12 + 2  # two were under way
+
+
+@pytest.mark.linux
+def test_the_next_run_removes_what_a_run_left_that_was_killed_with_its_workers(tmp_path, log):
+    process = run_in_a_process(tmp_path / "store", log)
+    while len(workers_of(log)) < 2:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGSTOP)
+    for pid in (*workers_of(log), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    wait_for_workers(log)
+    (left,) = tmp_path.glob(".store.workers-*")
+    assert list(left.iterdir())
+    assert not [*tmp_path.glob("pymp-*"), *tmp_path.glob("listener-*")]
+    (tmp_path / ".store2.workers-1").mkdir()  # of another store
+    Store(tmp_path / "store", {}).close()
+    assert [path.name for path in tmp_path.glob(".*")] == [".store2.workers-1"]
 
 
 @pytest.mark.linux
@@ -203,8 +230,9 @@ def test_a_worker_has_one_thread_and_this_process_keeps_its_environment(tmp_path
     assert os.environ == before
 
 
-def test_a_function_is_called_in_another_process():
-    pid = engine.call_in_worker(os.getpid)
+def test_a_function_is_called_in_another_process(tmp_path):
+    with Store(tmp_path / "store", {}) as store:
+        pid = engine.call_in_worker(store, os.getpid)
     assert pid != os.getpid()
     assert not is_alive(pid)
 
@@ -213,6 +241,9 @@ def test_a_function_is_called_in_another_process():
     ("function", "argument", "error"),
     [(int, "six", "ValueError: invalid literal for int"), (os._exit, 9, "ended with exit code 9")],
 )
-def test_an_error_in_another_process_is_raised_here(function, argument, error):
-    with pytest.raises(ChildProcessError, match=error):
-        engine.call_in_worker(function, argument)
+def test_an_error_in_another_process_is_raised_here(tmp_path, function, argument, error):
+    with (
+        Store(tmp_path / "store", {}) as store,
+        pytest.raises(ChildProcessError, match=error),
+    ):
+        engine.call_in_worker(store, function, argument)

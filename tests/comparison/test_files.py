@@ -3,7 +3,7 @@
 import pytest
 
 from discreg.base.errors import InputError
-from discreg.comparison.files import make_folder, write_whole
+from discreg.comparison.files import make_folder, remove_drafts, write_whole
 
 
 def test_a_file_is_replaced(tmp_path):
@@ -35,3 +35,11 @@ def test_folders_that_cannot_be_made_are_told_in_a_sentence(tmp_path):
         make_folder(tmp_path / "file")
     with pytest.raises(InputError, match=r"file/b cannot be created \(Not a directory\). Give"):
         make_folder(tmp_path / "file" / "b")
+
+
+def test_drafts_of_a_file_are_removed_and_other_files_stay(tmp_path):
+    kept = {"page.html", ".page", ".page.html.swp", ".other.html.12"}
+    for name in (".page.html.12", ".page.html.7", *kept):
+        (tmp_path / name).touch()
+    remove_drafts(tmp_path / "page.html")
+    assert {path.name for path in tmp_path.iterdir()} == kept

@@ -1,6 +1,7 @@
 """``discreg predict``: labels and probabilities of new rows, and rows that it refuses."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -117,6 +118,73 @@ def test_labels_that_cannot_be_written_are_told_in_a_sentence(table, capsys):
     assert f"{nowhere} cannot be written" in refused(
         capsys, "predict", model, table, "--output", nowhere
     )
+
+
+LABELS = ["=cmd|' /C calc'!A0", "'=x", "+1+1", "-a;=b", "@SUM(A1)", "-1.50", "a=b;=c"]
+
+
+def test_labels_that_are_formulas_begin_with_an_apostrophe_in_the_file(tmp_path, capsys):
+    chance = np.random.default_rng(0)
+    kind = np.arange(70) % 7
+    frame = pd.DataFrame(chance.normal(size=(70, 7)) + 9 * np.eye(7)[kind], columns=[*"abcdefg"])
+    frame["kind"] = np.array(LABELS)[kind]
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    model = fitted_to(tmp_path / "table.csv", "Logistic", target="kind")
+    output = tmp_path / "labels.csv"
+    arguments = ("predict", model, tmp_path / "table.csv")
+    assert run(*arguments, "--output", output) == 0
+    told = capsys.readouterr().err
+    assert "begin with an apostrophe" in told
+    assert "--raw" in told
+    read = pd.read_csv(output, dtype=str)
+    assert [*read["label"][:7]] == [
+        label if label in LABELS[5:] else f"'{label}" for label in read_labels(model, frame)[:7]
+    ]
+    for line in output.read_text().splitlines()[1:]:  # one cell, whichever sign separates cells
+        assert line.startswith(("\"'", '"-1.50"', '"a=b;=c",'))
+    assert run(*arguments, "--output", output, "--raw") == 0
+    assert capsys.readouterr().err == ""
+    assert [*pd.read_csv(output, dtype=str)["label"]] == read_labels(model, frame)
+    assert run(*arguments) == 0
+    printed = capsys.readouterr()
+    assert [*pd.read_csv(io.StringIO(printed.out), dtype=str)["label"]] == read_labels(model, frame)
+    assert printed.err == ""
+
+
+def read_labels(model, frame):
+    labels = load_model(model).predict(frame).tolist()
+    assert {*labels} == {*LABELS}
+    return labels
+
+
+def test_whole_numbers_are_written_as_numbers(tmp_path, capsys):
+    frame = pd.DataFrame({"a": np.arange(40) // 2, "kind": np.repeat([-1, 1], 20)})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    model = fitted_to(tmp_path / "table.csv", "LSR", target="kind")
+    output = tmp_path / "labels.csv"
+    assert run("predict", model, tmp_path / "table.csv", "--output", output) == 0
+    assert output.read_text().split() == ['"label"', *frame["kind"].astype(str)]
+    assert capsys.readouterr().err == ""
+
+
+def test_the_limit_of_a_model_file_can_be_raised(table, capsys):
+    model = fitted_to(table, "LSR", target="kind")
+    message = refused(capsys, "predict", model, table, "--max-bytes", 1000)
+    size = re.search(r"--max-bytes (\d+)", message)[1]
+    assert int(size) > 1000
+    assert run("predict", model, table, "--max-bytes", int(size) * 50) == 0
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal(table, capsys):
+    model = fitted_to(table, "LSR", target="kind")
+    output = table.with_name("labels\x1b[2J\n.csv")
+    assert run("predict", model, table, "--output", output) == 0
+    assert capsys.readouterr().out == f"Wrote 60 labels to {table.parent}/labels\\x1b[2J\\n.csv.\n"
+    frame = odd_frame()
+    frame.loc[0, "colour"] = "ultra\x1b[2J"
+    frame.to_csv(table, index=False)
+    assert run("predict", model, table, "--output", output) == 0
+    assert r"'ultra\x1b[2J'" in capsys.readouterr().err
 
 
 def with_text(frame):

@@ -3,10 +3,12 @@
 import io
 import os
 import re
+import shutil
 import signal
+import sqlite3
 import time
 from collections import Counter
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -113,12 +115,49 @@ def test_a_model_that_cannot_be_fitted_to_all_rows_leaves_the_report(finished, m
     folder, _ = finished
     monkeypatch.setattr(engine, "call_in_worker", broken)
     again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
-    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 1
     told = "could not be fitted to all rows and saved: no memory left"
-    assert told in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert told in printed
+    assert str(folder / "out" / "model.skops") not in printed  # the file is of the run before
     page = (folder / "out" / "report.html").read_text()
     assert told in page
     assert "fitted to all 60 samples" not in page
+
+
+def test_a_model_that_cannot_be_written_is_a_failure(finished, monkeypatch, capsys):
+    def broken(*arguments):
+        raise OSError(28, "No space left on device")
+
+    folder, _ = finished
+    monkeypatch.setattr("discreg.comparison.run.save_model", broken)
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", folder / "out")
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 1
+    assert "saved: [Errno 28] No space left on device" in capsys.readouterr().out
+
+
+def test_a_store_that_was_changed_is_refused_with_what_to_do(finished, tmp_path, capsys):
+    folder, _ = finished
+    shutil.copytree(folder / "out", tmp_path / "out")
+    store = tmp_path / "out" / "results.sqlite"
+    with closing(sqlite3.connect(store)) as connection:
+        connection.executescript("ALTER TABLE attempts RENAME COLUMN ended TO finished")
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", tmp_path / "out")
+    message = refused(capsys, *again, "--models", "logistic,dlsr,LSR", "--repeats", "1")
+    assert message.startswith(f"{store} cannot be used, because it is damaged or was changed")
+    assert "Move that file away" in message
+    assert "disk" not in message
+
+
+def test_drafts_of_a_killed_run_are_removed(finished, tmp_path):
+    folder, _ = finished
+    shutil.copytree(folder / "out", tmp_path / "out")
+    for name in (".model.skops.1", ".report.html.22", ".results.parquet.333"):
+        (tmp_path / "out" / name).touch()
+    (tmp_path / "out" / ".results.sqlite.workers-x").mkdir()
+    again = ("compare", folder / "odd.csv", "--target", "kind", "--output", tmp_path / "out")
+    assert run(*again, "--models", "logistic,dlsr,LSR", "--repeats", "1") == 0
+    assert not list((tmp_path / "out").glob(".*"))
 
 
 def test_an_interrupt_of_the_final_fit_keeps_the_results(finished, monkeypatch, capsys):

@@ -1,5 +1,8 @@
 """A store keeps whole fits, and only those of one experiment."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -81,3 +84,70 @@ def test_a_file_that_is_no_store_is_named(tmp_path):
     path.write_text("model,accuracy\n" * 100)
     with pytest.raises(InputError, match=r"results\.sqlite cannot be used"):
         Store(path, SETTINGS)
+
+
+ALTERATIONS = {
+    "a table is gone": "DROP TABLE arrays; CREATE TABLE arrays (value BLOB)",
+    "a column is gone": "ALTER TABLE attempts DROP COLUMN ended",
+    "a column is new": "ALTER TABLE results ADD COLUMN comment TEXT",
+    "a number is text": "UPDATE results SET value = 'high'",
+    "an array is text": "UPDATE arrays SET value = 'ones'",
+    "an array is cut": "UPDATE arrays SET value = substr(value, 1, 90)",
+    "a result is gone": "DELETE FROM results; DELETE FROM arrays",
+    "a result is new": "UPDATE results SET model = 'Oracle'",
+    "an attempt is gone": "DELETE FROM attempts",
+}
+
+
+@pytest.mark.parametrize("case", ALTERATIONS)
+def test_a_store_that_was_changed_is_named_with_what_to_do(tmp_path, case):
+    path = tmp_path / "results.sqlite"
+    with Store(path, SETTINGS) as store:
+        outcome = Outcome({"accuracy": 1.0}, {"confusion": np.eye(3)}, ("slow",))
+        store.finish(store.begin(KEY), KEY, outcome)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(ALTERATIONS[case])
+    told = r"results\.sqlite cannot be used, .* damaged or was changed .* Move that file away"
+    with pytest.raises(InputError, match=told):
+        read_all(path)
+
+
+def read_all(path):
+    with Store(path, SETTINGS) as store:
+        store.ended()
+        store.failures()
+        store.warnings()
+        store.results()
+        store.array(KEY, "confusion")
+
+
+def test_a_damaged_store_is_named_with_what_to_do(tmp_path):
+    path = tmp_path / "results.sqlite"
+    with Store(path, SETTINGS) as store:
+        store.finish(store.begin(KEY), KEY, Outcome({}, {"noise": np.arange(5000)}))
+    content = bytearray(path.read_bytes())
+    content[-16384:] = bytes(16384)  # a part of the array
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged or was changed"):
+        Store(path, SETTINGS)
+
+
+def test_a_damaged_lock_is_named(tmp_path):
+    (tmp_path / "results.sqlite.lock").write_text("mine" * 1000)
+    with pytest.raises(InputError, match=r"results\.sqlite\.lock cannot be used"):
+        Store(tmp_path / "results.sqlite", SETTINGS)
+
+
+def test_a_full_disk_is_no_damage_and_keeps_what_is_stored(tmp_path):
+    path = tmp_path / "results.sqlite"
+    large = {"array": np.arange(10_000)}
+    later = KEY._replace(fold=4)
+    with Store(path, SETTINGS) as store:
+        store.finish(store.begin(KEY), KEY, Outcome({"accuracy": 1.0}))
+        attempt = store.begin(later)
+        (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(OSError, match=r"cannot be written .*full.* Is the disk full"):
+            store.finish(attempt, later, Outcome({"accuracy": 1.0}, large))
+    with Store(path, SETTINGS) as store:
+        assert store.ended() == {KEY}

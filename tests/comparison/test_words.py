@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreg.comparison.words import duration, listed, p_value, percent
+from discreg.comparison.words import duration, listed, p_value, percent, printable
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,16 @@ def test_a_share_has_its_sign_apart():
 )
 def test_a_time_is_in_the_unit_that_suits_it(seconds, text):
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Größe 5\N{NO-BREAK SPACE}% \\n 👩‍🔬", "Größe 5\N{NO-BREAK SPACE}% \\n 👩‍🔬"),
+        ("\x1b[2J\x9b1A\r\a\x7f", r"\x1b[2J\x9b1A\r\x07\x7f"),
+        ("two\nlines\tor\x85more", r"two\nlines\tor\x85more"),
+        ("\u202egpj.exe\u2066", r"\u202egpj.exe\u2066"),
+    ],
+)
+def test_control_characters_are_escaped_and_all_others_stay(text, shown):
+    assert printable(text) == shown

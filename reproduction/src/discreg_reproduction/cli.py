@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from discreg.cli import INTERRUPTED, parse_seconds, reports_errors, run_app
+from discreg.cli import INTERRUPTED, parse_path, parse_seconds, reports_errors, run_app
 from discreg.comparison.console import ProgressBar, plain_console, show_files
 
 from .registry import availability, entries
@@ -45,7 +45,12 @@ def run(
     ] = None,
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     output: Annotated[
-        Path, typer.Option(help="Directory for the results; fits stored there are not repeated.")
+        Path,
+        typer.Option(
+            help="Directory for the results; fits stored there are not repeated.",
+            parser=parse_path,
+            metavar="PATH",
+        ),
     ] = Path("discreg-reproduction"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Run only some of the fits, in minutes.")

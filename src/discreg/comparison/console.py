@@ -20,7 +20,7 @@ from .engine import Progress
 from .findings import Findings
 from .run import ComparisonResult
 from .statistics import judged_results, summary
-from .words import duration, number, percent
+from .words import duration, number, percent, printable
 
 __all__ = [
     "ProgressBar",
@@ -51,6 +51,8 @@ class ProgressBar:
             progress.TimeElapsedColumn(),
             progress.TextColumn("{task.fields[left]}"),
             console=plain_console(stderr=True),
+            redirect_stdout=False,  # the command escapes control characters in these streams
+            redirect_stderr=False,
         )
 
     def __enter__(self) -> Callable[[Progress], None]:
@@ -64,7 +66,7 @@ class ProgressBar:
         self._bar.update(
             self._bar.task_ids[0],
             completed=done.n_ended + done.n_dropped,
-            description=f"fits{latest}",
+            description=printable(f"fits{latest}"),
             left=f"about {duration(done.seconds_left)} left" if done.seconds_left else "",
         )
 
@@ -79,16 +81,16 @@ def show_table(table: Table) -> None:
     n_samples, n_features = table.X.shape
     counts = table.class_counts
     shape = f": {n_samples} rows, {n_features} features, {len(counts)} classes"
-    out.print(Text.assemble((table.name, "bold"), shape))
+    out.print(Text.assemble((printable(table.name), "bold"), shape))
     shown = Counter(counts).most_common(MANY_CLASSES)
     listed = ", ".join(f"{label} ({count})" for label, count in shown)
     more = "" if len(shown) == len(counts) else f" and {len(counts) - len(shown)} more"
     share = max(counts.values()) / sum(counts.values())
-    out.print(
+    sentence = (
         f"rows per class: {listed}{more}; the most frequent class has {percent(share)} of the rows"
     )
-    for note in table.notes:
-        out.print(note)
+    for text in (sentence, *table.notes):
+        out.print(printable(text))
 
 
 def show_comparison(result: ComparisonResult, output: Path) -> None:
@@ -96,7 +98,7 @@ def show_comparison(result: ComparisonResult, output: Path) -> None:
     out = plain_console()
     findings, verdict = result.findings, result.verdict
     for sentence in findings.judged_by:
-        out.print(sentence)
+        out.print(printable(sentence))
     if verdict is None:
         out.print("No model has finished a fold.")
         reasons = (
@@ -104,16 +106,17 @@ def show_comparison(result: ComparisonResult, output: Path) -> None:
             for key, error in findings.failures.items()
         )
         for reason in dict.fromkeys(reasons):
-            out.print(reason)
+            out.print(printable(reason))
     else:
         if verdict.best is not None:
             out.print(_ranking(findings))
-        out.print(verdict.sentence)
+        out.print(printable(verdict.sentence))
         for model, reason in verdict.incomplete.items():
-            out.print(f"{model} is not ranked: {reason}")
+            out.print(printable(f"{model} is not ranked: {reason}"))
     if findings.incomplete:
-        out.print(findings.incomplete[0].upper() + findings.incomplete[1:])
-    show_files(output, (".html", ".parquet", ".skops"))
+        out.print(printable(findings.incomplete[0].upper() + findings.incomplete[1:]))
+    # A model file of an earlier run may be there although this run could not write one.
+    show_files(output, (".html", ".parquet", *([".skops"] if findings.model_file else [])))
 
 
 def _ranking(findings: Findings) -> Grid:
@@ -139,15 +142,21 @@ def _ranking(findings: Findings) -> Grid:
 
 
 def show_predictions(predicted: pd.DataFrame) -> None:
-    """Print labels as CSV."""
-    plain_console().out(predicted.to_csv(index=False), end="")
+    """Print labels as CSV: on a terminal with control characters escaped, elsewhere unchanged."""
+    out = plain_console()
+    text = predicted.to_csv(index=False)
+    try:
+        out.file.write("\n".join(map(printable, text.split("\n"))) if out.is_terminal else text)
+        out.file.flush()
+    except BrokenPipeError:  # the reader, for example head, has enough
+        out.on_broken_pipe()
 
 
 def show_files(folder: Path, suffixes: tuple[str, ...]) -> None:
     """Print the paths of the files with these suffixes."""
     for path in sorted(folder.iterdir()):
         if path.suffix in suffixes:
-            plain_console().print(str(path), soft_wrap=True)  # one line, for copying
+            plain_console().print(printable(str(path)), soft_wrap=True)  # one line, for copying
 
 
 def _score(value: float | None) -> str:

@@ -28,7 +28,6 @@ import os
 import pickle
 import shutil
 import signal
-import tempfile
 import threading
 import time
 import traceback
@@ -150,7 +149,7 @@ class _Run:
         if not self._waiting:
             return self._progress
         try:
-            with _pool(self._n_jobs, self._experiment.run) as pool:
+            with _pool(self._store, self._n_jobs, self._experiment.run) as pool:
                 while (self._waiting or self._running) and not self._is_late():
                     self._schedule(pool)
                     patience = min(TICK, self._deadline - time.monotonic())
@@ -211,9 +210,9 @@ class _Run:
         self._on_progress(self._progress)
 
 
-def call_in_worker(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_in_worker(store: Store, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a separate process, so that a crash does not end this process."""
-    with _pool(1, function) as pool:
+    with _pool(store, 1, function) as pool:
         try:
             value, error = pool.schedule(_call, args=arguments).result()
         except ProcessExpired as trouble:
@@ -224,12 +223,12 @@ def call_in_worker(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @contextmanager
-def _pool(n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
+def _pool(store: Store, n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
     """Start workers that call a function, and stop them at the end.
 
     Workers read the pickled function from a file, all at the same time.
     """
-    with tempfile.TemporaryDirectory(prefix="discreg-") as folder, _environment(FOR_WORKERS):
+    with store.temporary_folder() as folder, _environment(FOR_WORKERS):
         path = Path(folder) / "function.pickle"
         path.write_bytes(pickle.dumps(function))
         context = multiprocessing.get_context("spawn")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from pathlib import Path
 
 from discreg.base.errors import InputError
 
-__all__ = ["make_folder", "write_whole"]
+__all__ = ["make_folder", "remove_drafts", "write_whole"]
 
 
 def make_folder(path: Path) -> None:
@@ -32,3 +33,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def remove_drafts(path: Path) -> None:
+    """Remove drafts of a file that a killed process left."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.[0-9]*"):
+        draft.unlink()

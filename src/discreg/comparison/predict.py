@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -16,7 +17,10 @@ from discreg.tables.classifier import TableClassifier
 from discreg.tables.formats import quoted
 from discreg.tables.table import read_features
 
-__all__ = ["Predicted", "predict"]
+__all__ = ["Predicted", "predict", "without_formulas"]
+
+# Beginnings of formulas. Apostrophes belong to it so that different labels stay different.
+FORMULA = re.compile(r"'*\s*[=+@\-\uff1d\uff0b\uff20\uff0d]")
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,11 @@ class Predicted:
     notes: tuple[str, ...]
 
 
-def predict(model_file: str | PathLike[str], data: str | PathLike[str]) -> Predicted:
+def predict(
+    model_file: str | PathLike[str], data: str | PathLike[str], *, max_bytes: int | None = None
+) -> Predicted:
     """Predict the labels of the rows of a file, with probabilities if the model has them."""
-    model = load_model(model_file)
+    model = load_model(model_file, max_bytes=max_bytes)
     if not isinstance(model, TableClassifier):
         raise InputError(
             f"{model_file} contains a {type(model).__name__}, which takes arrays and not tables. "
@@ -56,3 +62,27 @@ def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:
                 f"column '{name}' has categories that the model was not fitted to in "
                 f"{len(strange)} of {len(X)} rows: {quoted(np.unique(strange))}"
             )
+
+
+def without_formulas(predicted: Predicted) -> Predicted:
+    """Put an apostrophe before labels that a spreadsheet would execute as formulas."""
+    labels = predicted.labels["label"]
+    formulas = [label for label in labels.unique() if _is_formula(label)]
+    if not formulas:
+        return predicted
+    safe = labels.replace({label: f"'{label}" for label in formulas})
+    note = (
+        f"labels that a spreadsheet would execute as formulas begin with an apostrophe in the "
+        f"file: {quoted(formulas)}; --raw writes them unchanged"
+    )
+    return Predicted(predicted.labels.assign(label=safe), (*predicted.notes, note))
+
+
+def _is_formula(label: object) -> bool:
+    if not isinstance(label, str) or FORMULA.match(label) is None:
+        return False
+    try:
+        float(label)
+    except ValueError:
+        return True
+    return False

@@ -20,7 +20,7 @@ from discreg.tables.table import Table
 
 from . import engine
 from .engine import Progress
-from .files import make_folder, write_whole
+from .files import make_folder, remove_drafts, write_whole
 from .findings import Findings
 from .nested_cv import N_FOLDS, N_REPEATS, NestedCrossValidation
 from .statistics import Verdict, below_the_best
@@ -73,30 +73,32 @@ def compare(
     experiment.check()
     make_folder(output)
     with Store(output / STORE, experiment.settings()) as store:
+        for name in (RESULTS, REPORT, MODEL):
+            remove_drafts(output / name)
         progress = engine.run(
             experiment, store, n_jobs=n_jobs, time_budget=time_budget, on_progress=on_progress
         )
         findings = _findings(experiment, store, progress)
-    write_whole(output / RESULTS, findings.results.to_parquet(index=False))
-    if not len(findings.results):
-        return ComparisonResult(findings, None, progress)
-    verdict = below_the_best(
-        findings.results, METRIC, failures=findings.failures, n_folds=experiment.folds
-    )
-    if verdict.best is not None:
-        findings = _with_model(findings, experiment, verdict.best, output / MODEL)
-    from .report import write_report  # imports matplotlib, which would delay the first fit
+        write_whole(output / RESULTS, findings.results.to_parquet(index=False))
+        if not len(findings.results):
+            return ComparisonResult(findings, None, progress)
+        verdict = below_the_best(
+            findings.results, METRIC, failures=findings.failures, n_folds=experiment.folds
+        )
+        if verdict.best is not None:
+            findings = _with_model(findings, experiment, store, verdict.best, output / MODEL)
+        from .report import write_report  # imports matplotlib, which would delay the first fit
 
-    write_report(output / REPORT, findings)
+        write_report(output / REPORT, findings)
     return ComparisonResult(findings, verdict, progress)
 
 
 def _with_model(
-    findings: Findings, experiment: NestedCrossValidation, name: str, path: Path
+    findings: Findings, experiment: NestedCrossValidation, store: Store, name: str, path: Path
 ) -> Findings:
     """Fit the recommended model to all rows, save it and add it to the findings."""
     try:
-        pipeline, seconds = engine.call_in_worker(experiment.final, name)
+        pipeline, seconds = engine.call_in_worker(store, experiment.final, name)
         save_model(TableClassifier.of(pipeline, experiment.table), path)
     except Exception as error:  # the report must be written even without the model
         trouble = f"{name} could not be fitted to all rows and saved: {error}"

@@ -6,12 +6,15 @@ an end belongs to a fit that was running when the process died.
 
 from __future__ import annotations
 
+import glob
 import io
+import shutil
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -56,23 +59,46 @@ class Store:
         try:
             # The operating system releases the lock when the process ends or dies. The lock is a
             # separate file, so that results can be read during a run.
-            lock = sqlite3.connect(path.with_name(path.name + ".lock"), timeout=0.5)
-            self._open.enter_context(closing(lock))
-            lock.execute("BEGIN EXCLUSIVE")
-            self._connection = self._open.enter_context(closing(sqlite3.connect(path)))
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.executescript(SCHEMA)
+            self._lock(path.with_name(path.name + ".lock"))
+            for left in path.parent.glob(glob.escape(self._temporary) + "*"):
+                shutil.rmtree(left, ignore_errors=True)  # of a killed process
+            with _explained(path):
+                self._connection = self._open.enter_context(closing(sqlite3.connect(path)))
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.executescript(SCHEMA)
+            self._check()
             self._agree_on(settings)
-        except InputError:
+        except BaseException:
             self.close()
             raise
-        except sqlite3.Error as error:
-            self.close()
-            trouble = f"{path} cannot be used to store results ({error}). Move that file away"
-            if "locked" in str(error):
-                trouble = f"{path} is in use by another run. Wait until it has finished"
-            raise InputError(f"{trouble}, or give another --output directory.") from error
+
+    def _lock(self, path: Path) -> None:
+        with _explained(path):
+            lock = self._open.enter_context(closing(sqlite3.connect(path, timeout=0.5)))
+            lock.execute("BEGIN EXCLUSIVE")
+
+    def _check(self) -> None:
+        """Raise an error if the file is damaged, or if results and attempts do not agree."""
+        with _explained(self.path):
+            ((found, *_),) = self._select("PRAGMA quick_check(1)")
+            if found != "ok":
+                raise ValueError(found)
+            key = ", ".join(Key._fields)
+            finished = f"SELECT {key} FROM attempts WHERE ended IS NOT NULL AND error IS NULL"
+            stored = f"SELECT {key} FROM (SELECT {key} FROM results UNION SELECT {key} FROM arrays)"
+            for one, other in ((finished, stored), (stored, finished)):
+                if rows := self._select(f"{one} EXCEPT {other}"):
+                    fit = " ".join(map(str, rows[0]))
+                    raise ValueError(f"attempts and results do not agree on the fit {fit}")
+
+    @property
+    def _temporary(self) -> str:
+        return f".{self.path.name}.workers-"
+
+    def temporary_folder(self) -> TemporaryDirectory[str]:
+        """Create a directory beside the file; if this process is killed, the next removes it."""
+        return TemporaryDirectory(prefix=self._temporary, dir=self.path.parent.absolute())
 
     def _agree_on(self, settings: Mapping[str, str]) -> None:
         stored = dict(self._select("SELECT name, value FROM settings"))
@@ -86,15 +112,16 @@ class Store:
                 f"{self.path} contains results of another run: {'; '.join(differing)}. "
                 "Give another --output directory, or delete that file to start again."
             )
-        with self._connection as transaction:
+        with _explained(self.path), self._connection as transaction:
             transaction.executemany("REPLACE INTO settings VALUES (?, ?)", settings.items())
 
     def _select(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
+        with _explained(self.path):
+            return self._connection.execute(query, values).fetchall()
 
     def begin(self, key: Key) -> int:
         """Record that a fit begins, and return the number of this attempt."""
-        with self._connection as transaction:
+        with _explained(self.path), self._connection as transaction:
             cursor = transaction.execute(
                 "INSERT INTO attempts (dataset, model, repeat, fold, began) VALUES (?, ?, ?, ?, ?)",
                 (*key, time.time()),
@@ -105,7 +132,7 @@ class Store:
         """Store the outcome of a fit and the end of its attempt in one transaction."""
         values = [(*key, metric, _finite(value)) for metric, value in outcome.values.items()]
         arrays = [(*key, name, _packed(array)) for name, array in outcome.arrays.items()]
-        with self._connection as transaction:
+        with _explained(self.path), self._connection as transaction:
             transaction.executemany("INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)", values)
             transaction.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?)", arrays)
             transaction.execute(
@@ -116,7 +143,7 @@ class Store:
     def fail(self, attempt: int, error: str, *, retry: bool = False) -> None:
         """Store the error of a fit, and whether the next run tries it again."""
         ended = None if retry else time.time()
-        with self._connection as transaction:
+        with _explained(self.path), self._connection as transaction:
             transaction.execute(
                 "UPDATE attempts SET ended = ?, error = ? WHERE id = ?", (ended, error, attempt)
             )
@@ -149,7 +176,8 @@ class Store:
         """Return all numbers in a frame that is unique on all columns but the value."""
         columns = [*Key._fields, "metric", "value"]
         rows = self._select("SELECT * FROM results ORDER BY rowid")
-        return pd.DataFrame(rows, columns=columns).astype({"value": float})
+        with _explained(self.path):
+            return pd.DataFrame(rows, columns=columns).astype({"value": float})
 
     def array(self, key: Key, name: str) -> NDArray[Any] | None:
         """Return the named array of a fit; None if there is none."""
@@ -157,7 +185,8 @@ class Store:
             "SELECT value FROM arrays WHERE (dataset, model, repeat, fold, name) = (?, ?, ?, ?, ?)",
             (*key, name),
         )
-        return np.load(io.BytesIO(rows[0][0]), allow_pickle=False) if rows else None
+        with _explained(self.path):
+            return np.load(io.BytesIO(rows[0][0]), allow_pickle=False) if rows else None
 
     def close(self) -> None:
         """Close the file and release the lock."""
@@ -168,6 +197,33 @@ class Store:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Convert errors of SQLite, and of values that this program has not written, to messages."""
+    another = "or give another --output directory."
+    try:
+        yield
+    except InputError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError, EOFError) as error:
+        match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # the remaining bits are details
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                trouble = f"{path} is in use by another run. Wait until it has finished, {another}"
+            case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
+                raise OSError(
+                    f"{path} cannot be written ({error}). Is the disk full? Finished fits are "
+                    "stored; make room and run the same command again."
+                ) from error
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+                trouble = f"{path} cannot be written ({error}). Change its permissions, {another}"
+            case _:
+                trouble = (
+                    f"{path} cannot be used, because it is damaged or was changed by another "
+                    f"program ({error}). Move that file away to run all fits again, {another}"
+                )
+        raise InputError(trouble) from error
 
 
 def _finite(value: float) -> float | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["duration", "listed", "number", "p_value", "percent"]
+__all__ = ["duration", "listed", "number", "p_value", "percent", "printable"]
+
+# Control characters, ends of lines, and marks that change the direction of text.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def listed(names: Sequence[str], limit: int | None = None) -> str:
@@ -12,6 +16,11 @@ def listed(names: Sequence[str], limit: int | None = None) -> str:
     if limit is not None and len(names) > limit:
         names = [*names[: limit - 1], f"{len(names) - limit + 1} others"]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def printable(text: str) -> str:
+    """Escape control characters, which could move the cursor or change what a terminal shows."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def number(value: float) -> str:
