@@ -218,20 +218,18 @@ class DRMClassifierCV(ClassifierSearch):
         labels: Sequence[NDArray[Any]],
         weights: Sequence[Array | None],
     ) -> tuple[float | None, float]:
-        classes = max((each.classes for each in held_out), key=len)
+        classes = np.unique(np.concatenate([*labels, *(each.classes for each in held_out)]))
         scores, indices, counts = [], [], []
-        for number, (each, y, given) in enumerate(zip(held_out, labels, weights, strict=True)):
-            missing = np.setdiff1d(np.union1d(y, classes), each.classes).tolist()
-            if missing:
-                raise ValueError(
-                    f"The training part of fold {number} has no sample of class {missing[0]!r}. "
-                    "Use fewer or stratified folds, or cv=None."
-                )
+        for each, y, given in zip(held_out, labels, weights, strict=True):
+            if len(each.classes) < len(classes):
+                continue  # this fold has no scores of some class
             weight = np.ones(len(y)) if given is None else given
             rows = np.flatnonzero(weight > 0) if each.rows is None else each.rows
             scores.append(each.scores[rows] if each.rows is None else each.scores)
             indices.append(find_labels(y[rows], classes)[1])
             counts.append(weight[rows])
+        if not scores:
+            return super()._calibration(classifier, held_out, labels, weights)
         places, copies = np.concatenate(indices), np.concatenate(counts)
         sizes = class_sums(places, copies, len(classes))
         with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
