@@ -42,7 +42,9 @@ from discreg.blocks.validation import (
 from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
+from .caller import user_stacklevel
 from .candidates import kernel_settings
+from .early_checks import check_scorer, check_settings, find_missing_classes, scorer_of
 from .held_out import (
     Fold,
     HeldOut,
@@ -53,7 +55,6 @@ from .held_out import (
     held_out_path,
     weighted_score,
 )
-from .search_checks import check_scorer, check_settings, find_missing_classes, scorer_of
 
 __all__ = ["ClassifierSearch"]
 
@@ -208,7 +209,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                     "The groups parameter is ignored by leave-one-out (cv=None). Set cv to a "
                     "splitter of groups, such as sklearn.model_selection.GroupKFold().",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=user_stacklevel(),
                 )
             return [None]
         splitter = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
@@ -237,7 +238,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 f"that of fold {number}, which has no sample of class {label!r}. Held-out samples "
                 "of such a class count as errors. Use stratified folds, or fewer folds.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
 
     def _judge(
@@ -325,14 +326,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 f"{failed.sum()} of {len(grid)} settings cannot be fitted; their scores are nan. "
                 f"The first error: {first}",
                 FitFailedWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         if not all(each.used_weights for on_folds in judged for each in on_folds):
             warnings.warn(
                 f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
                 "held-out samples equally.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         scores = np.array([[each.score for each in on_folds] for on_folds in judged])
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
@@ -355,7 +356,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         last = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
         for each in caught:
             if each not in last:
-                warnings.warn(each.message, each.category, stacklevel=3)
+                warnings.warn(each.message, each.category, stacklevel=user_stacklevel())
         fits = [each for on_folds in judged for each in on_folds]
         early = [each for each in fits if not each.converged]
         if early or last:
@@ -366,7 +367,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 f"reached{worst}. Increase max_iter or tol, leave out the weakest penalties, or "
                 f"scale the features.{final}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
 
     def _adopt_attributes(self) -> None:

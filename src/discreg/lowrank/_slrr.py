@@ -11,6 +11,7 @@ from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
@@ -289,7 +290,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
             f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:

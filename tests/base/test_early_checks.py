@@ -5,12 +5,15 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import scale
 
 from discreg import (
     DLSRClassifierCV,
+    DRMClassifier,
     DRMClassifierCV,
     GReLSRClassifierCV,
     LDMClassifierCV,
@@ -19,7 +22,9 @@ from discreg import (
     LSRClassifier,
     LSRClassifierCV,
     ODMClassifierCV,
+    ReLSRClassifier,
     ReLSRClassifierCV,
+    SLRRClassifier,
     SLRRClassifierCV,
 )
 
@@ -134,6 +139,18 @@ def test_mistakes_in_own_parameters_are_named_before_the_first_fit(search, messa
         search.fit(*iris())
 
 
+@pytest.mark.parametrize("cv", [None, 3])
+def test_drm_names_a_class_of_one_sample_before_the_first_fit(cv, monkeypatch):
+    """Its probabilities need held-out scores of the class."""
+    forbid_fits(monkeypatch, DRMClassifierCV)
+    X, y = iris()
+    y[0] = 7
+    search = DRMClassifierCV(cv=cv)
+    warnings.simplefilter("ignore", UserWarning)  # also of scikit-learn's splitter
+    with pytest.raises(ValueError, match="Class 7 has only one sample"):
+        search.fit(X, y)
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_fold_without_a_class_is_named_and_its_samples_count_as_errors(search):
     X, y = iris()
@@ -238,6 +255,22 @@ SLOW = {  # too few iterations, or a tolerance below rounding
     | {"solver": "dcd"},
     LDMClassifierCV: {"Cs": [10.0], "lambda1s": [0.0, 10.0], "tol": 1e-30},
 }
+
+
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        ("fit", ReLSRClassifier(beta=1e-4, max_iter=1)),
+        ("fit_transform", SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1)),
+        ("fit", make_pipeline(SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1))),
+        ("fit", make_pipeline(SLRRClassifierCV(**SLOW[SLRRClassifierCV]))),
+        ("score", DRMClassifier(solver="gd", max_iter=1).fit(*iris())),
+    ],
+)
+def test_the_convergence_warning_of_each_method_names_the_callers_line(method, model):
+    with pytest.warns(ConvergenceWarning) as caught:
+        getattr(model, method)(*iris())
+    assert [each.filename for each in caught] == [__file__]
 
 
 @pytest.mark.parametrize("search", SEARCHES)
