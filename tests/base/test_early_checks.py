@@ -16,6 +16,7 @@ from discreg import (
     DRMClassifier,
     DRMClassifierCV,
     GReLSRClassifierCV,
+    LDMClassifier,
     LDMClassifierCV,
     LRLRClassifierCV,
     LRRRClassifierCV,
@@ -261,6 +262,8 @@ SLOW = {  # too few iterations, or a tolerance below rounding
     ("method", "model"),
     [
         ("fit", ReLSRClassifier(beta=1e-4, max_iter=1)),
+        ("fit", make_pipeline(ReLSRClassifier(beta=1e-4, max_iter=1))),
+        ("fit", make_pipeline(LDMClassifier(tol=1e-30))),
         ("fit_transform", SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1)),
         ("fit", make_pipeline(SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1))),
         ("fit", make_pipeline(SLRRClassifierCV(**SLOW[SLRRClassifierCV]))),

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
@@ -278,7 +279,7 @@ class MarginClassifier(BaseClassifier):
                 f"{self.n_iter_} iterations of solver={self.solver_!r}; tol is {self.tol:g}. "
                 f"{advice}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
 
     @lazily

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import Prepared
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
@@ -231,7 +232,7 @@ def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
         f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
         f"{estimator.tol:g}. {advice}",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=user_stacklevel(),
     )
 
 
