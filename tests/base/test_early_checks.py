@@ -38,8 +38,8 @@ SEARCHES = {
     LRRRClassifierCV: {"betas": [1.0]},
     SLRRClassifierCV: {"betas": [1.0]},
     DRMClassifierCV: {"betas": [1.0], "alphas": [1.0], "kernel": "linear"},
-    ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1], "kernel": "linear"},
-    LDMClassifierCV: {"Cs": [10.0], "lambda1s": [1.0], "kernel": "linear"},
+    ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1], "kernel": "linear", "tol": 1e-9},
+    LDMClassifierCV: {"Cs": [10.0], "lambda1s": [1.0], "kernel": "linear", "tol": 1e-9},
 }
 WITH_KERNEL = [each for each in SEARCHES if each is not SLRRClassifierCV]
 

@@ -2,17 +2,20 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import scale
 
 from discreg import (
     LRLRClassifier,
+    LRLRClassifierCV,
     LRRRClassifier,
     LRRRClassifierCV,
     SLRRClassifier,
+    SLRRClassifierCV,
 )
 
 # The penalties that are as strong for each number of samples, in the units of the objectives.
@@ -52,11 +55,9 @@ def test_classes_of_equal_size_are_regressed_onto_their_indicators():
     centred = LinearRegression().fit(X, np.eye(3)[y]).predict(X) - 1 / 3
     np.testing.assert_allclose(LRLRClassifier().fit(X, y).decision_function(X), centred, atol=1e-9)
     both = y < 2
-    twice = RidgeClassifier(alpha=1.0).fit(X[both], y[both])  # targets -1 and 1
-    half = LRRRClassifier(beta=1.0).fit(X[both], y[both])
-    np.testing.assert_allclose(
-        half.decision_function(X[both]), twice.decision_function(X[both]), atol=1e-9
-    )
+    ridge = RidgeClassifier(alpha=1.0).fit(X[both], y[both])
+    ours = LRRRClassifier(beta=1.0).fit(X[both], y[both])
+    np.testing.assert_allclose(ours.decision_function(X), ridge.decision_function(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("model", [LRLRClassifier(), LRRRClassifier(), SLRRClassifier()])
@@ -92,3 +93,27 @@ def test_class_weights_do_not_change_the_targets_as_sample_weights_do():
     assert np.abs(by_class.decision_function(X) - by_sample.decision_function(X)).max() > 0.1
     for model in (LRLRClassifier, LRRRClassifier, SLRRClassifier):
         assert "they do not change Y" in model.__doc__
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize(
+    "search",
+    [
+        LRLRClassifierCV(ranks=[2]),
+        LRRRClassifierCV(ranks=[2], betas=[1.0]),
+        SLRRClassifierCV(ranks=[2], betas=[0.5], tol=1e-10),
+    ],
+    ids=["LRLR", "LRRR", "SLRR"],
+)
+def test_held_out_scores_are_those_of_refits(search, class_weight):
+    X, y = load_wine(return_X_y=True)
+    X, folds, seen = scale(X), StratifiedKFold(3), []
+
+    def scorer(model, scores, labels):
+        seen.append(model.decision_function(scores))
+        return model.score(scores, labels)
+
+    search.set_params(cv=folds, scoring=scorer, class_weight=class_weight).fit(X, y)
+    for found, (train, test) in zip(seen, folds.split(X, y), strict=True):
+        refit = clone(search.best_estimator_).fit(X[train], y[train])
+        np.testing.assert_allclose(found, refit.decision_function(X[test]), atol=1e-6)
