@@ -12,6 +12,16 @@ def indicators(y, weights=None):
     return hot / np.sqrt(weights @ hot)
 
 
+def score_scale(y, weights=None):
+    """√(n/c), by which the coefficients of a fitted model exceed the paper's W."""
+    return np.sqrt((len(y) if weights is None else np.sum(weights)) / len(np.unique(y)))
+
+
+def paper_coefficients(model, y, weights=None):
+    """The paper's W of a fitted model, one column per class for any number of classes."""
+    return model.scalings_ @ model.directions_.T / score_scale(y, weights)
+
+
 def centre(X, weights=None):
     return X - np.average(X, axis=0, weights=weights)
 

@@ -38,6 +38,7 @@ def error_of_refit(model, X, y, weights, train, test):
     targets = np.eye(len(sizes))
     if isinstance(model, LRRRClassifier):
         targets = targets / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum()
+        targets *= np.sqrt(sizes.sum() / len(sizes))
     targets = targets[y[test]]
     if scores.shape[1] == 1:
         targets = targets[:, 1:] - targets[:, :1]

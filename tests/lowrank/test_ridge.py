@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from low_rank_oracles import centre, indicators, objective, paper_solution, scatters
+from low_rank_oracles import (
+    centre,
+    indicators,
+    objective,
+    paper_coefficients,
+    paper_solution,
+    scatters,
+    score_scale,
+)
 from scipy import linalg, sparse
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -23,11 +31,6 @@ def data(name):
     return StandardScaler().fit_transform(X[:, X.std(axis=0) > 0]), y
 
 
-def coefficients(model):
-    """One column per class, for any number of classes."""
-    return model.scalings_ @ model.directions_.T
-
-
 def angles(A, B):
     """Sines of the angles between two column spaces."""
     return np.sin(linalg.subspace_angles(A, B))
@@ -42,10 +45,10 @@ def test_lrrr_is_the_papers_solution_at_every_rank(name, beta):
     for rank in range(1, min(y.max(), X.shape[1]) + 1):
         model = LRRRClassifier(rank=rank, beta=beta).fit(X, y)
         expected, _ = paper_solution(centred, y, rank, beta * np.eye(X.shape[1]))
-        np.testing.assert_allclose(coefficients(model), expected, atol=1e-9)
+        np.testing.assert_allclose(paper_coefficients(model, y), expected, atol=1e-9)
         assert np.linalg.matrix_rank(model.coef_) == rank
-        np.testing.assert_allclose(model.coef_, coefficients(model).T)
-        np.testing.assert_allclose(model.intercept_, -X.mean(axis=0) @ expected, atol=1e-8)
+        np.testing.assert_allclose(model.coef_, model.directions_ @ model.scalings_.T)
+        np.testing.assert_allclose(model.intercept_, -model.coef_ @ X.mean(axis=0), atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["iris", "wine"])
@@ -55,7 +58,7 @@ def test_lrlr_is_the_papers_solution_at_every_rank(name):
     for rank in range(1, y.max() + 1):
         model = LRLRClassifier(rank=rank).fit(X, y)
         expected, _ = paper_solution(centre(X), y, rank, np.zeros((X.shape[1], X.shape[1])))
-        np.testing.assert_allclose(coefficients(model), expected, atol=1e-9)
+        np.testing.assert_allclose(paper_coefficients(model, y), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 20.0])
@@ -69,7 +72,7 @@ def test_no_coefficients_of_the_rank_are_better(name, beta):
     ridge = X.T @ X + (beta + 1e-12) * np.eye(X.shape[1])
     for rank in {1, y.max() // 2 + 1}:
         model = LRRRClassifier(rank=rank, beta=beta).fit(X, y)
-        reached = objective(X, Y, coefficients(model), beta)
+        reached = objective(X, Y, paper_coefficients(model, y), beta)
         for _ in range(5):
             B = rng.normal(size=(rank, Y.shape[1]))
             for _ in range(100):
@@ -100,7 +103,7 @@ def test_theorem_2_centred_indicators_change_nothing(model):
     full = np.linalg.solve(centred.T @ centred + beta * np.eye(X.shape[1]), centred.T @ centre(Y))
     _, V = np.linalg.eigh(centre(Y).T @ centred @ full)
     expected = full @ np.outer(V[:, -1], V[:, -1])
-    np.testing.assert_allclose(coefficients(fitted), expected, atol=1e-9)
+    np.testing.assert_allclose(paper_coefficients(fitted, y), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["iris", "digits", "wide"])
@@ -138,7 +141,7 @@ def test_lemma_1_full_rank_is_ridge_regression(name):
     ridge = np.linalg.solve(
         centred.T @ centred + beta * np.eye(X.shape[1]), centred.T @ indicators(y)
     )
-    np.testing.assert_allclose(coefficients(model), ridge, atol=1e-9)
+    np.testing.assert_allclose(paper_coefficients(model, y), ridge, atol=1e-9)
     _, subspace = paper_solution(centred, y, model.rank_, beta * np.eye(X.shape[1]))
     assert angles(ridge @ model.directions_, subspace).max() < 1e-6
     if name == "iris":  # classes of equal size: the targets of RidgeClassifier up to a scale
@@ -196,7 +199,7 @@ def test_kernel_versions_solve_the_dual_form():
     for rank in (1, 2):
         top = V[:, ::-1][:, :rank]
         model = LRRRClassifier(rank=rank, beta=beta, kernel="rbf", gamma=gamma).fit(X, y)
-        expected = centred @ dual @ top @ top.T
+        expected = score_scale(y) * centred @ dual @ top @ top.T
         np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-9)
 
 
@@ -219,7 +222,7 @@ def test_without_centring_the_rank_is_that_of_the_classes():
     assert model.rank_ == 3
     np.testing.assert_array_equal(model.intercept_, 0)
     expected, _ = paper_solution(X + 1, y, 3, np.eye(X.shape[1]))
-    np.testing.assert_allclose(coefficients(model), expected, atol=1e-9)
+    np.testing.assert_allclose(paper_coefficients(model, y), expected, atol=1e-9)
     with pytest.raises(ValueError, match="largest rank is 3"):
         LRRRClassifier(fit_intercept=False, rank=4).fit(X, y)
 

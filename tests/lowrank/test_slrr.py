@@ -8,9 +8,11 @@ from low_rank_oracles import (
     by_restarts,
     centre,
     indicators,
+    paper_coefficients,
     paper_reweighting,
     paper_solution,
     scatters,
+    score_scale,
     sparse_objective,
     sparse_optimum,
 )
@@ -41,10 +43,6 @@ def largest_beta(X, y):
     return 2 * np.linalg.norm(centre(X).T @ indicators(y), axis=1).max()
 
 
-def coefficients(model):
-    return model.scalings_ @ model.directions_.T
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("beta", [0.05, 0.5])
 @pytest.mark.parametrize("name", ["iris", "wine", "digits", "wide"])
@@ -54,26 +52,29 @@ def test_full_rank_is_the_convex_optimum(name, beta, weighted):
     model = SLRRClassifier(beta=beta, tol=1e-9).fit(X, y, sample_weight=weights)
     centred, Y = centre(X, weights), indicators(y, weights)
     least, W = sparse_optimum(centred, Y, beta, weights)
-    reached = sparse_objective(centred, Y, coefficients(model), beta, weights)
+    found = paper_coefficients(model, y, weights)
+    reached = sparse_objective(centred, Y, found, beta, weights)
     assert abs(reached / least - 1) < 1e-6
     assert model.objective_history_[-1] == pytest.approx(reached, rel=1e-9)
     assert model.gap_ <= 1e-9
     assert (reached - least) / reached <= model.gap_ + 1e-8
-    np.testing.assert_allclose(centred @ coefficients(model), centred @ W, atol=1e-4)
+    np.testing.assert_allclose(centred @ found, centred @ W, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["wine", "wide"])
 def test_rows_are_exactly_zero_or_used(name):
     X, y = data(name)
     model = SLRRClassifier(beta=1.0).fit(X, y)
-    norms = np.linalg.norm(coefficients(model), axis=1)
+    norms = np.linalg.norm(paper_coefficients(model, y), axis=1)
     unused = np.setdiff1d(np.arange(X.shape[1]), model.selected_features_)
     assert 0 < len(model.selected_features_) < X.shape[1]
     np.testing.assert_array_equal(norms[unused], 0.0)
     assert norms[model.selected_features_].min() > 1e-6 * norms.max()
     # The optimality conditions: 2‖x_j'R‖ is β for the used features and less for the others.
     centred = centre(X)
-    slopes = 2 * np.linalg.norm(centred.T @ (indicators(y) - centred @ coefficients(model)), axis=1)
+    slopes = 2 * np.linalg.norm(
+        centred.T @ (indicators(y) - centred @ paper_coefficients(model, y)), axis=1
+    )
     np.testing.assert_allclose(slopes[model.selected_features_], 1.0, rtol=1e-3)
     assert slopes[unused].max() <= 1.0 + 1e-3
 
@@ -109,7 +110,7 @@ def test_reweighting_is_algorithm_3(rank):
                     max_iter=n_iter,
                 ).fit(X, y)
             assert model.n_iter_ == n_iter
-            np.testing.assert_allclose(coefficients(model), expected, atol=1e-8)
+            np.testing.assert_allclose(paper_coefficients(model, y), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("rank", [3, 9])
@@ -132,13 +133,13 @@ def test_theorem_4_subspace_of_a_regularised_lda():
     model = SLRRClassifier(rank=rank, beta=beta, tol=1e-10, max_iter=5000).fit(X, y)
     used = model.selected_features_
     X = centre(X)[:, used]
-    D = np.diag(1 / (2 * np.linalg.norm(coefficients(model)[used], axis=1)))
+    D = np.diag(1 / (2 * np.linalg.norm(paper_coefficients(model, y)[used], axis=1)))
     total, between = scatters(X, y)
     _, vectors = linalg.eigh(between, total + beta * D)
     sines = np.sin(linalg.subspace_angles(model.scalings_[used], vectors[:, ::-1][:, :rank]))
     assert sines.max() < 1e-3
     expected, _ = paper_solution(X, y, rank, beta * D)
-    np.testing.assert_allclose(coefficients(model)[used], expected, atol=1e-4)
+    np.testing.assert_allclose(paper_coefficients(model, y)[used], expected, atol=1e-4)
 
 
 def test_lemma_2_full_rank_is_in_the_subspace_of_regularised_lda():
@@ -147,7 +148,7 @@ def test_lemma_2_full_rank_is_in_the_subspace_of_regularised_lda():
     model = SLRRClassifier(beta=beta, tol=1e-11).fit(X, y)
     used = model.selected_features_
     X = centre(X)[:, used]
-    D = np.diag(1 / (2 * np.linalg.norm(coefficients(model)[used], axis=1)))
+    D = np.diag(1 / (2 * np.linalg.norm(paper_coefficients(model, y)[used], axis=1)))
     total, between = scatters(X, y)
     _, vectors = linalg.eigh(between, total + beta * D)
     sines = np.sin(linalg.subspace_angles(model.scalings_[used], vectors[:, ::-1][:, : y.max()]))
@@ -183,7 +184,7 @@ def test_certificate_at_a_lower_rank():
     Y, centred, beta = indicators(y), centre(X), 0.2
     model = SLRRClassifier(rank=4, beta=beta, tol=1e-7, max_iter=5000).fit(X, y)
     assert model.gap_ <= 1e-7
-    A, V = model.scalings_, model.directions_
+    A, V = model.scalings_ / score_scale(y), model.directions_
     value = sparse_objective(centred, Y, A @ V.T, beta)
     assert value == pytest.approx(model.objective_history_[-1], rel=1e-10)
     least, _ = sparse_optimum(centred, Y @ V, beta)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
+from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.preprocessing import StandardScaler
@@ -129,11 +130,50 @@ def test_leave_one_out_refuses_a_penalty_of_zero():
     ("X", "y", "betas"),
     [
         (np.array([[0.0], [1.0]]), [0, 1], BETAS),
-        (np.ones((4, 2)), [0, 1, 0, 1], BETAS),
         (np.random.default_rng(0).normal(size=(10, 30)), np.arange(10) % 2, [1e-300]),
     ],
-    ids=["two samples", "constant", "no penalty"],
+    ids=["two samples", "no penalty"],
 )
 def test_leave_one_out_that_is_not_defined_is_refused(X, y, betas):
     with pytest.raises(ValueError, match="Leave-one-out is not defined"):
         LSRClassifierCV(betas=betas).fit(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "X",
+    [np.full((20, 2), 0.1), np.zeros((20, 2)), np.full((20, 30), 0.1), 7 * np.eye(20)[:, :1]],
+    ids=["constant", "zero", "wide constant", "one other sample"],
+)
+def test_constant_features_are_fitted_as_by_refits(X, fit_intercept):
+    """Without features that differ, the intercept alone decides."""
+    y = np.repeat(["a", "b", "c"], [10, 6, 4])
+    seen = []
+
+    def scorer(model, scores, labels):
+        seen.append(model.decision_function(scores))
+        return model.score(scores, labels)
+
+    search = LSRClassifierCV(betas=[1.0, 0.1], fit_intercept=fit_intercept, scoring=scorer)
+    search.fit(X, y)
+    for setting, found in zip(search.cv_results_["params"], seen, strict=True):
+        for i in range(len(y)):
+            others = np.arange(len(y)) != i
+            model = LSRClassifier(**setting, fit_intercept=fit_intercept).fit(X[others], y[others])
+            expected = model.decision_function(X[i : i + 1])[0]
+            np.testing.assert_allclose(found[i], expected, atol=1e-10)
+
+
+def test_features_are_selected_among_constant_ones():
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([np.full(len(y), 0.1), X[:, 2], np.arange(len(y)) == 5])
+    selector = SequentialFeatureSelector(LSRClassifierCV(betas=[1.0]), n_features_to_select=1, cv=3)
+    np.testing.assert_array_equal(selector.fit(X, y).get_support(), [False, True, False])
+
+
+def test_an_outlier_that_hides_how_the_others_differ_is_not_taken_for_constant_features():
+    X, y = load_iris(return_X_y=True)
+    X = X[:, :1].copy()
+    X[0] = 1e9
+    with pytest.raises(ValueError, match="Leave-one-out is not defined"):
+        LSRClassifierCV(betas=[1.0]).fit(X, y)

@@ -150,9 +150,20 @@ def test_rank_costs_and_the_largest_is_free(kind):
         for rank in (2, 5, 9)
     ]
     assert values[0] > values[1] > values[2] >= free * (1 - 1e-9)
-    most = 9 if kind is ReLSRClassifier else 10
-    model = kind(rank=most, tol=1e-9, max_iter=5000).fit(X, y)
+    model = kind(rank=10, tol=1e-9, max_iter=5000).fit(X, y)
     assert model.objective_history_[-1] == pytest.approx(free, rel=1e-7)
+
+
+@pytest.mark.parametrize("params", [{}, {"penalty": "l21"}])
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_largest_rank_is_the_number_of_classes(kind, params):
+    X, y = problem("iris")
+    X, y = X[y < 2], y[y < 2]
+    free = kind(tol=1e-9, **params).fit(X, y)
+    model = kind(rank=2, tol=1e-9, **params).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), free.decision_function(X), atol=1e-4)
+    with pytest.raises(ValueError, match="largest rank of these data is 2"):
+        kind(rank=3, **params).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -208,7 +219,7 @@ def test_weights_are_copies(kind, params):
         ({"rank": 1, "solver": "newton"}, "solver='auto'"),
         ({"penalty": "l21", "beta": 0}, "needs beta > 0"),
         ({"rank": 0}, "'rank' parameter"),
-        ({"rank": 3}, "largest rank of these data is 2"),
+        ({"rank": 4}, "largest rank of these data is 3"),
     ],
 )
 def test_bad_parameters_are_named(params, message):

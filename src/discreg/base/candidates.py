@@ -29,7 +29,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
             scale = resolve_gamma("scale", X, weights)
             gammas = [scale * multiple for multiple in facts.default_gammas]
         else:
-            gammas = [gammas] if isinstance(gammas, str) or np.isscalar(gammas) else gammas
+            gammas = gammas if np.iterable(gammas) and not isinstance(gammas, str) else [gammas]
             gammas = [
                 resolve_gamma(gamma, X, weights) if str(gamma) in ("scale", "auto") else gamma
                 for gamma in gammas
@@ -49,7 +49,7 @@ def candidates_of(
     """Check the candidates for a parameter and return distinct values, the largest first."""
     try:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.array([np.nan])
     if numbers.ndim != 1 or not numbers.size or not np.all(np.isfinite(numbers) & allowed(numbers)):
         raise ValueError(

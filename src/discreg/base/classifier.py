@@ -26,6 +26,7 @@ from discreg.blocks.source import (
     open_blocks,
 )
 from discreg.blocks.validation import (
+    check_params,
     encode_labels,
     in_blocks,
     is_dask,
@@ -172,6 +173,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         merge_partial_fits(self, other)
         return self
+
+    def _check_params(self) -> None:
+        """Check the parameters, each alone and together, as far as this needs no data."""
+        check_params(self, self._constraints)
 
     def _why_no_partial_fit(self) -> str | None:
         """Explain why the model has no `partial_fit`; None if it has."""

@@ -14,8 +14,6 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from discreg.blocks.validation import encode_labels, row_weights
-
 from .calibration import probabilities
 
 if TYPE_CHECKING:
@@ -26,6 +24,7 @@ __all__ = [
     "HeldOut",
     "HeldOutScores",
     "Judged",
+    "NoProbabilitiesError",
     "Setting",
     "Weights",
     "cv_results",
@@ -83,6 +82,10 @@ class Judged(NamedTuple):
     failure: str | None = None
 
 
+class NoProbabilitiesError(ValueError):
+    """A scorer needs probabilities, which the model does not have."""
+
+
 class HeldOutScores(ClassifierMixin, BaseEstimator):
     """Classifier that takes decision values as its input, so that any scorer can be applied.
 
@@ -129,12 +132,10 @@ def held_out_path(
     weights: Weights,
     penalties: Sequence[Setting],
     fold: Fold | None,
-    number: int,
 ) -> list[tuple[HeldOut, float]]:
     """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
 
-    Training rows that no setting can fit raise an error. If the kernel or a penalty is the
-    reason, the remaining settings of the fold count as failed.
+    If a setting cannot be fitted, the remaining settings of the fold count as failed.
     """
     if not sparse.issparse(X):
         X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
@@ -142,19 +143,18 @@ def held_out_path(
         path = search._leave_one_out(classifier, X, y, weights, penalties)
     else:
         train, test = fold
+        if weights is not None:  # a class may have samples of weight zero only
+            train = train[weights[train] > 0]
+        if isinstance(classifier.class_weight, dict):
+            known = set(y[train].tolist())
+            given = {k: v for k, v in classifier.class_weight.items() if k in known}
+            classifier.set_params(class_weight=given)
         columns = train if classifier.kernel == "precomputed" else slice(None)
-        train_weights = None if weights is None else weights[train]
-        try:
-            row_weights(train_weights, classifier.class_weight, *encode_labels(y[train]))
-        except ValueError as error:
-            raise ValueError(
-                f"The training part of fold {number} cannot be fitted. {error}"
-            ) from error
         path = search._held_out(
             classifier,
             X[train][:, columns],
             y[train],
-            train_weights,
+            None if weights is None else weights[train],
             X[test][:, columns],
             penalties,
         )
@@ -197,7 +197,7 @@ def _score(scorer: Callable[..., float], judge: Any, X: Any, y: Any, **weights: 
     except AttributeError as error:
         if "predict_proba" not in str(error):
             raise
-        raise ValueError(
+        raise NoProbabilitiesError(
             f"{scorer} needs probabilities, which this search does not compute. Use a scorer of "
             "labels or of decision values, such as scoring='balanced_accuracy'."
         ) from error

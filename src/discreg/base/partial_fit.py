@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from discreg.blocks.source import BlockLayout, require_labels
 from discreg.blocks.validation import (
-    check_params,
     class_weights,
     require_sum_of_weights,
     require_two_classes,
@@ -51,7 +50,7 @@ def update_partial_fit(
     sample_weight: ArrayLike | None,
 ) -> None:
     """Add rows to the statistics of an estimator, and fit it once every class has rows."""
-    check_params(estimator, estimator._constraints)
+    estimator._check_params()
     before: PartialFitState | None = vars(estimator).get("_partial_fit_state")
     if before is None and hasattr(estimator, "classes_"):
         classes = estimator.classes_ if classes is None else classes

@@ -23,7 +23,6 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.metrics import check_scoring, get_scorer_names, make_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -43,7 +42,9 @@ from discreg.blocks.validation import (
 from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
+from .caller import user_stacklevel
 from .candidates import kernel_settings
+from .early_checks import check_scorer, check_settings, find_missing_classes, scorer_of
 from .held_out import (
     Fold,
     HeldOut,
@@ -54,7 +55,6 @@ from .held_out import (
     held_out_path,
     weighted_score,
 )
-from .metrics import METRICS
 
 __all__ = ["ClassifierSearch"]
 
@@ -134,6 +134,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Select the best setting on held-out samples and fit it to all samples.
 
+        Parameters, folds and labels are checked before the first fit. Where the training part of a
+        fold lacks a class, a warning names the fold and the class, and held-out samples of the
+        class count as errors.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -153,17 +157,22 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         self._check_params()
         self._require_rows_in_memory(X)
         classifier = self._unfitted()
+        classifier._check_params()
         rows, labels = training_rows(self, X, y)
         if self.kernel == "precomputed":
             require_square(rows)
         weights = None if sample_weight is None else sample_weights(sample_weight, len(labels))
+        classes, indices = encode_labels(labels)
         kernels = kernel_settings(
-            self, rows, row_weights(weights, self.class_weight, *encode_labels(labels))
+            self, rows, row_weights(weights, self.class_weight, classes, indices)
         )
-        penalties = self._penalties(classifier, rows, labels, weights)
-        grid = [penalty | kernel for kernel in kernels for penalty in penalties]
         folds = self._folds(rows, labels, groups)
-        scorer = self._scorer(classifier)
+        self._check_folds(folds, classes, indices, weights)
+        scorer = scorer_of(self.scoring, classifier)
+        check_scorer(scorer, self.scoring, classifier, classes, indices, weights)
+        penalties = self._penalties(classifier, rows, labels, weights)
+        check_settings(classifier, [*kernels, *penalties])
+        grid = [penalty | kernel for kernel in kernels for penalty in penalties]
         judged = self._judge(classifier, rows, labels, weights, kernels, penalties, folds, scorer)
         self.cv_results_, best = self._results(grid, judged, per_fold=folds != [None])
         self.best_params_ = grid[best]
@@ -174,8 +183,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _check_params(self) -> None:
-        own = self.get_params(deep=False)
-        shared = {k: v for k, v in self._classifier._constraints.items() if k in own}
+        shared = {k: v for k, v in self._classifier._constraints.items() if hasattr(self, k)}
         check_params(self, shared | SEARCH_CONSTRAINTS)
 
     def _require_rows_in_memory(self, X: Any) -> None:
@@ -190,18 +198,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """Create the classifier with the parameters that are not searched."""
         classifier = self._classifier()
         shared = classifier.get_params().keys() - {"n_jobs", "verbose"}
-        own = self.get_params(deep=False)
-        return classifier.set_params(**{k: v for k, v in own.items() if k in shared})
-
-    def _scorer(self, classifier: Any) -> Callable[..., float]:
-        known = METRICS.get(self.scoring) if isinstance(self.scoring, str) else None
-        if known is not None and known.score and known.name not in get_scorer_names():
-            scorer: Callable[..., float] = make_scorer(
-                known.of_labels, greater_is_better=not known.lower_is_better
-            )
-        else:
-            scorer = check_scoring(classifier, scoring=self.scoring)
-        return scorer
+        # Attributes rather than parameters, because a subclass may fix some parameters.
+        return classifier.set_params(**{k: getattr(self, k) for k in shared if hasattr(self, k)})
 
     def _folds(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[Fold | None]:
         """Split the rows into training and test rows of each fold; None means leave-one-out."""
@@ -211,14 +209,37 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                     "The groups parameter is ignored by leave-one-out (cv=None). Set cv to a "
                     "splitter of groups, such as sklearn.model_selection.GroupKFold().",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=user_stacklevel(),
                 )
             return [None]
         splitter = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
         folds = list(splitter.split(X, y, groups))
         if not folds:
             raise ValueError(f"cv={self.cv!r} gives no splits. Use cv=5, or a list of splits.")
-        return folds
+        places = np.arange(len(y))
+        try:
+            return [(places[train], places[test]) for train, test in folds]
+        except IndexError as error:
+            raise ValueError(f"cv gives rows that X does not have: {error}.") from error
+
+    def _check_folds(
+        self,
+        folds: Sequence[Fold | None],
+        classes: NDArray[Any],
+        indices: NDArray[np.intp],
+        weights: Weights,
+    ) -> None:
+        """Refuse folds that cannot be fitted or scored; warn of classes that folds do not learn."""
+        missing = find_missing_classes(folds, classes, indices, weights)
+        if missing:
+            number, label = missing[0]
+            warnings.warn(
+                f"The training parts of {len(missing)} of {len(folds)} folds lack a class, first "
+                f"that of fold {number}, which has no sample of class {label!r}. Held-out samples "
+                "of such a class count as errors. Use stratified folds, or fewer folds.",
+                UserWarning,
+                stacklevel=user_stacklevel(),
+            )
 
     def _judge(
         self,
@@ -235,12 +256,6 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         tests = [slice(None) if fold is None else fold[1] for fold in folds]
         labels = [y[test] for test in tests]
         test_weights = [None if weights is None else weights[test] for test in tests]
-        for number, each in enumerate(test_weights):
-            if each is not None and not np.any(each):
-                raise ValueError(
-                    f"The test part of fold {number} has no sample of positive weight. Leave "
-                    "samples of weight zero out, or use fewer folds."
-                )
         paths = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(held_out_path)(
                 type(self),
@@ -250,10 +265,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 weights,
                 penalties,
                 fold,
-                number,
             )
             for kernel in kernels
-            for number, fold in enumerate(folds)
+            for fold in folds
         )
         judged: list[list[Judged]] = []
         for kernel in kernels:
@@ -312,14 +326,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 f"{failed.sum()} of {len(grid)} settings cannot be fitted; their scores are nan. "
                 f"The first error: {first}",
                 FitFailedWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         if not all(each.used_weights for on_folds in judged for each in on_folds):
             warnings.warn(
                 f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
                 "held-out samples equally.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         scores = np.array([[each.score for each in on_folds] for on_folds in judged])
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
@@ -342,7 +356,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         last = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
         for each in caught:
             if each not in last:
-                warnings.warn(each.message, each.category, stacklevel=3)
+                warnings.warn(each.message, each.category, stacklevel=user_stacklevel())
         fits = [each for on_folds in judged for each in on_folds]
         early = [each for each in fits if not each.converged]
         if early or last:
@@ -353,7 +367,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 f"reached{worst}. Increase max_iter or tol, leave out the weakest penalties, or "
                 f"scale the features.{final}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
 
     def _adopt_attributes(self) -> None:

@@ -39,6 +39,20 @@ class Indicators:
         return cls(prepared.sizes, prepared.class_weights, prepared.regression.centred)
 
     @property
+    def scale(self) -> float:
+        """√(n/c) for n samples of c classes, the factor of the model's scores.
+
+        Times this factor, the entries of Y are 1 for classes of equal size, so that the scores do
+        not shrink as the number of samples grows.
+        """
+        return float(self.scale_of(self.sizes)[0])
+
+    @staticmethod
+    def scale_of(sizes: Array) -> Array:
+        """Compute the scale for other n_j, possibly one row per sample."""
+        return np.asarray(np.sqrt(sizes.mean(axis=-1, keepdims=True)))
+
+    @property
     def entries(self) -> Array:
         """1/√n_j."""
         return 1 / np.sqrt(self.sizes)

@@ -39,7 +39,8 @@ def leave_one_out_by_rank(
     The weight of its class decreases to :math:`n_j'`, which rescales a column of Y by
     :math:`D = \sqrt{n_j/n_j'}`. The directions are the eigenvectors V of :math:`D M' D`, and the
     scores are :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` plus the shift of the class
-    weights. Where r is zero, the other samples do not determine the score, which is NaN.
+    weights, times the scale of the remaining samples. Where r is zero, the other samples do not
+    determine the score, which is NaN.
 
     Parameters
     ----------
@@ -122,7 +123,8 @@ class _LeftOut:
         along = np.einsum("nk,nks->ns", predicted, vectors)
         by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
         mean = (given.mean - unit / total * own) / before * given.centred
-        return by_rank + given.shift_of(mean * rescale, sizes)
+        shift = given.shift_of(mean * rescale, sizes)
+        return np.asarray((by_rank + shift) * given.scale_of(sizes))
 
 
 def _outer(left: Array, right: Array, factors: Array) -> Array:

@@ -11,7 +11,6 @@ from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
-    check_params,
 )
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
@@ -33,17 +32,22 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     If X does not determine W, the solution has minimum norm: the limit of
     :class:`~discreg.LRRRClassifier` as `beta` goes to 0.
 
+    The fitted coefficients are W times :math:`\sqrt{n/c}` for n samples of c classes, those of
+    targets of 1 for classes of equal size. Scores therefore do not depend on the number of samples.
+
     Parameters
     ----------
     rank : int, default=None
         The rank s, at most n_classes - 1 and n_features. None means the largest rank, which is
         linear regression of full rank.
     fit_intercept : bool, default=True
-        Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
+        Whether to centre X, so that scores are those of :math:`x - \bar x` (38). Without centring
         the largest rank is min(n_features, n_classes).
     class_weight : dict or "balanced", default=None
-        Class weights, which multiply the sample weights. "balanced" gives every class the same
-        total weight, taking sample weights into account.
+        Class weights, which multiply the weights of the rows. Unlike the same factors in
+        `sample_weight`, they do not change Y, and the scores are shifted by what they change in
+        the mean of Y. "balanced" gives every class the same total weight, taking sample weights
+        into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
@@ -69,13 +73,13 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Training samples; only set for kernels other than "linear" and "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts :math:`-W^\top \bar x`.
+        Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights.
     rank_ : int
         Rank of the model.
     scalings_ : ndarray of shape (n_features, rank_) or (n_samples, rank_)
         The projection A of `transform`, of the features or of the kernel functions.
     directions_ : ndarray of shape (n_classes, rank_)
-        Orthonormal directions V of the classes, with :math:`W = A V^\top`.
+        Orthonormal directions V of the classes, with :math:`\sqrt{n/c}\, W = A V^\top`.
     eigenvalues_ : ndarray of shape (rank_,)
         Leading eigenvalues of :math:`S_t^+ S_b`: the ratio of between-class scatter to total
         scatter along each discriminative direction.
@@ -152,7 +156,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self : object
             The fitted classifier.
         """
-        check_params(self, self._constraints)
+        self._check_params()
         self._fit_moments(self._prepare(X, y, sample_weight))
         return self
 

@@ -13,10 +13,10 @@ from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
     Number,
-    check_params,
 )
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
+from ._indicators import Indicators
 from ._ranks import RankPath, fit_ranked
 from ._subspace import CONSTRAINTS, project
 
@@ -36,6 +36,9 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     scatter :math:`S_t + \beta I` (Theorem 3). With more features than samples, the fit solves one
     n by n system: `transform` is shrinkage LDA for wide data.
 
+    The fitted coefficients are W times :math:`\sqrt{n/c}` for n samples of c classes, those of
+    targets of 1 for classes of equal size. Scores therefore do not depend on the number of samples.
+
     Parameters
     ----------
     rank : int, default=None
@@ -46,11 +49,13 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         units of :math:`X^\top X`: standardise the features, or select `beta` by
         :class:`~discreg.LRRRClassifierCV`.
     fit_intercept : bool, default=True
-        Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
+        Whether to centre X, so that scores are those of :math:`x - \bar x` (38). Without centring
         the largest rank is min(n_features, n_classes).
     class_weight : dict or "balanced", default=None
-        Class weights, which multiply the sample weights. "balanced" gives every class the same
-        total weight, taking sample weights into account.
+        Class weights, which multiply the weights of the rows. Unlike the same factors in
+        `sample_weight`, they do not change Y, and the scores are shifted by what they change in
+        the mean of Y. "balanced" gives every class the same total weight, taking sample weights
+        into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows.
@@ -76,13 +81,13 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Training samples; only set for kernels other than "linear" and "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts :math:`-W^\top \bar x`.
+        Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights.
     rank_ : int
         Rank of the model.
     scalings_ : ndarray of shape (n_features, rank_) or (n_samples, rank_)
         The projection A of `transform`, of the features or of the kernel functions.
     directions_ : ndarray of shape (n_classes, rank_)
-        Orthonormal directions V of the classes, with :math:`W = A V^\top`.
+        Orthonormal directions V of the classes, with :math:`\sqrt{n/c}\, W = A V^\top`.
     eigenvalues_ : ndarray of shape (rank_,)
         Leading eigenvalues of :math:`(S_t + \beta I)^{-1} S_b`.
     n_features_in_ : int
@@ -160,7 +165,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self : object
             The fitted classifier.
         """
-        check_params(self, self._constraints)
+        self._check_params()
         self._fit_moments(self._prepare(X, y, sample_weight))
         return self
 
@@ -218,4 +223,5 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute the centred indicators of classes with these sums of sample weights."""
-        return np.asarray(np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum())
+        centred = np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum()
+        return np.asarray(centred * Indicators.scale_of(sizes))

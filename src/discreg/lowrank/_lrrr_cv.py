@@ -130,6 +130,11 @@ class LRRRClassifierCV(LowRankSearch):
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
         betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
+        if self.cv is None and betas[-1] == 0:
+            raise ValueError(
+                "Leave-one-out needs positive betas: without a penalty the other samples may not "
+                "determine the score of a sample. Remove 0 from betas, or set cv=5."
+            )
         ranks = self._rank_candidates(X, y)
         return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
 
@@ -143,11 +148,6 @@ class LRRRClassifierCV(LowRankSearch):
     ) -> Iterator[HeldOut]:
         betas = sorted({setting["beta"] for setting in penalties}, reverse=True)
         ranks = sorted({setting["rank"] for setting in penalties})
-        if betas[-1] == 0:
-            raise ValueError(
-                "Leave-one-out needs positive betas: without a penalty the other samples may not "
-                "determine the score of a sample. Remove 0 from betas, or set cv=5."
-            )
         prepared = classifier._prepare(X, y, sample_weight)
         copies = np.ones(len(y)) if sample_weight is None else np.maximum(sample_weight, 1.0)
         by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)

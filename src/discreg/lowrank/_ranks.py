@@ -13,9 +13,6 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
 from discreg.base.classifier import Prepared
-from discreg.blocks.validation import (
-    check_params,
-)
 from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
 from discreg.linalg.resources import (
     one_blas_thread,
@@ -47,10 +44,7 @@ def fit_ranked(estimator: Any, prepared: Prepared, beta: float) -> None:
     """Fit LRLR (beta = 0) or LRRR."""
     rank = checked_rank(estimator.rank, prepared)
     ranked = ranked_ridge(prepared, beta)
-    shift = Indicators.of(prepared).shift
-    store_subspace(
-        estimator, prepared, ranked.projected[:, :rank], ranked.directions[:, :rank], shift
-    )
+    store_subspace(estimator, prepared, ranked.projected[:, :rank], ranked.directions[:, :rank])
     estimator.eigenvalues_ = ranked.explained[:rank].astype(prepared.dtype)
 
 
@@ -75,7 +69,7 @@ class RankPath:
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> RankPath:
         """Compute the path of a clone of the estimator."""
-        check_params(estimator, estimator._constraints)
+        estimator._check_params()
         return cls(clone(estimator).set_params(rank=None).fit(X, y, sample_weight))
 
     def __init__(self, estimator: Any) -> None:

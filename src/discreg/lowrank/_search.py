@@ -85,13 +85,16 @@ def held_out_by_rank(
     """
     prepared = classifier._prepare(X, y, sample_weight)
     largest = largest_rank(prepared)  # a fold may lack a class
-    shift = Indicators.of(prepared).shift
+    indicators = Indicators.of(prepared)
+    shift = indicators.shift * indicators.scale
     cross = X_test
     if prepared.kernel is not None and prepared.kernel.kernel != "precomputed":
         cross = prepared.kernel(X_test, prepared.X)
     for beta, settings in groupby(penalties, key=lambda setting: setting.get("beta", 0.0)):
         ranked = ranked_ridge(prepared, beta)
-        scalings, means = prepared.regression.predictor(ranked.projected[:, :largest])
+        scalings, means = prepared.regression.predictor(
+            ranked.projected[:, :largest] * indicators.scale
+        )
         projected = matmul(cross, scalings) - means
         by_rank = list(scores_by_rank(projected, ranked.directions[:, :largest], shift))
         for setting in settings:

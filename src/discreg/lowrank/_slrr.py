@@ -11,6 +11,7 @@ from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
@@ -19,7 +20,6 @@ from discreg.blocks.validation import (
     Boolean,
     Choice,
     Number,
-    check_params,
 )
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import Regression
@@ -50,6 +50,9 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     The columns of W span the leading directions of a regularised linear discriminant analysis
     (Theorem 4).
 
+    The fitted coefficients are W times :math:`\sqrt{n/c}` for n samples of c classes, those of
+    targets of 1 for classes of equal size. Scores therefore do not depend on the number of samples.
+
     At full rank the problem is convex and `gap_` bounds the distance from the minimum. At a lower
     rank the problem is not convex: `gap_` bounds how much the objective can decrease by changing
     the projection alone, plus how much it can decrease by changing the directions alone.
@@ -65,11 +68,13 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         :math:`2 \max_j \|(X^\top Y)_j\|` all coefficients are zero; at 0 the model is
         :class:`~discreg.LRLRClassifier`.
     fit_intercept : bool, default=True
-        Whether to centre X, so that scores are :math:`W^\top (x - \bar x)` (38). Without centring
+        Whether to centre X, so that scores are those of :math:`x - \bar x` (38). Without centring
         the largest rank is min(n_features, n_classes).
     class_weight : dict or "balanced", default=None
-        Class weights, which multiply the sample weights. "balanced" gives every class the same
-        total weight, taking sample weights into account.
+        Class weights, which multiply the weights of the rows. Unlike the same factors in
+        `sample_weight`, they do not change Y, and the scores are shifted by what they change in
+        the mean of Y. "balanced" gives every class the same total weight, taking sample weights
+        into account.
     solver : {"alternating", "reweighted"}, default="alternating"
         "alternating" alternates between a group lasso and an orthogonal Procrustes problem and
         gives exact zeros. "reweighted" is Algorithm 3 of [1]_: reweighted ridge regressions, whose
@@ -94,7 +99,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
         Coefficients; for two classes, those of the second minus those of the first.
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts :math:`-W^\top \bar x`.
+        Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights.
     selected_features_ : ndarray of int
         Indices of the features with nonzero coefficients.
     rank_ : int
@@ -102,7 +107,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     scalings_ : ndarray of shape (n_features, rank_)
         The projection A of `transform`.
     directions_ : ndarray of shape (n_classes, rank_)
-        Orthonormal directions V of the classes, with :math:`W = A V^\top`.
+        Orthonormal directions V of the classes, with :math:`\sqrt{n/c}\, W = A V^\top`.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float
@@ -191,12 +196,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self : object
             The fitted classifier.
         """
-        check_params(self, self._constraints)
-        if self.stopping == "change" and self.solver != "reweighted":
-            raise ValueError(
-                "stopping='change' requires solver='reweighted'. Use stopping='gap', or that "
-                "solver."
-            )
+        self._check_params()
         prepared = self._prepare(X, y, sample_weight)
         rank = checked_rank(self.rank, prepared)
         problem = self._problem(prepared, rank, float(self.beta))
@@ -226,6 +226,14 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     @property
     def _n_features_out(self) -> int:
         return int(self.scalings_.shape[1])
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if self.stopping == "change" and self.solver != "reweighted":
+            raise ValueError(
+                "stopping='change' requires solver='reweighted'. Use stopping='gap', or that "
+                "solver."
+            )
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         return FeatureRegression(X, weights, centre=self.fit_intercept)
@@ -282,15 +290,14 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
             f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
         """Set the fitted attributes, with directions in decreasing order of singular values."""
         _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
         turn = turn[:, ::-1][:, :rank]
-        shift = Indicators.of(prepared).shift
-        store_subspace(self, prepared, solution.coef @ turn, solution.directions @ turn, shift)
+        store_subspace(self, prepared, solution.coef @ turn, solution.directions @ turn)
         self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
         self.objective_history_ = np.array(solution.objective_history)
         self.gap_ = solution.gap

@@ -145,7 +145,7 @@ class SLRRClassifierCV(LowRankSearch):
         """Yield held-out scores; fits start from the solution of the next larger penalty."""
         prepared = classifier._prepare(X, y, sample_weight)
         largest = largest_rank(prepared)  # a fold may lack a class
-        shift = Indicators.of(prepared).shift
+        indicators = Indicators.of(prepared)
         latest: dict[int, SparseRankSolution] = {}
         for setting in penalties:
             rank = setting["rank"]
@@ -153,5 +153,5 @@ class SLRRClassifierCV(LowRankSearch):
             solution = classifier._solve(problem, prepared, latest.get(rank), to_rounding=False)
             latest[rank] = solution
             coef, means = prepared.regression.predictor(solution.coef @ solution.directions.T)
-            scores = matmul(X_test, coef) + (shift - means)
+            scores = indicators.scale * (matmul(X_test, coef) + (indicators.shift - means))
             yield HeldOut(scores, prepared.classes, solution.gap, classifier._converged(solution))

@@ -16,6 +16,8 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.types import Array
 
+from ._indicators import Indicators
+
 __all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "store_subspace"]
 
 SAME = 1e-6  # relative difference below which entries count as equal
@@ -50,12 +52,11 @@ def checked_rank(rank: int | None, prepared: Prepared) -> int:
     return rank
 
 
-def store_subspace(
-    estimator: Any, prepared: Prepared, projected: Array, directions: Array, shift: Array
-) -> None:
-    """Set the fitted attributes from the projection A, the directions V and the shift."""
-    signs = _signs(directions)
-    projected, directions = projected * signs, directions * signs
+def store_subspace(estimator: Any, prepared: Prepared, projected: Array, directions: Array) -> None:
+    """Set the fitted attributes from the projection A and the directions V of equation (3)."""
+    signs, indicators = _signs(directions), Indicators.of(prepared)
+    projected, directions = projected * signs * indicators.scale, directions * signs
+    shift = indicators.shift * indicators.scale
     scalings, means = prepared.regression.predictor(projected)
     estimator.rank_ = projected.shape[1]
     estimator.directions_ = directions.astype(prepared.dtype)

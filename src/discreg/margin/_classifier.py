@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
@@ -24,7 +25,6 @@ from discreg.blocks.validation import (
     Boolean,
     Choice,
     Number,
-    check_params,
     encode_labels,
     in_blocks,
     new_rows,
@@ -137,7 +137,7 @@ class MarginClassifier(BaseClassifier):
         self : object
             The fitted classifier.
         """
-        check_params(self, self._constraints)
+        self._check_params()
         if not self._fit_in_blocks(X, y, sample_weight):
             data = self._prepare(X, y, sample_weight)
             fits = self._fit_all(data, self._starts(data), exact=True)
@@ -145,6 +145,15 @@ class MarginClassifier(BaseClassifier):
             self._store_samples(data, fits)
         self._warn()
         return self
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_random_state(self.random_state)
+        if self.kernel != "linear" and self.solver in ("newton", "svrg"):
+            raise ValueError(
+                f"solver={self.solver!r} needs kernel='linear'. With kernel={self.kernel!r} use "
+                "solver='auto', 'active_set' or 'dcd'."
+            )
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
         """Validate the data and compute everything that does not depend on the penalties."""
@@ -155,7 +164,7 @@ class MarginClassifier(BaseClassifier):
         positives = [1] if len(classes) == 2 else list(range(len(classes)))
         training = self._training(rows, weights, seen, len(positives))
         training.check_kernel()
-        self.solver_ = self._choose_solver(training)
+        self.solver_ = self._default_solver(training) if self.solver == "auto" else self.solver
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
         labels_of_positives = classes[positives].tolist()
         return MarginData(rows, indices, classes, seen, training, signs, labels_of_positives)
@@ -186,14 +195,6 @@ class MarginClassifier(BaseClassifier):
             n_problems=n_problems,
             n_sharing=min(effective_n_jobs(self.n_jobs), n_problems),
         )
-
-    def _choose_solver(self, training: MarginSamples) -> str:
-        if training.kernel is not None and self.solver in ("newton", "svrg"):
-            raise ValueError(
-                f"solver={self.solver!r} needs kernel='linear'. With kernel={self.kernel!r} use "
-                "solver='auto', 'active_set' or 'dcd'."
-            )
-        return self._default_solver(training) if self.solver == "auto" else self.solver
 
     def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
         """Fit all two-class problems, in `n_jobs` threads."""
@@ -278,7 +279,7 @@ class MarginClassifier(BaseClassifier):
                 f"{self.n_iter_} iterations of solver={self.solver_!r}; tol is {self.tol:g}. "
                 f"{advice}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
 
     @lazily

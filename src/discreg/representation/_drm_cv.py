@@ -167,6 +167,8 @@ class DRMClassifierCV(ClassifierSearch):
     def _penalties(
         self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
+        classes, _, groups, units = _groups(classifier, y, weights)
+        require_leavable(groups, units, classes)  # the last fit leaves out samples for any cv
         alphas = candidates_of("alphas", self.alphas, lambda values: values >= 0, "not negative")
         betas = candidates_of("betas", self.betas, lambda values: values > 0, "positive")
         return [{"alpha": alpha, "beta": beta} for alpha in alphas for beta in betas]
@@ -180,9 +182,7 @@ class DRMClassifierCV(ClassifierSearch):
         X_test: Any,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        classes, indices = encode_labels(y)
-        weights = row_weights(sample_weight, classifier.class_weight, classes, indices)
-        groups = Groups.of(indices, weights, len(classes))
+        classes, weights, groups, _ = _groups(classifier, y, sample_weight)
 
         def held_out_residuals() -> FoldResiduals:
             training = _samples(classifier, X, groups, weights)
@@ -198,12 +198,7 @@ class DRMClassifierCV(ClassifierSearch):
         sample_weight: Array | None,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        classes, indices = encode_labels(y)
-        weights = row_weights(sample_weight, classifier.class_weight, classes, indices)
-        groups = Groups.of(indices, weights, len(classes))
-        units = weights if sample_weight is None else weights / np.maximum(sample_weight, 1.0)
-        units = units[groups.order]
-        require_leavable(groups, units, classes)
+        classes, weights, groups, units = _groups(classifier, y, sample_weight)
 
         def leave_one_out() -> LeaveOneOutResiduals:
             training = _samples(classifier, X, groups, weights)
@@ -219,26 +214,35 @@ class DRMClassifierCV(ClassifierSearch):
         labels: Sequence[NDArray[Any]],
         weights: Sequence[Array | None],
     ) -> tuple[float | None, float]:
-        classes = max((each.classes for each in held_out), key=len)
+        classes = np.unique(np.concatenate([*labels, *(each.classes for each in held_out)]))
         scores, indices, counts = [], [], []
-        for number, (each, y, given) in enumerate(zip(held_out, labels, weights, strict=True)):
-            missing = np.setdiff1d(np.union1d(y, classes), each.classes).tolist()
-            if missing:
-                raise ValueError(
-                    f"The training part of fold {number} has no sample of class {missing[0]!r}. "
-                    "Use fewer or stratified folds, or cv=None."
-                )
+        for each, y, given in zip(held_out, labels, weights, strict=True):
+            if len(each.classes) < len(classes):
+                continue  # this fold has no scores of some class
             weight = np.ones(len(y)) if given is None else given
             rows = np.flatnonzero(weight > 0) if each.rows is None else each.rows
             scores.append(each.scores[rows] if each.rows is None else each.scores)
             indices.append(find_labels(y[rows], classes)[1])
             counts.append(weight[rows])
+        if not scores:
+            return super()._calibration(classifier, held_out, labels, weights)
         places, copies = np.concatenate(indices), np.concatenate(counts)
         sizes = class_sums(places, copies, len(classes))
         with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
             copies = copies * class_weights(classifier.class_weight, classes, sizes)[places]
         tau = fit_inverse_temperature(np.vstack(scores), places, copies)
         return tau, log_loss(np.vstack(scores), places, copies, tau)
+
+
+def _groups(
+    classifier: DRMClassifier, y: NDArray[Any], sample_weight: Array | None
+) -> tuple[NDArray[Any], Array, Groups, Array]:
+    """Return classes, row weights, groups of samples, and the weight to leave out of each."""
+    classes, indices = encode_labels(y)
+    weights = row_weights(sample_weight, classifier.class_weight, classes, indices)
+    groups = Groups.of(indices, weights, len(classes))
+    units = weights if sample_weight is None else weights / np.maximum(sample_weight, 1.0)
+    return classes, weights, groups, units[groups.order]
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the residuals are checked

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.base.caller import user_stacklevel
 from discreg.linalg.resources import (
     one_blas_thread,
     require_memory,
@@ -139,8 +140,8 @@ class IterativeSolver:
             lipschitz=self.eigenvalue,
         )
 
-    def runs(self, points: Any, stacklevel: int) -> list[tuple[slice, Array, Iterations]]:
-        """Solve for all points, batch by batch; `stacklevel` is that of the warning."""
+    def runs(self, points: Any) -> list[tuple[slice, Array, Iterations]]:
+        """Solve for all points, batch by batch."""
         outcomes = []
         for rows in self.training.batches(points.shape[0]):
             K_x = self.training.cross(points[rows])
@@ -154,7 +155,7 @@ class IterativeSolver:
                 f"{worst:.2g}. Increase max_iter, tol or beta"
                 + (", or use solver='auto'." if self.settings.penalty.is_ridge else "."),
                 ConvergenceWarning,
-                stacklevel=stacklevel,
+                stacklevel=user_stacklevel(),
             )
         return outcomes
 
@@ -177,12 +178,12 @@ class IterativeSolver:
 
     def residuals(self, points: Any) -> Array:
         delta = np.empty((points.shape[0], self.training.groups.n_classes))
-        for rows, K_x, outcome in self.runs(points, stacklevel=6):
+        for rows, K_x, outcome in self.runs(points):
             delta[rows] = self.operator.residuals(outcome.coef, K_x)
         return delta
 
     def represent(self, points: Any) -> Array:
-        return np.vstack([outcome.coef for _, _, outcome in self.runs(points, stacklevel=4)])
+        return np.vstack([outcome.coef for _, _, outcome in self.runs(points)])
 
 
 Solver = ScatterSolver | ClosedSolver | IterativeSolver

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import Prepared
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
@@ -138,13 +139,15 @@ def solve(
     to_rounding : bool
         Whether to continue below `tol` where the extra cost is small.
     """
+    most = len(prepared.classes)
     if prepared.kernel is None:
-        largest_rank = min(largest_rank, prepared.regression.n_features)
-    if estimator.rank is not None and estimator.rank > largest_rank:
+        most = min(most, prepared.regression.n_features)
+    if estimator.rank is not None and estimator.rank > most:
         raise ValueError(
             f"rank={estimator.rank} is too large: the largest rank of these data is "
-            f"{largest_rank}. Use a rank from 1 to {largest_rank}, or None."
+            f"{most}. Use a rank from 1 to {most}, or None."
         )
+    largest_rank = min(most, largest_rank)
     solver = "newton" if estimator.solver == "auto" else estimator.solver
     tol, options = estimator.tol, {"max_iter": estimator.max_iter, "start": start}
     if prepared.source is not None:
@@ -183,7 +186,8 @@ def _solve_structured(
 ) -> Solution:
     from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
 
-    regression, rank = problem.regression, estimator.rank
+    regression = problem.regression
+    rank: Any = None if estimator.rank is None else min(estimator.rank, largest_rank)
     structure: Structure
     if isinstance(regression, FeatureRegression):
         unit = np.sqrt(regression.scale * regression.total) if estimator.scale_beta else 1.0
@@ -228,7 +232,7 @@ def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
         f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
         f"{estimator.tol:g}. {advice}",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=user_stacklevel(),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreg.linalg.ridge import Regression
+from discreg.linalg.rows import varies
 from discreg.linalg.types import Array
 
 __all__ = ["leave_one_out_scores"]
@@ -29,6 +30,7 @@ def leave_one_out_scores(
     turns its score :math:`r_i` into :math:`(r_i - u h_i y_i) / (1 - u h_i)`. In the eigenvectors
     of :math:`\Phi^\top S\Phi` the matrix M is diagonal for all :math:`\beta`. A relative penalty
     uses the trace without the weight u of sample i, so that the scores equal those of refits.
+    If the trace is zero without it, the other samples are equal and determine only an intercept.
 
     Parameters
     ----------
@@ -54,7 +56,12 @@ def leave_one_out_scores(
     for rows, block in blocks():
         unit = units[rows, None]
         square = np.einsum("ij,ij->i", block, block)[:, None]
-        scale = _scale_without(regression, unit, square) if scale_beta else 1.0
+        if scale_beta:
+            scale = _scale_without(regression, rows, unit, square)
+            block = np.where(scale == 0, 0.0, block)
+            scale = np.where(scale == 0, 1.0, scale)
+        else:
+            scale = np.ones_like(square)
         for index, beta in enumerate(betas):
             with np.errstate(divide="ignore", invalid="ignore"):
                 shrunk = block / (values + beta * scale)
@@ -70,9 +77,22 @@ def leave_one_out_scores(
     return scores
 
 
-def _scale_without(regression: Regression, unit: Array, square: Array) -> Array:
-    """Compute the unit of a relative penalty without a weight `unit` of each sample."""
+def _scale_without(regression: Regression, rows: slice, unit: Array, square: Array) -> Array:
+    """Compute the unit of a relative penalty without a weight `unit` of each sample.
+
+    It is zero if the other samples are equal, and NaN if only one is left or if rounding hides by
+    how much they differ.
+    """
+    if regression.trace == 0:
+        return np.zeros_like(square)
     total = regression.weights.sum()
     if regression.centred:
         square = square * total / (total - unit)  # without the sample, the mean changes too
-    return (regression.trace - unit * square) / (regression.n_features or total - unit)
+    trace = regression.trace - unit * square
+    for row in np.flatnonzero(trace <= ROUNDING * regression.trace):
+        others = regression.weights > 0
+        others[rows.start + row] = False
+        X = regression.X[others]
+        differ = varies(X) if regression.centred else abs(X).max() > 0
+        trace[row] = np.nan if differ or X.shape[0] == 1 else 0.0
+    return np.asarray(trace / (regression.n_features or total - unit))

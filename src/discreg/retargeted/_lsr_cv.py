@@ -126,7 +126,13 @@ class LSRClassifierCV(ClassifierSearch):
     def _penalties(
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
-        return [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
+        betas = beta_candidates("betas", self.betas)
+        if self.cv is None and betas[-1] == 0:
+            raise ValueError(
+                "Leave-one-out needs positive betas: for beta=0 the other samples may not "
+                "determine the score of a sample. Remove 0 from betas, or set cv=5."
+            )
+        return [{"beta": beta} for beta in betas]
 
     @staticmethod
     def _leave_one_out(
@@ -137,11 +143,6 @@ class LSRClassifierCV(ClassifierSearch):
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
         betas = [setting["beta"] for setting in penalties]
-        if min(betas) == 0:
-            raise ValueError(
-                "Leave-one-out needs positive betas: for beta=0 the other samples may not "
-                "determine the score of a sample. Remove 0 from betas, or set cv=5."
-            )
         prepared = classifier._prepare(X, y, sample_weight)
         copies = 1.0 if sample_weight is None else np.maximum(sample_weight, 1.0)
         held_out = leave_one_out_scores(
