@@ -210,6 +210,9 @@ def largest_eigenvalue(operator: Operator) -> float:
     the bound is the Ritz value θ divided by 1 − ε. From a random start, k steps in n dimensions
     leave an eigenvalue above θ / (1 − ε) with a probability of at most 1.648 √n e^(−(2k − 1)√ε)
     (Kuczyński and Woźniakowski, SIAM J. Matrix Anal. Appl. 13, 1992).
+
+    The vectors are not reorthogonalised: rounding repeats Ritz values but does not raise the
+    largest.
     """
     n = len(operator.groups.weights)
     root = np.sqrt(operator.groups.weights)
