@@ -350,7 +350,7 @@ def test_a_large_file_keeps_to_the_time_budget(tmp_path, capsys):
     n_missing = 12 - results.groupby(["model", "fold"]).ngroups
     assert n_missing >= 2
     missing = f"{n_missing} of 12 fits are missing"
-    assert f"{missing} because some fits took more than their share" in printed
+    assert f"{missing} because some fits exceeded their time limit" in printed
     page = (output / "report.html").read_text()
     assert missing in page
     assert "KNN" in page
@@ -404,7 +404,7 @@ def test_given_folds_are_those_of_the_results(tmp_path, capsys):
     table, output = write(frame, tmp_path / "table.csv"), tmp_path / "out"
     options = ("--fold", "part", "--models", "LSR", "--n-jobs", 1)
     assert run("compare", table, "--target", "kind", "--output", output, *options) == 0
-    assert "The 3 folds that the table gives, each held out once." in capsys.readouterr().out
+    assert "The table defines 3 folds; each is held out once." in capsys.readouterr().out
     results = pd.read_parquet(output / "results.parquet").query("metric == 'accuracy'")
     assert results["fold"].tolist() == [0, 1, 2]
     n_right = results["value"].to_numpy() * [30, 20, 40]

@@ -42,7 +42,7 @@ def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) 
     if limit > 0:
         shrink = np.minimum(1.0, limit / np.maximum(spreads, limit))
         scores, spreads = scores * shrink[:, None], spreads * shrink
-    spread = float(weights @ spreads) / float(weights.sum())
+    spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
         return 1.0
     targets = _smoothed_targets(y, weights, scores.shape[1])

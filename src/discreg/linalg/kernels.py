@@ -344,6 +344,7 @@ def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
     return X - origin, None if Y is None else Y - origin
 
 
+@np.errstate(over="ignore", invalid="ignore")  # callers check the kernel matrix
 def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
     """Compute the variance of all entries of X with the weights of their rows."""
     X = _as_float64(X)
