@@ -122,6 +122,8 @@ def test_other_mistakes_are_named_before_the_first_fit(search, monkeypatch):
 OWN_MISTAKES = [
     (SLRRClassifierCV(stopping="change"), "stopping='change' requires"),
     (GReLSRClassifierCV(group_penalties=[1e7]), "'group_penalty' parameter"),
+    (DRMClassifierCV(reject_above=0.5, unknown_label=1), "unknown_label must be"),
+    (DRMClassifierCV(reject_above=0.5, unknown_label="new"), "unknown_label must be"),
     (ODMClassifierCV(kernel="rbf", solver="svrg"), "solver='svrg' needs kernel='linear'"),
     (LDMClassifierCV(kernel="rbf", solver="svrg"), "solver='svrg' needs kernel='linear'"),
     (ODMClassifierCV(kernel="rbf", solver="newton"), "solver='newton' needs kernel='linear'"),
@@ -267,6 +269,7 @@ SLOW = {  # too few iterations, or a tolerance below rounding
         ("fit_transform", SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1)),
         ("fit", make_pipeline(SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1))),
         ("fit", make_pipeline(SLRRClassifierCV(**SLOW[SLRRClassifierCV]))),
+        ("fit", DRMClassifier(penalty="lasso", probability=True, max_iter=1)),
         ("score", DRMClassifier(solver="gd", max_iter=1).fit(*iris())),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["user_stacklevel"]
 
-PACKAGES = ("discreg", "sklearn", "joblib")
+PACKAGES = ("discreg", "sklearn", "joblib", "numpy")  # numpy by its decorator errstate
 
 
 def user_stacklevel() -> int:

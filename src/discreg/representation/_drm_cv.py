@@ -28,6 +28,7 @@ from ._held_out import FoldResiduals, HeldOutResiduals, LeaveOneOutResiduals
 from ._leave_one_out import require_leavable
 from ._penalties import Penalty
 from ._problem import Groups, TrainingSamples, training_samples
+from ._rejection import check_rejection
 from ._solvers import choose_solver
 
 __all__ = ["DRMClassifierCV"]
@@ -168,6 +169,7 @@ class DRMClassifierCV(ClassifierSearch):
         self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         classes, _, groups, units = _groups(classifier, y, weights)
+        check_rejection(classifier, classes)
         require_leavable(groups, units, classes)  # the last fit leaves out samples for any cv
         alphas = candidates_of("alphas", self.alphas, lambda values: values >= 0, "not negative")
         betas = candidates_of("betas", self.betas, lambda values: values > 0, "positive")

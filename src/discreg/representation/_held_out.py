@@ -75,14 +75,19 @@ def held_out_units(
     samples = np.repeat(np.arange(len(counts)), counts)
     y, weights = groups.y[samples], (groups.weights / counts)[samples]
     n_folds = min(N_FOLDS, np.bincount(y).min())
-    delta = np.empty((len(y), groups.n_classes))
+    delta, early = np.empty((len(y), groups.n_classes)), []
     for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=random).split(y, y):
         kept: Array = np.bincount(samples[train], weights[train], len(counts)).astype(np.float64)
         part = training.subset(np.flatnonzero(kept), kept[kept > 0])
         tested, places = np.unique(samples[test], return_inverse=True)
         rows = training.X[groups.order[tested] if training.is_precomputed else tested]
-        delta[test] = make_solver(solver, part, settings).residuals(part.points(rows))[places]
+        iterative: Any = make_solver(solver, part, settings)  # as for all penalties but ridge
+        found, *stopped = iterative.unwarned_residuals(part.points(rows))
+        delta[test] = found[places]
+        early.append((len(found), *stopped))
     require_finite(delta)
+    n_points, n_left, gaps = zip(*early, strict=True)
+    iterative.warn(sum(n_left), sum(n_points), max(gaps))
     return HeldOutUnits(delta, samples, weights)
 
 

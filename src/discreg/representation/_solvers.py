@@ -140,24 +140,26 @@ class IterativeSolver:
             lipschitz=self.eigenvalue,
         )
 
-    def runs(self, points: Any) -> list[tuple[slice, Array, Iterations]]:
-        """Solve for all points, batch by batch."""
+    def runs(self, points: Any) -> list[tuple[Array, Iterations]]:
+        """Solve for all points, batch by batch; return the kernel and the outcome of each."""
         outcomes = []
         for rows in self.training.batches(points.shape[0]):
             K_x = self.training.cross(points[rows])
-            outcomes.append((rows, K_x, self.run(K_x, self.training.self_kernel(points[rows]))))
-        n_left = sum(int((~outcome.converged).sum()) for _, _, outcome in outcomes)
-        if n_left:
-            worst = max(float(outcome.gap.max()) for _, _, outcome in outcomes)
-            warnings.warn(
-                f"solver={self.algorithm!r} did not converge for {n_left} of {points.shape[0]} "
-                f"samples in {self.settings.max_iter} iterations; the largest relative gap is "
-                f"{worst:.2g}. Increase max_iter, tol or beta"
-                + (", or use solver='auto'." if self.settings.penalty.is_ridge else "."),
-                ConvergenceWarning,
-                stacklevel=user_stacklevel(),
-            )
+            outcomes.append((K_x, self.run(K_x, self.training.self_kernel(points[rows]))))
         return outcomes
+
+    def warn(self, n_left: int, n_points: int, gap: float) -> None:
+        """Warn if the iterations stopped early for `n_left` points."""
+        if not n_left:
+            return
+        warnings.warn(
+            f"solver={self.algorithm!r} did not converge for {n_left} of "
+            f"{n_points} samples in {self.settings.max_iter} iterations; the largest "
+            f"relative gap is {gap:.2g}. Increase max_iter, tol or beta"
+            + (", or use solver='auto'." if self.settings.penalty.is_ridge else "."),
+            ConvergenceWarning,
+            stacklevel=user_stacklevel(),
+        )
 
     def largest_sample(self) -> Iterations:
         """Solve for the training sample with the largest norm."""
@@ -177,13 +179,27 @@ class IterativeSolver:
         return outcome
 
     def residuals(self, points: Any) -> Array:
-        delta = np.empty((points.shape[0], self.training.groups.n_classes))
-        for rows, K_x, outcome in self.runs(points):
-            delta[rows] = self.operator.residuals(outcome.coef, K_x)
+        delta, n_left, gap = self.unwarned_residuals(points)
+        self.warn(n_left, len(delta), gap)
         return delta
 
+    def unwarned_residuals(self, points: Any) -> tuple[Array, int, float]:
+        """Compute the residuals, the number of points that stopped early, and the largest gap."""
+        outcomes = self.runs(points)
+        delta = [self.operator.residuals(outcome.coef, K_x) for K_x, outcome in outcomes]
+        return np.vstack(delta), *_stopped_early(outcomes)
+
     def represent(self, points: Any) -> Array:
-        return np.vstack([outcome.coef for _, _, outcome in self.runs(points)])
+        outcomes = self.runs(points)
+        n_left, gap = _stopped_early(outcomes)
+        self.warn(n_left, points.shape[0], gap)
+        return np.vstack([outcome.coef for _, outcome in outcomes])
+
+
+def _stopped_early(outcomes: list[tuple[Array, Iterations]]) -> tuple[int, float]:
+    """Count the points whose iterations stopped early, and find the largest gap of all points."""
+    n_left = sum(int((~outcome.converged).sum()) for _, outcome in outcomes)
+    return n_left, max(float(outcome.gap.max()) for _, outcome in outcomes)
 
 
 Solver = ScatterSolver | ClosedSolver | IterativeSolver
