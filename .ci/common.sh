@@ -1,6 +1,6 @@
 # Sourced by run and full: a scratch folder, sections with their times, and the BLAS kernels.
 # shellcheck shell=bash
-export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=2 PYTHONWARNINGS=
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_QUIET=2 PYTHONWARNINGS=
 unset PYTHONPATH VIRTUAL_ENV OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
 
 scratch=$(mktemp -d)

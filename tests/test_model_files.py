@@ -152,7 +152,10 @@ def test_a_model_of_sparse_rows_and_one_that_can_be_fitted_further_come_back(pat
     assert_same_predictions(further, begun.partial_fit(X[1::2], Y[1::2]), X)
 
 
-@pytest.mark.parametrize("moved", [False, True], ids=["as written", "moved"])
+@pytest.mark.parametrize(
+    "moved",
+    [pytest.param(False, marks=pytest.mark.full, id="as written"), pytest.param(True, id="moved")],
+)
 @pytest.mark.parametrize(
     "model",
     [discreg.DRMClassifier(kernel="rbf"), CalibratedClassifierCV(LSRClassifier(), cv=2)],

@@ -39,6 +39,7 @@ def test_two_processes_give_the_models_of_one(cluster):
         assert largest_difference(expected, found, X) < 1e-9
 
 
+@pytest.mark.full
 @pytest.mark.linux
 def test_a_killed_worker_changes_nothing_and_an_error_names_its_chunk(cluster, tmp_path):
     X, y = rows()

@@ -276,6 +276,7 @@ def test_a_killed_run_goes_on_without_repeating_or_losing_a_fit(tmp_path, capsys
     check_complete(output)
 
 
+@pytest.mark.full
 @pytest.mark.linux
 def test_an_interrupted_run_reports_what_is_done_and_goes_on(tmp_path):
     table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"

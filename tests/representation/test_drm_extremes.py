@@ -109,7 +109,7 @@ def test_extremes_of_every_solver(solver, scale, weight):
 
 
 @pytest.mark.parametrize("penalty", [p for p in PENALTIES if p != RIDGE], ids=str)
-@pytest.mark.parametrize("weight", [1e-15, 1e15])
+@pytest.mark.parametrize("weight", [1e-15, pytest.param(1e15, marks=pytest.mark.full)])
 def test_every_penalty_has_an_answer_with_large_and_small_weights(penalty, weight):
     X, y = iris()
     assert finite_or_refused(DRMClassifier(penalty=penalty), X, y, np.full(len(y), weight))

@@ -72,7 +72,7 @@ def raw(model):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("name", ["iris", "wine", "wide"])
+@pytest.mark.parametrize("name", ["iris", pytest.param("wine", marks=pytest.mark.full), "wide"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_l21_reaches_the_convex_optimum(kind, name, fit_intercept, weighted):
     X, y = problem(name)

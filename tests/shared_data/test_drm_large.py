@@ -36,6 +36,7 @@ def test_shuttle_linear(shuttle):
     assert LinearSVC().fit(X, y).score(X_test, y_test) == pytest.approx(0.92, abs=5e-3)
 
 
+@pytest.mark.full
 def test_shuttle_in_features(shuttle):
     X, y, X_test, y_test = shuttle
     model = DRMClassifier(alpha=1e-3, beta=1e-3, gamma=100.0, n_components=600, random_state=0)
@@ -53,6 +54,7 @@ def test_linear_figures_of_the_paper_are_the_majority_class(load_data, name, maj
     assert balanced_accuracy_score(y_test, predicted) == pytest.approx(chance, abs=5e-3)
 
 
+@pytest.mark.full
 def test_ijcnn1_in_features(load_data):
     X, y, X_test, y_test = halves(*load_data("ijcnn1_train"))
     model = DRMClassifier(n_components=600, random_state=0).fit(X, y)

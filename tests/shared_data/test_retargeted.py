@@ -35,7 +35,10 @@ def test_optimum_on_glass_equals_convex_programming(load_data, model, weighted):
     np.testing.assert_allclose(fitted.coef_, optimum.coef.T, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["usps_9298", "pendigits", "dna", "umist_28x23", "lung_gordon"])
+LARGE = pytest.param("umist_28x23", marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("name", ["usps_9298", "pendigits", "dna", LARGE, "lung_gordon"])
 def test_objectives_are_ordered_and_certified(load_data, name):
     X, y = load_data(name)
     X, y = np.asarray(X[:1500], dtype=float), y[:1500]
