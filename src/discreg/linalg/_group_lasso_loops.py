@@ -14,6 +14,28 @@ __all__ = ["descend", "descend_on_features"]
 
 
 @compiled(fastmath=REORDER)
+def _threshold_row(
+    coef: RealArray, j: int, change: RealArray, threshold: float, scale: float
+) -> bool:
+    """Set row j to (1 − t/‖z‖)₊ z / g for z in `change`, and write there by how much it changes.
+
+    Returns whether the row changes.
+    """
+    square = 0.0
+    for k in range(len(change)):
+        square += change[k] * change[k]
+    norm = sqrt(square)
+    shrink = (1.0 - threshold / norm) / scale if norm > threshold else 0.0
+    moves = False
+    for k in range(len(change)):
+        new = shrink * change[k]
+        change[k] = new - coef[j, k]
+        coef[j, k] = new
+        moves |= change[k] != 0.0
+    return moves
+
+
+@compiled(fastmath=REORDER)
 def descend(
     gram: RealArray,
     correlations: RealArray,
@@ -33,20 +55,9 @@ def descend(
             scale = gram[j, j]
             if scale <= 0.0:
                 continue
-            square = 0.0
             for k in range(n_columns):
-                z = correlations[j, k] + scale * coef[j, k]
-                change[k] = z
-                square += z * z
-            norm = sqrt(square)
-            shrink = (1.0 - threshold / norm) / scale if norm > threshold else 0.0
-            moves = False
-            for k in range(n_columns):
-                new = shrink * change[k]
-                change[k] = new - coef[j, k]
-                coef[j, k] = new
-                moves |= change[k] != 0.0
-            if moves:
+                change[k] = correlations[j, k] + scale * coef[j, k]
+            if _threshold_row(coef, j, change, threshold, scale):
                 for i in range(n_rows):
                     for k in range(n_columns):
                         correlations[i, k] -= gram[j, i] * change[k]
@@ -79,18 +90,7 @@ def descend_on_features(
             for i in range(n_samples):
                 for k in range(n_columns):
                     change[k] -= features[j, i] * fitted[i, k]
-            square = 0.0
-            for k in range(n_columns):
-                square += change[k] * change[k]
-            norm = sqrt(square)
-            shrink = (1.0 - threshold / norm) / scale if norm > threshold else 0.0
-            moves = False
-            for k in range(n_columns):
-                new = shrink * change[k]
-                change[k] = new - coef[j, k]
-                coef[j, k] = new
-                moves |= change[k] != 0.0
-            if moves:
+            if _threshold_row(coef, j, change, threshold, scale):
                 for i in range(n_samples):
                     for k in range(n_columns):
                         fitted[i, k] += features[j, i] * change[k]
