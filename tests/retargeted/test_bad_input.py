@@ -26,7 +26,7 @@ def wine():
         ({"tol": -1e-3}, "'tol'"),
         ({"max_iter": 0}, "'max_iter'"),
         ({"max_iter": 2.5}, "'max_iter' parameter of ReLSRClassifier must be an int"),
-        ({"solver": "sgd"}, "'auto', 'newton' or 'alternating'"),
+        ({"solver": "sgd"}, "'auto', 'newton', 'dcd' or 'alternating'"),
         ({"kernel": "rbff"}, "'kernel'.*'rbf'"),
         ({"gamma": 0.0}, "'gamma'"),
         ({"gamma": "big"}, "'scale'"),

@@ -37,6 +37,7 @@ from discreg.blocks.validation import (
     why_kernel_in_memory,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     require_memory,
 )
@@ -253,10 +254,7 @@ class RegressionClassifier(BaseClassifier):
             with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
                 regression = self._linear_regression(X, weights)
         else:
-            matrix = kernel.training_matrix(X, copies=3)
-            kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
-            kernel.require_psd(matrix, X)
-            regression = KernelRegression(matrix, weights, kernel_mean)
+            regression = self._kernel_regression(kernel, X, weights)
         lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
         self._require_squares(regression, lost=lost)
         copies = sample_weights(sample_weight, len(indices))
@@ -314,6 +312,15 @@ class RegressionClassifier(BaseClassifier):
         """Create the regression of linear models."""
         return linear_regression(X, weights, centre=self.fit_intercept)
 
+    def _kernel_regression(
+        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
+    ) -> KernelRegression | KernelRows:
+        """Create the regression of models with a kernel."""
+        matrix = kernel.training_matrix(X, copies=3)
+        kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
+        kernel.require_psd(matrix, X)
+        return KernelRegression(matrix, weights, kernel_mean)
+
     def _moment_regression(self, moments: Moments) -> MomentRegression:
         """Create the regression of linear models from the moments of the rows."""
         return MomentRegression(moments, centre=self.fit_intercept)
@@ -343,20 +350,39 @@ class RegressionClassifier(BaseClassifier):
         )
 
     def _set_coefficients(
-        self, prepared: Prepared, coef: NDArray[np.float64], intercept: NDArray[np.float64]
+        self,
+        prepared: Prepared,
+        coef: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+        *,
+        sparse: bool = False,
     ) -> None:
-        """Set the fitted attributes from coefficients with one column per class."""
+        """Set the fitted attributes from coefficients with one column per class.
+
+        With `sparse`, training samples whose kernel functions have no coefficients are dropped.
+        """
         dtype = prepared.dtype
-        for name in ("coef_", "dual_coef_", "X_fit_"):  # an earlier fit may have another kernel
+        for name in (
+            "coef_",
+            "dual_coef_",
+            "X_fit_",
+            "support_",
+        ):  # an earlier fit may have another kernel
             self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
         self._kernel = prepared.kernel
         if prepared.kernel is None:
             self.coef_ = _one_row_if_binary(coef.T).astype(dtype)
         else:
+            samples = prepared.X
+            if sparse:
+                used = coef.any(axis=1)
+                used[0] |= not used.any()
+                self.support_ = np.flatnonzero(used).astype(np.int32)
+                samples, coef = prepared.X[self.support_], coef[self.support_]
             self.dual_coef_ = _one_row_if_binary(coef.T).astype(dtype)
             if prepared.kernel.kernel != "precomputed":
-                self.X_fit_ = prepared.X
+                self.X_fit_ = samples
         self.intercept_ = _one_row_if_binary(intercept).astype(dtype)
 
     @lazily
@@ -388,6 +414,8 @@ class RegressionClassifier(BaseClassifier):
         """Compute scores of new samples from rows of feature or kernel coefficients."""
         if self._kernel is None:
             return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
+        if self._kernel.kernel == "precomputed" and hasattr(self, "support_"):
+            X = X[:, self.support_]
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
 
 

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.classifier import Prepared
 from discreg.blocks.source import AddableTuple
-from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import one_hot
-from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, KernelParams
 
 from ._balance import Shares
 from ._fit import (
-    ITERATIVE_CONSTRAINTS,
-    check_iterative_params,
-    previous_solution,
+    RetargetedClassifier,
     solve,
     store,
-    training_features,
-    warn_if_stopped_early,
-    why_rows_in_memory,
 )
 from ._losses import Evaluation, TargetLoss, weighted_square
 from ._solvers import Solution
@@ -34,6 +28,8 @@ __all__ = ["DLSRClassifier", "DraggedTargets"]
 class DraggedTargets(TargetLoss):
     """Targets of at least 1 for the true class and at most 0 for the others: DLSR, equation (6)."""
 
+    is_dragged = True
+
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
         """Compute the targets by equation (8) of the ReLSR paper."""
         targets = np.minimum(scores, 0.0)
@@ -43,6 +39,12 @@ class DraggedTargets(TargetLoss):
 
     def support(self, z: Array, y: NDArray[np.intp]) -> Array:
         return np.asarray(z[np.arange(len(y)), y])
+
+    def feasible(self, z: Array, y: NDArray[np.intp]) -> Array:
+        own = np.arange(len(y)), y
+        residuals = z.clip(min=0.0)
+        residuals[own] = np.minimum(z[own], 0.0)
+        return residuals
 
     def score_hessp(
         self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
@@ -93,7 +95,7 @@ class DraggedPlan(NamedTuple):
     even: Array
 
 
-class DLSRClassifier(RegressionClassifier):
+class DLSRClassifier(RetargetedClassifier):
     r"""Discriminative least squares regression: targets moved away from the decision boundary.
 
     Minimises equation (6) of [1]_, the model of [2]_, over the coefficients and the targets T:
@@ -130,11 +132,15 @@ class DLSRClassifier(RegressionClassifier):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel.
-    solver : {"auto", "newton", "alternating"}, default="auto"
-        "newton": semismooth Newton steps by conjugate gradients. "alternating":
-        alternates between regression and retargeting, as in Algorithm 1 of [1]_;
-        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton" for ``penalty="l2"``
-        without a rank, otherwise "alternating" with Nesterov's extrapolation.
+    solver : {"auto", "newton", "dcd", "alternating"}, default="auto"
+        "newton": semismooth Newton steps by conjugate gradients. "dcd": dual coordinate descent
+        over blocks of rows, for kernels other than "linear" and beta > 0. "alternating": alternates
+        between regression and retargeting, as in Algorithm 1 of [1]_; ``max_iter=30, tol=0`` is the
+        papers' schedule. "auto" is "alternating" with Nesterov's extrapolation for
+        ``penalty="l21"`` or a rank, "dcd" for more than 300 samples with a kernel, and "newton"
+        otherwise.
+    cache_size : float, default=1000
+        Memory in megabytes for the kernel matrix or its rows, for solver "dcd".
     tol : float, default=1e-6
         Relative optimality gap at which to stop. "newton" solves small problems to rounding for
         every `tol`.
@@ -159,10 +165,13 @@ class DLSRClassifier(RegressionClassifier):
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
         Coefficients for the linear kernel; for two classes, those of the second minus those of the
         first.
-    dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples for other kernels.
-    X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples; only set for kernels other than "linear" and "precomputed".
+    support_ : ndarray of shape (n_support,)
+        Indices of the training samples with coefficients other than zero, for kernels other than
+        "linear".
+    dual_coef_ : ndarray of shape (n_classes, n_support) or (1, n_support)
+        Coefficients of the kernel functions of these samples.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
+        These samples; not set for kernel "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)
@@ -205,8 +214,6 @@ class DLSRClassifier(RegressionClassifier):
     0.98
     """
 
-    _constraints = ITERATIVE_CONSTRAINTS
-
     def __init__(
         self,
         *,
@@ -220,6 +227,7 @@ class DLSRClassifier(RegressionClassifier):
         coef0: float = 1,
         kernel_params: KernelParams = None,
         solver: str = "auto",
+        cache_size: float = 1000,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -236,36 +244,12 @@ class DLSRClassifier(RegressionClassifier):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.solver = solver
+        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.penalty = penalty
         self.rank = rank
-
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
-            fit memory maps and Dask collections block by block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        check_iterative_params(self)
-        prepared = self._prepare(X, y, sample_weight)
-        start = previous_solution(self, prepared)
-        solution = self._fit_prepared(prepared, start, to_rounding=True)
-        warn_if_stopped_early(self, solution)
-        return self
 
     def _fit_prepared(
         self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
@@ -280,15 +264,7 @@ class DLSRClassifier(RegressionClassifier):
             to_rounding=to_rounding,
         )
         store(self, prepared, solution)
-        if self.warm_start:
-            self._previous = solution.theta
         return solution
 
     def _loss(self) -> TargetLoss:
         return DraggedTargets()
-
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
-        return training_features(self, X, weights)
-
-    def _why_in_memory(self) -> str | None:
-        return why_rows_in_memory(self) or super()._why_in_memory()

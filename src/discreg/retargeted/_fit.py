@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg.base.caller import user_stacklevel
-from discreg.base.classifier import Prepared
+from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
@@ -21,13 +22,15 @@ from discreg.blocks.validation import (
     Number,
     check_params,
 )
+from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     one_blas_thread,
 )
-from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
+from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression
 from discreg.linalg.rows import has_distinct_rows
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, MatrixLike
 
 from ._losses import TargetLoss
 from ._solvers import EXACT, ArrayProblem, Solution, minimise
@@ -35,19 +38,16 @@ from ._solvers import EXACT, ArrayProblem, Solution, minimise
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
     "RIDGE_CONSTRAINTS",
-    "check_iterative_params",
+    "RetargetedClassifier",
     "few_threads",
     "fit_path",
-    "previous_solution",
     "set_penalty",
-    "solve",
     "store",
-    "training_features",
-    "warn_if_stopped_early",
-    "why_rows_in_memory",
 ]
 
 FEW_COEFFICIENTS = 200
+FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast and compiles nothing
+MEGABYTE = 1 << 20
 FEW_MULTIPLICATIONS = 5_000_000  # up to this size a product is faster on one thread than on two
 
 RIDGE_CONSTRAINTS: dict[str, Any] = {
@@ -58,7 +58,8 @@ RIDGE_CONSTRAINTS: dict[str, Any] = {
     **KERNEL_CONSTRAINTS,
 }
 ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
-    "solver": Choice(("auto", "newton", "alternating")),
+    "solver": Choice(("auto", "newton", "dcd", "alternating")),
+    "cache_size": Number(0, closed="neither"),
     "tol": Number(0, closed="left"),
     "max_iter": Number(1, closed="left", integer=True),
     "warm_start": Boolean(),
@@ -67,7 +68,87 @@ ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
 }
 
 
-def check_iterative_params(estimator: Any) -> None:
+class RetargetedClassifier(RegressionClassifier):
+    """Base class of DLSR, ReLSR and GReLSR."""
+
+    beta: float
+    solver: str
+    cache_size: float
+    penalty: str
+    rank: int | None
+    warm_start: bool
+    _constraints = ITERATIVE_CONSTRAINTS
+
+    @abstractmethod
+    def _loss(self) -> TargetLoss:
+        """Return the loss with the current parameters."""
+
+    @abstractmethod
+    def _fit_prepared(
+        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
+    ) -> Solution:
+        """Fit with the current parameters on prepared data."""
+
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
+            fit memory maps and Dask collections block by block.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Sample weights; weight k is equivalent to repeating the sample k times.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        self._check_params()
+        prepared = self._prepare(X, y, sample_weight)
+        start = _previous_solution(self, prepared)
+        solution = self._fit_prepared(prepared, start, to_rounding=True)
+        if self.warm_start:
+            self._previous = solution.theta
+        _warn_if_stopped_early(self, solution)
+        return self
+
+    def _check_params(self) -> None:
+        _check_params(self)
+
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
+        if self.penalty == "l21":  # it needs the original features
+            return FeatureRegression(X, weights, centre=self.fit_intercept)
+        return super()._linear_regression(X, weights)
+
+    def _kernel_regression(
+        self, kernel: FittedKernel, X: Any, weights: Array
+    ) -> KernelRegression | KernelRows:
+        automatic = (
+            self.solver == "auto"
+            and X.shape[0] > FEW_SAMPLES
+            and self.beta > 0
+            and not _is_structured(self)
+        )
+        if self.solver != "dcd" and not automatic:
+            return super()._kernel_regression(kernel, X, weights)
+        memory = self.cache_size * MEGABYTE
+        return KernelRows(kernel, X, weights, centre=self.fit_intercept, cache_bytes=memory)
+
+    def _why_in_memory(self) -> str | None:
+        if not _is_structured(self):
+            return super()._why_in_memory()
+        what = "rank" if self.rank is not None else "penalty='l21'"
+        return (
+            f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
+            "SLRRClassifier or LRRRClassifier."
+        )
+
+
+def _check_params(estimator: Any) -> None:
     """Check the parameters of DLSR, ReLSR or GReLSR, and their combinations."""
     check_params(estimator, estimator._constraints)
     if estimator.penalty == "l21" and estimator.kernel != "linear":
@@ -79,6 +160,13 @@ def check_iterative_params(estimator: Any) -> None:
         raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
     if _is_structured(estimator) and estimator.solver == "newton":
         raise ValueError("solver='newton' needs penalty='l2' and rank=None. Use solver='auto'.")
+    if estimator.solver == "dcd" and (
+        _is_structured(estimator) or estimator.kernel == "linear" or estimator.beta == 0
+    ):
+        raise ValueError(
+            "solver='dcd' needs a kernel other than 'linear', beta > 0, penalty='l2' and "
+            "rank=None. Use solver='auto'."
+        )
 
 
 def _is_structured(estimator: Any) -> bool:
@@ -86,25 +174,7 @@ def _is_structured(estimator: Any) -> bool:
     return estimator.penalty != "l2" or estimator.rank is not None
 
 
-def why_rows_in_memory(estimator: Any) -> str | None:
-    """Return the reason why an iterative model needs rows in memory, or None if it does not."""
-    if not _is_structured(estimator):
-        return None
-    what = "rank" if estimator.rank is not None else "penalty='l21'"
-    return (
-        f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
-        "SLRRClassifier or LRRRClassifier."
-    )
-
-
-def training_features(estimator: Any, X: Any, weights: Array) -> Regression:
-    """Create the regression of a linear model; penalty="l21" needs it in the original features."""
-    if estimator.penalty == "l21":
-        return FeatureRegression(X, weights, centre=estimator.fit_intercept)
-    return linear_regression(X, weights, centre=estimator.fit_intercept)
-
-
-def previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
+def _previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
     """Return the solution of the previous fit if `warm_start` is set and its shape fits."""
     if not estimator.warm_start or not hasattr(estimator, "_previous"):
         return None
@@ -150,6 +220,12 @@ def solve(
     largest_rank = min(most, largest_rank)
     solver = "newton" if estimator.solver == "auto" else estimator.solver
     tol, options = estimator.tol, {"max_iter": estimator.max_iter, "start": start}
+    if isinstance(prepared.regression, KernelRows):
+        from ._descent import descend
+
+        set_penalty(estimator, prepared.regression)
+        n_classes = len(prepared.classes)
+        return descend(prepared.regression, loss, prepared.y, n_classes, tol=tol, **options)
     if prepared.source is not None:
         from ._block_problem import BlockProblem
 
@@ -176,7 +252,7 @@ def few_threads(problem: ArrayProblem) -> Any:
     return one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext()
 
 
-def set_penalty(estimator: Any, regression: NormalEquations) -> None:
+def set_penalty(estimator: Any, regression: NormalEquations | KernelRows) -> None:
     """Set the penalty of the regression and factor its normal equations."""
     regression.at(estimator.beta * (regression.scale if estimator.scale_beta else 1.0))
 
@@ -220,7 +296,7 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
     return not has_distinct_rows(X, regression.size + 1)
 
 
-def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
+def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
     """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
     if not solution.gap > estimator.tol > 0:
         return
@@ -249,7 +325,7 @@ def store(
     shift = 0.0
     if unit_sum and estimator.fit_intercept:
         shift = float(1.0 - intercept.sum()) / len(intercept)
-    estimator._set_coefficients(prepared, coef, intercept + shift)
+    estimator._set_coefficients(prepared, coef, intercept + shift, sparse=True)
     estimator.__dict__.pop("targets_", None)
     if solution.targets is not None:
         estimator.targets_ = (solution.targets + shift).astype(prepared.dtype)
@@ -278,6 +354,8 @@ def fit_path(
     grid : iterable of dict
         Values of `beta` and, for GReLSR, `group_penalty`.
     """
+    grid = list(grid)
+    estimator.set_params(beta=min(params["beta"] for params in grid))  # it decides the solver
     prepared = estimator._prepare(X, y, sample_weight)
     start = None
     for params in grid:

@@ -53,6 +53,7 @@ class TargetLoss(ABC):
     """
 
     group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class
+    is_dragged = False  # whether the targets of a row are independent, as in DLSR
 
     @abstractmethod
     def targets(self, scores: Array, y: Indices) -> Array:
@@ -68,6 +69,17 @@ class TargetLoss(ABC):
     @abstractmethod
     def support(self, z: Array, y: Indices) -> Array:
         """Compute max ⟨z_i, t_i⟩ over the allowed targets for each row, assuming it is finite."""
+
+    def feasible(self, z: Array, y: Indices) -> Array:
+        """Return residuals near z for which `support` is finite."""
+        return z
+
+    def excess(self, z: Array, at: Evaluation, y: Indices) -> Array:
+        """Compute 2 (max ⟨z_i, t⟩ − ⟨z_i, t_i⟩) over the allowed targets t for each row.
+
+        The constraints on z are assumed to hold. GReLSR's group penalty adds its part of the gap.
+        """
+        return np.asarray(2 * (self.support(z, y) - np.einsum("ij,ij->i", z, at.targets)))
 
     def evaluate(
         self,
@@ -164,6 +176,20 @@ class MarginTargets(TargetLoss):
 
     def support(self, z: Array, y: Indices) -> Array:
         return np.asarray(z[np.arange(len(y)), y])
+
+    def feasible(self, z: Array, y: Indices) -> Array:
+        residuals = _positive(z, y)
+        own = np.arange(len(y)), y
+        residuals[own] = z[own] if self.group_penalty > 0 else -residuals.sum(axis=1)
+        return residuals
+
+    def excess(self, z: Array, at: Evaluation, y: Indices) -> Array:
+        excess = 2 * np.einsum("ij,ij->i", _positive(z, y), _slack(at, y))
+        if self.group_penalty > 0:
+            sums = z.sum(axis=1) / self.group_penalty
+            distances = at.targets[np.arange(len(y)), y] - 1.0 - at.centres[y]
+            excess += self.group_penalty * (distances - sums) ** 2
+        return np.asarray(excess)
 
     def _best_targets(
         self, scores: Array, y: Indices, weights: Array, centres: Array

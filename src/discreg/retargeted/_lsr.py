@@ -81,10 +81,13 @@ class LSRClassifier(RegressionClassifier):
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
         Coefficients for the linear kernel; for two classes, those of the second minus those of the
         first.
-    dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples for other kernels.
-    X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples; only set for kernels other than "linear" and "precomputed".
+    support_ : ndarray of shape (n_support,)
+        Indices of the training samples with coefficients other than zero, for kernels other than
+        "linear".
+    dual_coef_ : ndarray of shape (n_classes, n_support) or (1, n_support)
+        Coefficients of the kernel functions of these samples.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
+        These samples; not set for kernel "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)

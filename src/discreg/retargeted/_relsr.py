@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from discreg.base.classifier import Prepared, RegressionClassifier
-from discreg.linalg.ridge import Regression
-from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
+from discreg.base.classifier import Prepared
+from discreg.linalg.types import ClassWeight, KernelParams
 
 from ._fit import (
-    ITERATIVE_CONSTRAINTS,
-    check_iterative_params,
-    previous_solution,
+    RetargetedClassifier,
     solve,
     store,
-    training_features,
-    warn_if_stopped_early,
-    why_rows_in_memory,
 )
 from ._losses import MarginTargets, TargetLoss
 from ._solvers import Solution
@@ -28,7 +21,7 @@ from ._solvers import Solution
 __all__ = ["ReLSRClassifier"]
 
 
-class ReLSRClassifier(RegressionClassifier):
+class ReLSRClassifier(RetargetedClassifier):
     r"""Retargeted least squares regression: targets learned under a margin.
 
     Minimises equation (10) of [1]_ over the coefficients and the targets T:
@@ -67,11 +60,15 @@ class ReLSRClassifier(RegressionClassifier):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel.
-    solver : {"auto", "newton", "alternating"}, default="auto"
-        "newton": semismooth Newton steps by conjugate gradients. "alternating":
-        alternates between regression and retargeting, as in Algorithm 1 of [1]_;
-        ``max_iter=30, tol=0`` is the papers' schedule. "auto" is "newton" for ``penalty="l2"``
-        without a rank, otherwise "alternating" with Nesterov's extrapolation.
+    solver : {"auto", "newton", "dcd", "alternating"}, default="auto"
+        "newton": semismooth Newton steps by conjugate gradients. "dcd": dual coordinate descent
+        over blocks of rows, for kernels other than "linear" and beta > 0. "alternating": alternates
+        between regression and retargeting, as in Algorithm 1 of [1]_; ``max_iter=30, tol=0`` is the
+        papers' schedule. "auto" is "alternating" with Nesterov's extrapolation for
+        ``penalty="l21"`` or a rank, "dcd" for more than 300 samples with a kernel, and "newton"
+        otherwise.
+    cache_size : float, default=1000
+        Memory in megabytes for the kernel matrix or its rows, for solver "dcd".
     tol : float, default=1e-6
         Relative optimality gap at which to stop. "newton" solves small problems to rounding for
         every `tol`.
@@ -96,10 +93,13 @@ class ReLSRClassifier(RegressionClassifier):
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
         Coefficients for the linear kernel; for two classes, those of the second minus those of the
         first.
-    dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
-        Coefficients of the kernel functions of the training samples for other kernels.
-    X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples; only set for kernels other than "linear" and "precomputed".
+    support_ : ndarray of shape (n_support,)
+        Indices of the training samples with coefficients other than zero, for kernels other than
+        "linear".
+    dual_coef_ : ndarray of shape (n_classes, n_support) or (1, n_support)
+        Coefficients of the kernel functions of these samples.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
+        These samples; not set for kernel "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts. They sum to 1, because adding a constant to all scores does not change the
         objective.
@@ -140,8 +140,6 @@ class ReLSRClassifier(RegressionClassifier):
     0.98
     """
 
-    _constraints = ITERATIVE_CONSTRAINTS
-
     def __init__(
         self,
         *,
@@ -155,6 +153,7 @@ class ReLSRClassifier(RegressionClassifier):
         coef0: float = 1,
         kernel_params: KernelParams = None,
         solver: str = "auto",
+        cache_size: float = 1000,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -171,36 +170,12 @@ class ReLSRClassifier(RegressionClassifier):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.solver = solver
+        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.penalty = penalty
         self.rank = rank
-
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
-            fit memory maps and Dask collections block by block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        check_iterative_params(self)
-        prepared = self._prepare(X, y, sample_weight)
-        start = previous_solution(self, prepared)
-        solution = self._fit_prepared(prepared, start, to_rounding=True)
-        warn_if_stopped_early(self, solution)
-        return self
 
     def _fit_prepared(
         self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
@@ -215,15 +190,7 @@ class ReLSRClassifier(RegressionClassifier):
             to_rounding=to_rounding,
         )
         store(self, prepared, solution, unit_sum=True)
-        if self.warm_start:
-            self._previous = solution.theta
         return solution
 
     def _loss(self) -> TargetLoss:
         return MarginTargets()
-
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
-        return training_features(self, X, weights)
-
-    def _why_in_memory(self) -> str | None:
-        return why_rows_in_memory(self) or super()._why_in_memory()

@@ -1,0 +1,126 @@
+"""Rows of a kernel matrix, stored or computed on demand, and a regression on them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .fitted_kernel import FittedKernel
+from .ridge import centre_kernel
+from .types import Array, Indices
+
+__all__ = ["KernelRows", "RowCache"]
+
+BLOCK_ROWS = 256  # number of rows that are computed at once
+
+
+class RowCache:
+    """Rows of a matrix that are computed on demand; the most recent ones are kept.
+
+    Parameters
+    ----------
+    rows_of : callable
+        ``rows_of(indices)`` computes some rows.
+    n_rows : int
+        Number of rows that are kept.
+    """
+
+    def __init__(self, rows_of: Callable[[Indices], Array], n_rows: int) -> None:
+        self._rows_of, self._n_rows = rows_of, n_rows
+        self._kept: OrderedDict[int, Array] = OrderedDict()
+
+    def __call__(self, indices: Indices) -> Array:
+        """Return some rows, as a new array."""
+        missing = np.array([i for i in indices.tolist() if i not in self._kept], dtype=np.intp)
+        computed = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
+        rows = np.array([computed[i] if i in computed else self._kept[i] for i in indices.tolist()])
+        for i in indices.tolist():
+            if i in computed:
+                self._kept[i] = computed[i].copy()  # a view would keep all computed rows
+            self._kept.move_to_end(i)
+        while len(self._kept) > self._n_rows:
+            self._kept.popitem(last=False)
+        return rows
+
+
+class KernelRows:
+    """Kernel matrix of the training samples for solvers of a dual problem.
+
+    The matrix is stored, and centred if there is an intercept, if it fits into the given memory.
+    Otherwise its rows are computed on demand and not centred. The coefficients of a dual problem
+    sum to zero if there is an intercept, so that centring changes the scores by a constant.
+
+    Parameters
+    ----------
+    kernel : FittedKernel
+    X : ndarray or CSR of shape (n_samples, n_features)
+    weights : ndarray of shape (n_samples,)
+        Sample weights.
+    centre : bool
+        Whether there is an intercept.
+    cache_bytes : float
+        Memory for kernel rows.
+    """
+
+    n_features = None
+
+    def __init__(
+        self, kernel: FittedKernel, X: Any, weights: Array, *, centre: bool, cache_bytes: float
+    ) -> None:
+        self.weights, self.centred = weights, centre
+        self.size, self.total = len(weights), float(weights.sum())
+        self.mean: Array | None = None
+        self.matrix: Array | None = None
+        self.beta = 0.0
+        if kernel.kernel == "precomputed" or 8 * self.size**2 <= cache_bytes:
+            self.matrix = kernel.training_matrix(X)
+            if centre:
+                self.mean = centre_kernel(self.matrix, weights)
+            kernel.require_psd(self.matrix, X)
+            self.diagonal = self.matrix.diagonal().copy()
+            self.trace = float(weights @ self.diagonal)
+            return
+
+        def compute(rows: Indices) -> Array:
+            return kernel(X[rows], X)
+
+        self._compute = compute
+        self._cached = RowCache(compute, max(2, int(cache_bytes // (8 * self.size))))
+        self.diagonal = kernel.diagonal(X)
+        self.trace = float(weights @ self.diagonal)
+        if centre:
+            self.trace -= float(weights @ self.product(weights[:, None])[:, 0]) / self.total
+
+    @property
+    def scale(self) -> float:
+        """Unit of a relative penalty, tr(HKH)/n."""
+        return self.trace / self.total
+
+    def at(self, beta: float) -> None:
+        """Set the penalty."""
+        self.beta = beta
+
+    def rows(self, samples: Indices) -> Array:
+        """Return the kernel between some samples and all samples."""
+        return self._cached(samples) if self.matrix is None else self.matrix[samples]
+
+    def product(self, coef: Array) -> Array:
+        """Multiply the kernel matrix by coefficients of the samples."""
+        used = np.flatnonzero(coef.any(axis=1))
+        if self.matrix is not None and 2 * len(used) > self.size:
+            return np.asarray(self.matrix @ coef)
+        product = np.zeros((self.size, coef.shape[1]))
+        for begin in range(0, len(used), BLOCK_ROWS):
+            some = used[begin : begin + BLOCK_ROWS]
+            rows = self._compute(some) if self.matrix is None else self.matrix[some]
+            product += rows.T @ coef[some]
+        return product
+
+    def predictor(self, residuals: Array) -> tuple[Array, Array]:
+        """Compute the coefficients −SG/β of the samples, and their mean scores."""
+        coef = residuals * (-self.weights / self.beta)[:, None]
+        mean = np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
+        return coef, mean

@@ -1,0 +1,183 @@
+r"""Dual coordinate descent for the retargeted models with a kernel.
+
+At the optimum the coefficients of the samples are A = −SG/β, where G = R − T are the residuals at
+the best targets T. So the scores are R = −KSG/β + 1bᵀ, and the dual problem
+
+    min over G of  tr(GᵀSKSG) / β + Σ s_i (‖g_i‖² + 2 h(g_i)),
+
+where h is the support function of the allowed targets,
+has a closed solution for the residuals of one row, by one retargeting. Rows without loss have
+residuals of zero and drop out. The rows are visited in blocks: a block is solved alone, then the
+scores of all rows are updated. An intercept adds the constraint that the weighted residuals sum to
+zero in each column, and GReLSR's centres μ that they sum to zero in each class. The method of
+multipliers finds b and μ together with G.
+
+For feasible residuals the duality gap is a sum over rows that is free of cancellation:
+
+    Σ s_i (‖r_i − t_i − g_i‖² + 2 (h(g_i) − ⟨g_i, t_i⟩) + γ (t_ik − 1 − μ_k − Σ_j g_ij / γ)²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.rows import class_sums, row_dots
+from discreg.linalg.types import Array, Indices
+
+from ._losses import Evaluation, TargetLoss
+from ._solvers import Solution, objective_unit
+
+__all__ = ["descend"]
+
+BLOCK = 256  # rows that are solved together
+PULL = 0.1  # step of the intercept and the centres, relative to the kernel
+WORTH_A_VISIT = 0.1  # smallest gap of a visited row, relative to the mean gap
+PATIENCE = 20  # sweeps without a smaller gap, if only rounding errors remain
+TIGHTER = 0.3  # factor of the tolerance if the constraints were not satisfied well enough
+NEAR_ROUNDING = 1e-10  # relative gap below which a lack of progress is due to rounding
+
+
+@dataclass
+class _State:
+    """Residuals with their scores −KSG/β, the offset b of the scores, and the centres."""
+
+    residuals: Array
+    scores: Array
+    offset: Array
+    centres: Array
+
+
+class _Descent:
+    """Problem with the steps of the method of multipliers."""
+
+    def __init__(self, rows: KernelRows, loss: TargetLoss, y: Indices, n_classes: int) -> None:
+        self.rows, self.loss, self.y, self.n_classes = rows, loss, y, n_classes
+        self.weights, self.scales = rows.weights, rows.weights / rows.beta
+        unit = PULL * float(rows.weights @ rows.diagonal) / rows.total
+        self.pull = unit if rows.centred else 0.0
+        self.group_pull = unit / rows.beta if loss.group_penalty > 0 else 0.0
+        self.random = np.random.default_rng(0)
+
+    def state(self, residuals: Array, offset: Array, centres: Array) -> _State:
+        """Compute the state of given residuals, offset and centres."""
+        scores = -self.rows.product(residuals * self.scales[:, None])
+        return _State(residuals, scores, offset, centres)
+
+    def evaluate(self, state: _State, *, best_centres: bool) -> tuple[Evaluation, Array]:
+        """Evaluate the loss at a state, and compute the weighted duality gap of each row.
+
+        The gaps are those for the offset and the centres of the state. With `best_centres` the
+        centres are optimal for the scores.
+        """
+        scores = state.scores + state.offset
+        centres = None if best_centres else state.centres
+        at = self.loss.evaluate(scores, self.y, self.weights, centres, start=state.centres)
+        distance = at.residuals - state.residuals
+        gaps = row_dots(distance, distance) + self.loss.excess(state.residuals, at, self.y)
+        return at, self.weights * gaps.clip(min=0.0)
+
+    def objective(self, state: _State, at: Evaluation) -> float:
+        """Compute the primal objective; β‖W‖² is −Σ s_i ⟨g_i, −(KSG)_i / β⟩."""
+        square = -float(self.weights @ row_dots(state.residuals, state.scores))
+        return at.value + max(square, 0.0)
+
+    def sweep(self, state: _State, gaps: Array) -> None:
+        """Visit the rows with a large part of the gap in random order, then move b and μ."""
+        from ._descent_loops import descend_on_block
+
+        visited = self.random.permutation(np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean()))
+        group_pulls = self.group_pull * self.weights
+        for begin in range(0, len(visited), BLOCK):
+            samples = visited[begin : begin + BLOCK]
+            rows = self.rows.rows(samples)
+            residuals = state.residuals[samples]
+            descend_on_block(
+                rows[:, samples] + self.pull,
+                self.scales[samples],
+                self.y[samples],
+                self.loss.is_dragged,
+                self.loss.group_penalty,
+                group_pulls[samples],
+                state.scores[samples] + state.offset,
+                residuals,
+                state.centres,
+            )
+            steps = (residuals - state.residuals[samples]) * self.scales[samples, None]
+            state.residuals[samples] = residuals
+            state.scores -= rows.T @ steps
+            state.offset -= self.pull * steps.sum(axis=0)
+        state.offset -= self.pull * (self.scales @ state.residuals)
+        if self.group_pull > 0:
+            state.centres += self.group_pull * self._class_excess(state.residuals)
+
+    def balanced(self, state: _State) -> _State:
+        """Change the residuals so that they satisfy the constraints of the intercept and of μ."""
+        residuals = state.residuals.copy()
+        if self.group_pull > 0:
+            sizes = class_sums(self.y, self.weights, self.n_classes)
+            share = self._class_excess(residuals) / np.where(sizes > 0, sizes, 1.0)
+            residuals[np.arange(len(self.y)), self.y] -= share[self.y]
+        if self.rows.centred:
+            at, _ = self.evaluate(state, best_centres=True)
+            at = at._replace(residuals=residuals)
+            plan = self.loss.balance_plan(self.loss.balance_sums(at, self.y, self.weights))
+            residuals += self.loss.balance(at, plan, self.y, self.weights)[0]
+        return self.state(residuals, state.offset.copy(), state.centres.copy())
+
+    def _class_excess(self, residuals: Array) -> Array:
+        return class_sums(self.y, self.weights * residuals.sum(axis=1), self.n_classes)
+
+
+def descend(
+    rows: KernelRows,
+    loss: TargetLoss,
+    y: Indices,
+    n_classes: int,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Array | None = None,
+) -> Solution:
+    """Solve the problem until the relative duality gap is at most `tol`.
+
+    Parameters
+    ----------
+    rows : KernelRows
+        Kernel matrix, with a positive penalty.
+    loss : TargetLoss
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    n_classes : int
+    tol : float
+    max_iter : int
+        Maximum number of sweeps.
+    start : ndarray of shape (n_samples + 1, n_classes), optional
+        Residuals and, as the last row, offset of another solution.
+    """
+    problem = _Descent(rows, loss, y, n_classes)
+    theta = np.zeros((len(y) + 1, n_classes)) if start is None else start
+    state = problem.state(loss.feasible(theta[:-1], y), theta[-1].copy(), np.zeros(n_classes))
+    history: list[float] = []
+    wanted, smallest, patience = tol, np.inf, PATIENCE
+    while True:
+        at, gaps = problem.evaluate(state, best_centres=False)
+        objective = problem.objective(state, at)
+        history.append(min([objective, *history[-1:]]))
+        gap = float(gaps.sum()) / objective_unit(objective, rows.total)
+        patience = PATIENCE if gap < smallest or gap > NEAR_ROUNDING else patience - 1
+        smallest = min(gap, smallest)
+        ended = len(history) >= max_iter or patience == 0
+        if gap <= wanted or ended:
+            certified = problem.balanced(state)
+            at, certified_gaps = problem.evaluate(certified, best_centres=True)
+            objective = problem.objective(certified, at)
+            gap = float(certified_gaps.sum()) / objective_unit(objective, rows.total)
+            if gap <= tol or ended:
+                break
+            wanted *= TIGHTER
+        problem.sweep(state, gaps)
+    theta = np.vstack([certified.residuals, certified.offset])
+    return Solution(theta, at.targets, history, gap, "dcd", at.centres)
