@@ -10,13 +10,17 @@ import math
 
 import numpy as np
 
-from discreg.linalg.compiled import compiled
+from discreg.linalg.compiled import REORDER, compiled
 from discreg.linalg.types import Indices, RealArray
 
 __all__ = [
+    "distance_tile",
+    "laplacian_tile",
     "power_tile",
     "rbf_tile",
+    "single_laplacian_tile",
     "single_rbf_tile",
+    "sparse_distance_tile",
     "sparse_tile",
     "tanh_tile",
 ]
@@ -150,6 +154,79 @@ def single_rbf_tile(
         for j in range(row.size):
             exponent = gamma * (TWO * row[j] - (row_norms[i] + col_norms[j]))
             row[j] = _single_exp(ZERO if exponent > ZERO else exponent)
+
+
+@compiled(fastmath=REORDER)
+def distance_tile(
+    K: RealArray, rows: slice, cols: slice, X: RealArray, features: RealArray
+) -> None:
+    """Compute the L1 distance between dense rows x and y; `features` holds the rows y transposed.
+
+    Four features at a time, so that the distances are read and written less often.
+    """
+    n_features = X.shape[1]
+    last = n_features - n_features % 4
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        row[:] = 0.0
+        for k in range(0, last, 4):
+            x0, x1, x2, x3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+            y0, y1 = features[k, cols], features[k + 1, cols]
+            y2, y3 = features[k + 2, cols], features[k + 3, cols]
+            for j in range(row.size):
+                row[j] += (abs(x0 - y0[j]) + abs(x1 - y1[j])) + (abs(x2 - y2[j]) + abs(x3 - y3[j]))
+        for k in range(last, n_features):
+            x0, y0 = X[i, k], features[k, cols]
+            for j in range(row.size):
+                row[j] += abs(x0 - y0[j])
+
+
+@compiled_tile
+def sparse_distance_tile(
+    K: RealArray,
+    rows: slice,
+    cols: slice,
+    indptr: Indices,
+    indices: Indices,
+    data: RealArray,
+    row_sums: RealArray,
+    col_indptr: Indices,
+    col_indices: Indices,
+    col_data: RealArray,
+    col_sums: RealArray,
+) -> None:
+    """Compute the L1 distance between sparse rows; the arguments are those of `sparse_tile`.
+
+    It is the sum of both L1 norms, corrected by |x − y| − |x| − |y| for each common feature.
+    """
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        row[:] = row_sums[i] + col_sums[: row.size]
+        for entry in range(indptr[i], indptr[i + 1]):
+            x, feature = data[entry], indices[entry]
+            for other in range(col_indptr[feature], col_indptr[feature + 1]):
+                j, y = col_indices[other], col_data[other]
+                if j >= row.size:
+                    break
+                row[j] += abs(x - y) - (abs(x) + abs(y))
+
+
+@compiled_tile
+def laplacian_tile(K: RealArray, rows: slice, cols: slice, gamma: float) -> None:
+    """Compute exp(−γ d) from distances d; a sum of sparse rows may be negative by rounding."""
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        for j in range(row.size):
+            row[j] = _exp(0.0 if row[j] < 0.0 else -gamma * row[j])
+
+
+@compiled_tile
+def single_laplacian_tile(K: RealArray, rows: slice, cols: slice, gamma: float) -> None:
+    """Compute the values of `laplacian_tile` in single precision, the type of all arguments."""
+    for i in range(rows.start, rows.stop):
+        row = K[i, cols]
+        for j in range(row.size):
+            row[j] = _single_exp(ZERO if row[j] < ZERO else -gamma * row[j])
 
 
 @compiled_tile

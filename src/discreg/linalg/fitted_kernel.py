@@ -80,7 +80,7 @@ class FittedKernel:
     @property
     def has_product(self) -> bool:
         """Whether `product` is available, because the matrices are computed tile by tile."""
-        return self.facts.of_inner_products
+        return self.facts.on_tiles
 
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64

@@ -20,9 +20,9 @@ class KernelFacts:
     ----------
     params : tuple of str
         Names of the parameters, among "gamma", "degree" and "coef0".
-    of_inner_products : bool
-        Whether the kernel is a function of the inner product and the norms of two rows. Its
-        matrices are then computed tile by tile by `discreg.linalg.kernel_tiles`.
+    on_tiles : bool
+        Whether `discreg.linalg.kernel_tiles` computes matrices of the kernel tile by tile, because
+        it is a function of the L1 distance, or of the inner product and the norms, of two rows.
     bounded : bool
         Whether all values are at most 1 for any rows.
     diagonal : float or None
@@ -43,7 +43,7 @@ class KernelFacts:
     """
 
     params: tuple[str, ...] = ()
-    of_inner_products: bool = False
+    on_tiles: bool = False
     bounded: bool = False
     diagonal: float | None = None
     is_psd: Callable[[float, float], bool] = lambda degree, coef0: False
@@ -71,14 +71,14 @@ _POLYNOMIAL = KernelFacts(("gamma", "degree", "coef0"), True, is_psd=_polynomial
 KERNELS: dict[str, KernelFacts] = {
     "additive_chi2": KernelFacts(diagonal=0.0),
     "chi2": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always),
-    "cosine": KernelFacts(of_inner_products=True, bounded=True, is_psd=_always),
-    "laplacian": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always),
-    "linear": KernelFacts(of_inner_products=True, is_psd=_always),
+    "cosine": KernelFacts(on_tiles=True, bounded=True, is_psd=_always),
+    "laplacian": KernelFacts(("gamma",), on_tiles=True, bounded=True, diagonal=1.0, is_psd=_always),
+    "linear": KernelFacts(on_tiles=True, is_psd=_always),
     "poly": _POLYNOMIAL,
     "polynomial": _POLYNOMIAL,
     "rbf": KernelFacts(
         ("gamma",),
-        of_inner_products=True,
+        on_tiles=True,
         bounded=True,
         diagonal=1.0,
         is_psd=_always,

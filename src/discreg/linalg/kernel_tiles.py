@@ -1,7 +1,8 @@
-"""Kernels that are functions of inner products, computed tile by tile.
+"""Kernels that are functions of inner products or L1 distances, computed tile by tile.
 
-BLAS computes the inner products of a tile. A compiled loop applies the kernel function while the
-tile is in the cache. For a symmetric matrix, the tile is then copied to its mirror image.
+BLAS computes the inner products of a tile, or a compiled loop its distances. A compiled loop
+applies the kernel function while the tile is in the cache. For a symmetric matrix, the tile is then
+copied to its mirror image.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 
 from discreg.linalg.types import Array
@@ -18,7 +20,7 @@ from discreg.linalg.types import Array
 from .resources import run_in_threads
 from .rows import row_norms
 
-__all__ = ["TILE", "kernel_on_tiles", "map_inner_products"]
+__all__ = ["TILE", "kernel_on_tiles", "map_pairs", "pairs_on_tiles"]
 
 OnTile = Callable[[Array, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
 Corner = tuple[int, int]  # first row and column of a part of a matrix
@@ -30,10 +32,11 @@ SMALL = 512 * 512  # entries of a matrix up to which threads and compiled loops 
 def kernel_on_tiles(
     X: Any, Y: Any, kernel: str, gamma: float | None, degree: float, coef0: float
 ) -> Callable[..., object]:
-    """Return a function f that computes a kernel from the inner products of rows of X and of Y.
+    """Return a function f that computes a kernel from the values of `pairs_on_tiles`.
 
-    f(K, rows, cols) replaces the inner products in K[rows, cols] by the kernel. If K is a part of
-    the matrix of all inner products, f(K, rows, cols, corner) needs its first row and column.
+    f(K, rows, cols) replaces the inner products, or distances, of rows of X and of Y in
+    K[rows, cols] by the kernel. If K is a part of the matrix of all of them, f(K, rows, cols,
+    corner) needs its first row and column.
     """
     gamma = 1 / X.shape[1] if gamma is None else float(gamma)
     coef0 = float(coef0)
@@ -58,6 +61,14 @@ def kernel_on_tiles(
                 loop(K, rows, cols, of_rows[corner[0] :], of_cols[corner[1] :], width)
 
             return rbf
+        case "laplacian":
+            width = X.dtype.type(gamma)
+            decay: Callable[..., object] = _small_laplacian_tile
+            if X.shape[0] * Y.shape[0] > SMALL:
+                from ._kernel_loops import laplacian_tile, single_laplacian_tile
+
+                decay = single_laplacian_tile if X.dtype == np.float32 else laplacian_tile
+            return lambda K, rows, cols, corner=(0, 0): decay(K, rows, cols, width)
         case "sigmoid":
             from ._kernel_loops import tanh_tile
 
@@ -91,28 +102,51 @@ def _small_rbf_tile(
         np.exp(tile, out=tile)
 
 
-def _inner_products(X: Any, Y: Any) -> OnTile:
-    """Return a function that computes the inner products of a tile; X and Y have one format."""
-    if not sparse.issparse(X):
-        return lambda K, rows, cols: np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
+def _small_laplacian_tile(K: Array, rows: slice, cols: slice, gamma: float) -> None:
+    """Compute exp(−γ d) from distances d, in place."""
+    tile = K[rows, cols]
+    np.exp(np.minimum(-gamma * tile, 0.0), out=tile)
 
-    from ._kernel_loops import sparse_tile
+
+def pairs_on_tiles(X: Any, Y: Any, kernel: str) -> OnTile:
+    """Return a function that computes what a kernel is a function of, for the pairs of a tile.
+
+    These are the L1 distances for "laplacian", else the inner products. X and Y have one format.
+    """
+    distances = kernel == "laplacian"
+    if not sparse.issparse(X):
+        if not distances:
+            return lambda K, rows, cols: np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
+        if X.shape[0] * Y.shape[0] <= SMALL:
+            return lambda K, rows, cols: np.copyto(
+                K[rows, cols], cdist(X[rows], Y[cols], "cityblock")
+            )
+        from ._kernel_loops import distance_tile
+
+        features = np.ascontiguousarray(Y.T)
+        return lambda K, rows, cols: distance_tile(K, rows, cols, X, features)
+    from ._kernel_loops import sparse_distance_tile, sparse_tile
 
     columns = Y.T.tocsr()
-    entries = (X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data)
-    return lambda K, rows, cols: sparse_tile(K, rows, cols, *entries)
+    of_rows, of_cols = ((each.indptr, each.indices, each.data) for each in (X, columns))
+    if not distances:
+        return lambda K, rows, cols: sparse_tile(K, rows, cols, *of_rows, *of_cols)
+    sums = [np.asarray(abs(each).sum(axis=1)).ravel().astype(X.dtype) for each in (X, Y)]
+    return lambda K, rows, cols: sparse_distance_tile(
+        K, rows, cols, *of_rows, sums[0], *of_cols, sums[1]
+    )
 
 
-def map_inner_products(X: Any, Y: Any, function: OnTile) -> Array:
-    """Apply a function to all inner products between the rows of X and of Y (None: of X)."""
+def map_pairs(X: Any, Y: Any, kernel: str, function: OnTile) -> Array:
+    """Apply a function to `pairs_on_tiles` of the rows of X and of Y (None: of X)."""
     symmetric = Y is None
     Y = X if symmetric else Y
-    inner_products = _inner_products(X, Y)
+    pairs = pairs_on_tiles(X, Y, kernel)
     K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
 
     def fill(tile: tuple[slice, slice]) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
-            inner_products(K, *tile)
+            pairs(K, *tile)
             function(K, *tile)
         if symmetric:
             _mirror(K, *tile)

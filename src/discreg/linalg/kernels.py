@@ -17,7 +17,7 @@ from sklearn.utils import gen_batches
 from discreg.linalg.types import Array
 
 from .kernel_registry import KERNELS
-from .kernel_tiles import TILE, kernel_on_tiles, map_inner_products
+from .kernel_tiles import TILE, kernel_on_tiles, map_pairs, pairs_on_tiles
 from .resources import (
     require_memory,
     run_in_threads,
@@ -90,7 +90,7 @@ def kernel_matrix(
             pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
         )
     facts = KERNELS[kernel]
-    if not facts.of_inner_products:
+    if not facts.on_tiles:
         # Not every kernel accepts None for its default.
         given = {"gamma": gamma, "degree": degree, "coef0": coef0}
         params = {name: given[name] for name in facts.params if given[name] is not None}
@@ -99,7 +99,7 @@ def kernel_matrix(
         return matrix(X, X if Y is None else _for_scikit_learn(Y), **params).astype(dtype)
     X, Y = _for_inner_products(X, Y, kernel, dtype)
     function = kernel_on_tiles(X, X if Y is None else Y, kernel, gamma, degree, coef0)
-    K = map_inner_products(X, Y, function)
+    K = map_pairs(X, Y, kernel, function)
     if facts.diagonal is not None and Y is None:
         np.fill_diagonal(K, facts.diagonal)
     return K
@@ -124,7 +124,7 @@ def kernel_product(
     Y : ndarray of shape (n_cols, n_features)
     coef : ndarray of shape (n_cols, n_outputs)
     kernel : str
-        Name of a kernel that is a function of inner products; see `KernelFacts`.
+        Name of a kernel that is computed tile by tile; see `KernelFacts`.
     gamma, degree, coef0
         As in :func:`kernel_matrix`.
     dtype : float64 or float32
@@ -141,8 +141,8 @@ def kernel_product(
     >>> kernel_product([[0.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]], np.eye(2), kernel="linear")
     array([[2., 4.]])
     """
-    if not KERNELS[kernel].of_inner_products:
-        raise ValueError(f"The kernel {kernel!r} is not a function of inner products.")
+    if not KERNELS[kernel].on_tiles:
+        raise ValueError(f"The kernel {kernel!r} is not computed tile by tile.")
     coef = np.asarray(coef, dtype=dtype)
     product = np.zeros((len(X), coef.shape[1]))
     if not len(X) or not len(Y):
@@ -156,8 +156,9 @@ def kernel_product(
         for cols in gen_batches(len(Y), TILE):
             width = cols.stop - cols.start
             tile = buffer[: len(part) * width].reshape(len(part), width)
-            np.matmul(part, Y[cols].T, out=tile)
-            function(tile, slice(0, len(part)), slice(0, width), (rows.start, cols.start))
+            here = slice(0, len(part)), slice(0, width)
+            pairs_on_tiles(part, Y[cols], kernel)(tile, *here)
+            function(tile, *here, (rows.start, cols.start))
             product[rows] += tile @ coef[cols]
 
     run_in_threads(add, gen_batches(len(X), HIGH_TILE))
@@ -203,11 +204,11 @@ def kernel_diagonal(
     facts = KERNELS[kernel]
     if facts.diagonal is not None:
         return np.full(X.shape[0], facts.diagonal)
-    if not facts.of_inner_products:
+    if not facts.on_tiles:
         own: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
         rows = (X[[i]] for i in range(X.shape[0]))
         return np.array([kernel_matrix(row, kernel=kernel, **own).item() for row in rows])
-    diagonal = row_norms(X)
+    diagonal = row_norms(X)  # of a kernel that is a function of inner products
     if kernel == "cosine":
         return np.sign(diagonal)
     function = kernel_on_tiles(X, X, kernel, gamma, degree, coef0)
