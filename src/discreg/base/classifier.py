@@ -44,7 +44,6 @@ from discreg.linalg.ridge import (
     KernelRegression,
     NormalEquations,
     Regression,
-    centre_kernel,
     linear_regression,
 )
 from discreg.linalg.rows import class_sums, varies
@@ -253,9 +252,8 @@ class RegressionClassifier(BaseClassifier):
             with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
                 regression = self._linear_regression(X, weights)
         else:
-            matrix = kernel.training_matrix(X, copies=3)
-            kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
-            kernel.require_psd(matrix, X)
+            centre = weights if self.fit_intercept else None
+            matrix, kernel_mean = kernel.centred_matrix(X, centre, copies=3)
             regression = KernelRegression(matrix, weights, kernel_mean)
         lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
         self._require_squares(regression, lost=lost)
