@@ -254,7 +254,7 @@ class BinaryProblem:
 
     def stochastic_gradients(self) -> SvrgResult:
         """Solve the problem by `svrg`."""
-        return svrg(
+        result = svrg(
             self.training.X,
             self.y,
             self.training.weights,
@@ -265,3 +265,9 @@ class BinaryProblem:
             random=np.random.RandomState(self.options.seed),
             start=self.start,
         )
+        if not np.isfinite(result.gap):
+            raise ValueError(
+                "The gradients of solver='svrg' overflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler, or use another solver."
+            )
+        return result
