@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreg.linalg.factorisation import (
+    clip_negative_eigenvalues,
     pivoted_cholesky,
-    require_psd,
 )
 from discreg.linalg.ridge import (
     psd_solver,
@@ -59,11 +59,43 @@ def test_factor_has_the_rank_of_the_matrix(rank):
     assert np.all(np.diag(triangle) > 0)
 
 
+def clip(matrix, norm=None):
+    norm = np.linalg.norm(matrix) if norm is None else norm
+    clip_negative_eigenvalues(matrix, norm, "It", "Mend it.")
+    return matrix
+
+
 def test_indefinite_matrices_are_refused_with_their_smallest_eigenvalue():
     matrix = gram(6, 4)
-    require_psd(matrix, 1e-15, "It", "Mend it.")
-    np.testing.assert_allclose(matrix, gram(6, 4))
-    with pytest.raises(ValueError, match=r"^It is not positive.*eigenvalue is -0\.1\. Mend it\.$"):
-        require_psd(matrix - 0.1 * np.eye(6), 1e-15, "It", "Mend it.")
+    np.testing.assert_array_equal(clip(matrix.copy()), matrix)
+    with pytest.raises(
+        ValueError, match=r"^It is not positive.*eigenvalue is -0\.1\. .*Mend it\.$"
+    ):
+        clip(matrix - 0.1 * np.eye(6))
     with pytest.raises(ValueError, match="-1"):
-        require_psd(np.array([[0.0, 1.0], [1.0, 0.0]]), 1e-15, "It", "Mend it.")
+        clip(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    with pytest.raises(ValueError, match="-2"):
+        clip(-2.0 * np.eye(3))
+
+
+def test_eigenvalues_that_rounding_made_negative_become_zero():
+    exact = gram(40, 5)
+    noise = 1e-7 * np.random.default_rng(4).normal(size=exact.shape)
+    given = exact + noise + noise.T
+    below = -np.linalg.eigvalsh(given)[0]
+    clipped = clip(given.copy())
+    values = np.linalg.eigvalsh(clipped)
+    assert below > 1e-6
+    assert np.sum(values > 1e-12) == 5
+    assert values[0] > -1e-12
+    assert np.linalg.norm(clipped - given, 2) <= 2 * below
+
+
+def test_negative_eigenvalues_are_compared_with_the_matrix_as_given():
+    """Centring leaves a small matrix with the rounding errors of a large one."""
+    matrix = np.diag([1.0, 1.0, 0.0, -1e-4])
+    assert np.linalg.eigvalsh(clip(matrix.copy(), norm=1e3))[0] >= 0
+    with pytest.raises(ValueError, match=r"-0\.0001"):
+        clip(matrix.copy())
+    with pytest.raises(ValueError, match=r"-0\.1"):  # more rounding error than variation
+        clip(np.diag([1.0, 1.0, 0.0, -0.1]), norm=1e9)

@@ -50,6 +50,7 @@ def test_a_warm_start_ends_at_the_cold_fit_for_every_solver(solver, shape):
     X = random.randn(*shape)
     y = (X[:, 0] + 0.3 * random.randn(shape[0]) > 0).astype(int)
     params = {"kernel": "linear", "solver": solver, "random_state": 0, "C1": 30, "C2": 10}
+    params["tol"] = {"newton": 1e-3, "dcd": 1e-15, "svrg": 1e-16}[solver]
     model = ODMClassifier(**params, warm_start=True).fit(X, y)
     for change in ({"C1": 50}, {"D": 0.6}, {"fit_intercept": False}, {"fit_intercept": True}):
         params |= change

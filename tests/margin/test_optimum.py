@@ -127,8 +127,10 @@ def test_odm_reaches_the_optimum(shape, fit_intercept, weighted):
     params = SHAPES[shape][2]
     linear_only = ["newton", "svrg"] if params["kernel"] == "linear" else []
     for solver in ["auto", "active_set", "dcd", *linear_only]:
+        # svrg alone stops at tol, and decisions are as accurate as its square root.
+        tol = 1e-16 if solver == "svrg" else 1e-10
         model = ODMClassifier(
-            **ODM, **params, solver=solver, fit_intercept=fit_intercept, tol=1e-10, random_state=0
+            **ODM, **params, solver=solver, fit_intercept=fit_intercept, tol=tol, random_state=0
         )
         model.fit(X, y, sample_weight=weights)
         assert model.solver_ == solver or solver == "auto"

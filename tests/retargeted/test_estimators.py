@@ -249,9 +249,15 @@ def test_duplicated_rows_and_columns(model):
 
 
 @pytest.mark.parametrize("model", [ReLSRClassifier, GReLSRClassifier])
-def test_intercepts_sum_to_one(model):
+def test_mean_training_scores_sum_to_one(model):
     X, y = wine()
-    assert model().fit(X + 5, y).intercept_.sum() == pytest.approx(1, abs=1e-12)
+    means = model().fit(X + 5, y).decision_function(X + 5).mean(axis=0)
+    assert means.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_intercepts_of_relsr_sum_to_one():
+    X, y = wine()
+    assert ReLSRClassifier().fit(X + 5, y).intercept_.sum() == pytest.approx(1, abs=1e-12)
 
 
 # LSR -----------------------------------------------------------------------------------------

@@ -45,7 +45,6 @@ from discreg.linalg.ridge import (
     KernelRegression,
     NormalEquations,
     Regression,
-    centre_kernel,
     linear_regression,
 )
 from discreg.linalg.rows import class_sums, varies
@@ -252,7 +251,7 @@ class RegressionClassifier(BaseClassifier):
                 "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
             )
             with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
-                regression = self._linear_regression(X, weights)
+                regression: Any = self._linear_regression(X, weights)
         else:
             regression = self._kernel_regression(kernel, X, weights)
         lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
@@ -316,9 +315,8 @@ class RegressionClassifier(BaseClassifier):
         self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
     ) -> KernelRegression | KernelRows:
         """Create the regression of models with a kernel."""
-        matrix = kernel.training_matrix(X, copies=3)
-        kernel_mean = centre_kernel(matrix, weights) if self.fit_intercept else None
-        kernel.require_psd(matrix, X)
+        centre = weights if self.fit_intercept else None
+        matrix, kernel_mean = kernel.centred_matrix(X, centre, copies=3)
         return KernelRegression(matrix, weights, kernel_mean)
 
     def _moment_regression(self, moments: Moments) -> MomentRegression:
@@ -376,9 +374,8 @@ class RegressionClassifier(BaseClassifier):
         else:
             samples = prepared.X
             if sparse:
-                used = coef.any(axis=1)
-                used[0] |= not used.any()
-                self.support_ = np.flatnonzero(used).astype(np.int32)
+                used = np.flatnonzero(coef.any(axis=1))
+                self.support_ = (used if len(used) else np.zeros(1)).astype(np.int32)
                 samples, coef = prepared.X[self.support_], coef[self.support_]
             self.dual_coef_ = _one_row_if_binary(coef.T).astype(dtype)
             if prepared.kernel.kernel != "precomputed":

@@ -6,33 +6,53 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["pivoted_cholesky", "require_psd"]
+__all__ = ["clip_negative_eigenvalues", "pivoted_cholesky"]
 
 EPS = float(np.finfo(np.float64).eps)
+SMALL_NEGATIVE = 1e-5  # scikit-learn's tolerance in KernelPCA
+LARGEST_NOISE = 0.01  # of the centred matrix; more means that rounding has replaced the differences
 
 
-def require_psd(matrix: NDArray[np.float64], rounding: float, what: str, remedy: str) -> None:
-    """Raise ValueError if a symmetric matrix has an eigenvalue below minus its rounding error.
+def clip_negative_eigenvalues(
+    matrix: NDArray[np.float64], norm: float, what: str, remedy: str
+) -> None:
+    """Set the eigenvalues of a symmetric matrix to zero that rounding made negative, in place.
+
+    Positive eigenvalues of this size, up to twice that of the most negative one, are rounding
+    errors as well: they are also set to zero. If no eigenvalue is below minus the error of double
+    precision, the matrix does not change.
 
     Parameters
     ----------
     matrix : ndarray of shape (m, m)
-    rounding : float
-        Relative precision of the entries.
+    norm : float
+        Frobenius norm of the matrix before it was centred.
     what, remedy : str
         Name of the matrix and advice for the error message.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is below -1e-5 times `norm`, or below -0.01 times the largest eigenvalue.
     """
-    allowed = 10 * len(matrix) * rounding * max(float(np.abs(matrix.diagonal()).max()), 0.0)
+    allowed = 1e-14 * len(matrix) * float(np.abs(matrix.diagonal()).max())
     shifted = matrix.copy()
     shifted[np.diag_indices_from(shifted)] += allowed + np.finfo(float).tiny
     _, failed = linalg.lapack.dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        smallest = linalg.eigvalsh(matrix, subset_by_index=[0, 0], check_finite=False)[0]
-        if smallest < -allowed:
-            raise ValueError(
-                f"{what} is not positive semi-definite: its smallest eigenvalue is "
-                f"{smallest:.3g}. {remedy}"
-            )
+    if not failed:
+        return
+    values, vectors = linalg.eigh(matrix, check_finite=False)
+    smallest, largest = float(values[0]), float(values[-1])
+    if smallest >= -allowed:
+        return
+    if smallest < -min(SMALL_NEGATIVE * norm, LARGEST_NOISE * largest):
+        raise ValueError(
+            f"{what} is not positive semi-definite: its smallest eigenvalue is {smallest:.3g}. Its "
+            f"largest is {largest:.3g}. {remedy}"
+        )
+    kept = values > max(-2 * smallest, 10 * EPS * norm)
+    vectors = vectors[:, kept] * np.sqrt(values[kept])
+    np.matmul(vectors, vectors.T, out=matrix)
 
 
 def pivoted_cholesky(

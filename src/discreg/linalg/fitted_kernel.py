@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from .factorisation import require_psd
+from .factorisation import clip_negative_eigenvalues
 from .kernel_registry import KERNELS, KernelFacts
 from .kernels import (
     kernel_diagonal,
@@ -20,12 +20,14 @@ from .kernels import (
     require_kernel_memory,
     resolve_gamma,
 )
+from .ridge import centre_kernel
 from .rows import row_norms
 
 __all__ = ["FittedKernel", "require_square"]
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # of a batch; small compared with the matrix
+LARGEST_ASYMMETRY = 1e-5  # relative to the largest entry
 
 
 def require_square(matrix: Any) -> None:
@@ -154,24 +156,53 @@ class FittedKernel:
         if self.has_product:  # symmetric by construction
             return matrix
         asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
-        if asymmetry > 1e4 * self._rounding(X) * float(np.abs(matrix).max()):
+        if asymmetry > LARGEST_ASYMMETRY * float(np.abs(matrix).max()):
             raise ValueError(
                 f"The kernel matrix is not symmetric: entries (i, j) and (j, i) differ by up to "
                 f"{asymmetry:.3g}. A kernel must satisfy k(x, z) = k(z, x)."
             )
+        if asymmetry > 0:
+            matrix += matrix.T
+            matrix *= 0.5
         return matrix
 
-    def require_psd(self, matrix: NDArray[np.float64], X: Any) -> None:
-        """Raise ValueError if a (centred) training matrix is not positive semi-definite."""
-        if self.facts.is_psd(self.degree, self.coef0):
-            return
-        require_psd(
-            matrix,
-            self._rounding(X),
-            "The kernel matrix" if self.kernel == "precomputed" else f"The kernel {self.kernel!r}",
-            "Use a positive semi-definite kernel such as 'rbf', or clip the matrix's negative "
-            "eigenvalues to zero.",
-        )
+    def centred_matrix(
+        self, X: Any, weights: NDArray[np.float64] | None, **options: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Compute the training matrix, centred for an intercept and positive semi-definite.
+
+        Small negative eigenvalues, which rounding of the entries causes, are set to zero; larger
+        ones raise ValueError.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        weights : ndarray of shape (n_samples,) or None
+            Sample weights; the matrix is not centred if they are None.
+        **options
+            Options of `training_matrix`.
+
+        Returns
+        -------
+        matrix : ndarray of shape (n_samples, n_samples)
+        mean : ndarray of shape (n_samples,) or None
+            Mean row of the kernel if it was centred.
+        """
+        matrix = self.training_matrix(X, **options)
+        is_psd = self.facts.is_psd(self.degree, self.coef0)
+        norm = 0.0 if is_psd else float(linalg.lapack.dlange("F", matrix.T))
+        mean = None if weights is None else centre_kernel(matrix, weights)
+        if not is_psd:
+            clip_negative_eigenvalues(
+                matrix,
+                norm,
+                "The kernel matrix"
+                if self.kernel == "precomputed"
+                else f"The kernel {self.kernel!r}",
+                "Use a positive semi-definite kernel such as 'rbf'. If the features have a large "
+                "mean, centre them before you compute the kernel, in double precision.",
+            )
+        return matrix, mean
 
     def scores(
         self, X: Any, X_fit: Any, coef: NDArray[Any], intercept: NDArray[Any]
@@ -189,6 +220,3 @@ class FittedKernel:
         for rows in gen_batches(n_samples, size):
             scores[rows] = self(X[rows], X_fit) @ coef.T + intercept
         return scores
-
-    def _rounding(self, X: Any) -> float:
-        return float(np.finfo(X.dtype).eps) if self.kernel == "precomputed" else 1e-15

@@ -52,8 +52,7 @@ class NystroemMap:
     @classmethod
     def on(cls, kernel: FittedKernel, basis: Any) -> NystroemMap:
         """Create the map of a basis; directions without variation are dropped."""
-        matrix = kernel.training_matrix(basis)
-        kernel.require_psd(matrix, basis)
+        matrix, _ = kernel.centred_matrix(basis, None)
         values, vectors = linalg.eigh(matrix, check_finite=False)
         kept = values > 10 * len(values) * EPS * values[-1]
         if not kept.any():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .fitted_kernel import FittedKernel
-from .ridge import centre_kernel
 from .types import Array, Indices
 
 __all__ = ["KernelRows", "RowCache"]
@@ -47,11 +47,10 @@ class RowCache:
 
 
 class KernelRows:
-    """Kernel matrix of the training samples for solvers of a dual problem.
+    """Kernel matrix of the training samples, centred if there is an intercept.
 
-    The matrix is stored, and centred if there is an intercept, if it fits into the given memory.
-    Otherwise its rows are computed on demand and not centred. The coefficients of a dual problem
-    sum to zero if there is an intercept, so that centring changes the scores by a constant.
+    The matrix is stored if it fits into the given memory; otherwise its rows are computed on
+    demand.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ class KernelRows:
     centre : bool
         Whether there is an intercept.
     cache_bytes : float
-        Memory for kernel rows.
+        Memory for the matrix or its rows.
     """
 
     n_features = None
@@ -76,23 +75,20 @@ class KernelRows:
         self.matrix: Array | None = None
         self.beta = 0.0
         if kernel.kernel == "precomputed" or 8 * self.size**2 <= cache_bytes:
-            self.matrix = kernel.training_matrix(X)
-            if centre:
-                self.mean = centre_kernel(self.matrix, weights)
-            kernel.require_psd(self.matrix, X)
+            self.matrix, self.mean = kernel.centred_matrix(X, weights if centre else None)
             self.diagonal = self.matrix.diagonal().copy()
-            self.trace = float(weights @ self.diagonal)
-            return
-
-        def compute(rows: Indices) -> Array:
-            return kernel(X[rows], X)
-
-        self._compute = compute
-        self._cached = RowCache(compute, max(2, int(cache_bytes // (8 * self.size))))
-        self.diagonal = kernel.diagonal(X)
+        else:
+            self._compute = partial(_kernel_rows, kernel, X)
+            self.diagonal = kernel.diagonal(X)
+            if centre:
+                shares = weights / self.total
+                mean = self.product(shares[:, None])[:, 0]
+                middle = float(shares @ mean)
+                self._compute = partial(_centred_rows, self._compute, mean, middle)
+                self.diagonal += middle - 2 * mean
+                self.mean = mean
+            self._cached = RowCache(self._compute, max(2, int(cache_bytes // (8 * self.size))))
         self.trace = float(weights @ self.diagonal)
-        if centre:
-            self.trace -= float(weights @ self.product(weights[:, None])[:, 0]) / self.total
 
     @property
     def scale(self) -> float:
@@ -124,3 +120,16 @@ class KernelRows:
         coef = residuals * (-self.weights / self.beta)[:, None]
         mean = np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
         return coef, mean
+
+
+def _kernel_rows(kernel: FittedKernel, X: Any, samples: Indices) -> Array:
+    return kernel(X[samples], X)
+
+
+def _centred_rows(
+    rows_of: Callable[[Indices], Array], mean: Array, middle: float, samples: Indices
+) -> Array:
+    rows = rows_of(samples)
+    rows -= mean
+    rows -= mean[samples, None] - middle
+    return rows

@@ -44,7 +44,8 @@ class LDMClassifier(MarginClassifier):
         large value raises an error, because the objective then has no minimum.
     kernel : str or callable, default="rbf"
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
-        of two rows. It must be positive semi-definite.
+        of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5 times the
+        Frobenius norm of the kernel matrix are rounding errors and count as zero.
     gamma : float, "scale", "auto" or None, default="scale"
         Width of the RBF, polynomial, sigmoid, Laplacian and chi2 kernels, as in
         :class:`sklearn.svm.SVC`.

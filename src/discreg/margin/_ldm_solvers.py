@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,7 @@ AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to round
 def solve_ldm(problem: BinaryProblem) -> BinaryFit:
     """Fit LDM to labels ±1."""
     _require_bounded(problem)
-    if problem.solver != "svrg":
-        return _by_dual(problem)
-    rough, multipliers = _by_svrg(problem)
-    n_samples, n_features = problem.training.X.shape
-    too_large = HELD_ROWS * 8 * n_samples * (n_features + 1) > problem.training.cache_bytes
-    if not problem.exact or too_large or min(n_samples, n_features) > SMALL:
-        return rough
-    exact = _by_dual(replace(problem, start=(multipliers, rough.intercept)))
-    return replace(exact, n_iter=rough.n_iter, warm=rough.warm, solver=None)
+    return _by_svrg(problem) if problem.solver == "svrg" else _by_dual(problem)
 
 
 def _require_bounded(problem: BinaryProblem) -> None:
@@ -139,25 +130,23 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
     )
 
 
-def _by_svrg(problem: BinaryProblem) -> tuple[BinaryFit, Array]:
-    """Fit by stochastic gradients; also return the multipliers at the margins."""
+def _by_svrg(problem: BinaryProblem) -> BinaryFit:
+    """Fit by stochastic gradients."""
     training, y, losses = problem.training, problem.y, problem.losses
     coef, intercept, gap, n_iter = problem.stochastic_gradients()
     scores = matmul(training.X, coef[:, None])[:, 0] + intercept
-    multipliers = losses.multipliers(y * scores)
     objective, _ = _objective(problem, float(coef @ coef), scores)
     variance = variance_term(scores, y, training.weights, problem.loss.lambda1)
-    fit = BinaryFit(
+    return BinaryFit(
         intercept,
         objective,
         gap,
         n_iter,
         problem.statistics(scores),
         coef,
-        theta=y * (multipliers + losses.tilt) - variance,
+        theta=y * (losses.multipliers(y * scores) + losses.tilt) - variance,
         warm=(coef, intercept),
     )
-    return fit, multipliers
 
 
 def _solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSolution:

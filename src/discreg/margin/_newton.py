@@ -6,7 +6,7 @@ in w, and so
 
     P(w, b) − min P ≤ ½ ‖∇_w P‖² = ½ ‖w − Xᵀ y a‖²,        a = −ℓ'(margins),
 
-which is also the duality gap of the multipliers a. It is reported as the gap.
+which is also the duality gap of the multipliers a. It is reported as the gap, or P if P is smaller.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def newton(
         value, multipliers, curvature = losses.evaluate(margins)
         gradient = coef - rmatmul(X, (y * multipliers)[:, None])[:, 0]
         objective = 0.5 * float(coef @ coef) + value
-        gap = 0.5 * float(gradient @ gradient) / max(objective, 1e-300)
+        gap = min(0.5 * float(gradient @ gradient) / max(objective, 1e-300), 1.0)
         if best is None or gap < best.gap:
             scores = y * margins - shift
             best = PrimalSolution(coef, shift, scores, multipliers, objective, gap, n_iter)

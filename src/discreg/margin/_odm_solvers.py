@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -24,16 +23,19 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
     """Fit ODM to labels ±1."""
     if problem.solver in ("active_set", "dcd"):
         return _by_dual(problem)
+    if problem.solver == "svrg":
+        return _primal_fit(problem, _by_svrg(problem))
     training = problem.training
     to_rounding = problem.exact and training.X.shape[1] <= FEW_FEATURES
-    if problem.solver == "svrg":
-        solution = _by_svrg(problem)
-        if to_rounding:
-            exact = _by_newton(problem, (solution.coef, solution.shift), tol=0.0)
-            solution = replace(exact, n_iter=solution.n_iter)
-    else:
-        tol = 0.0 if to_rounding else problem.options.tol
-        solution = _by_newton(problem, problem.start, tol=tol)
+    solution = newton(
+        training.X,
+        problem.y,
+        problem.losses,
+        fit_intercept=problem.fit_intercept,
+        tol=0.0 if to_rounding else problem.options.tol,
+        max_iter=problem.options.max_iter,
+        start=problem.start,
+    )
     fit = _primal_fit(problem, solution)
     if problem.exact and not to_rounding and training.n_samples <= SMALL:
         dual = training.row_dual(problem.y, problem.losses)
@@ -42,18 +44,6 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
         if finer is not rough:
             return replace(_dual_fit(problem, dual, finer), warm=fit.warm)
     return fit
-
-
-def _by_newton(problem: BinaryProblem, start: Any, *, tol: float) -> PrimalSolution:
-    return newton(
-        problem.training.X,
-        problem.y,
-        problem.losses,
-        fit_intercept=problem.fit_intercept,
-        tol=tol,
-        max_iter=problem.options.max_iter,
-        start=start,
-    )
 
 
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
@@ -81,12 +71,6 @@ def _by_dual(problem: BinaryProblem) -> BinaryFit:
         return _dual_fit(problem, dual, solution)
     if problem.exact and training.n_samples <= SMALL:
         solution = polish(dual, solution, fit_intercept=problem.fit_intercept)
-    elif problem.exact and linear and training.X.shape[1] <= FEW_FEATURES:
-        assert solution.state.coef is not None
-        after = (solution.state.coef, dual.intercept(solution.state, solution.shift))
-        primal = replace(_by_newton(problem, after, tol=0.0), n_iter=solution.n_iter)
-        fit = _primal_fit(problem, primal)
-        return replace(fit, warm=(primal.multipliers, solution.shift))
     return _dual_fit(problem, dual, solution)
 
 

@@ -85,6 +85,7 @@ class MarginSamples:
     precise: bool = True  # whether a kernel matrix has to be in double precision
     _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
     _gram: Array | None = field(default=None, init=False, repr=False)
+    _kernel_mean: Array | None = field(default=None, init=False, repr=False)
     _lock: Any = field(default_factory=RLock, init=False, repr=False)  # threads share it
 
     @property
@@ -133,15 +134,13 @@ class MarginSamples:
             return self._gram
 
     def _checked_gram(self) -> Array:
-        matrix = (
-            kernel_matrix(self.X)
-            if self.kernel is None
-            else self.kernel.training_matrix(self.X, dtype=self.dtype)
-        )
-        if self.centred:
-            self._kernel_mean = centre_kernel(matrix, self.weights)
+        centre = self.weights if self.centred else None
         if self.kernel is not None:
-            self.kernel.require_psd(matrix, self.X)
+            matrix, self._kernel_mean = self.kernel.centred_matrix(self.X, centre, dtype=self.dtype)
+            return matrix
+        matrix = kernel_matrix(self.X)
+        if centre is not None:
+            self._kernel_mean = centre_kernel(matrix, centre)
         return matrix
 
     @property
@@ -173,15 +172,16 @@ class MarginSamples:
 
     def intercept(self, shift: float, theta: Array) -> float:
         """Compute the intercept for the raw kernel from the intercept for the centred `gram`."""
-        if not self.centred:
+        mean = self._kernel_mean
+        if mean is None:
             return shift
-        if EPS * float(np.abs(self._kernel_mean) @ np.abs(theta)) > LARGEST_ROUNDING:
+        if EPS * float(np.abs(mean) @ np.abs(theta)) > LARGEST_ROUNDING:
             raise ValueError(
-                f"The kernel's values are so large, {np.abs(self._kernel_mean).max():.3g} on "
+                f"The kernel's values are so large, {np.abs(mean).max():.3g} on "
                 "average, that their differences are lost to rounding. Scale the features, for "
                 "example with sklearn.preprocessing.StandardScaler, or lower gamma or degree."
             )
-        return shift - float(self._kernel_mean @ theta)
+        return shift - float(mean @ theta)
 
     @cached_property
     def diagonal(self) -> Array:
@@ -214,7 +214,7 @@ class MarginSamples:
             _ = self.gram
             return
         some = self.X[np.linspace(0, self.n_samples - 1, SAMPLED).astype(np.intp)]
-        self.kernel.require_psd(self.kernel.training_matrix(some), some)
+        self.kernel.centred_matrix(some, None)
 
     def row_dual(self, y: Array, losses: SampleLosses) -> RowDual:
         """Create the dual on the rows of features."""
@@ -254,7 +254,7 @@ class BinaryProblem:
 
     def stochastic_gradients(self) -> SvrgResult:
         """Solve the problem by `svrg`."""
-        return svrg(
+        result = svrg(
             self.training.X,
             self.y,
             self.training.weights,
@@ -265,3 +265,9 @@ class BinaryProblem:
             random=np.random.RandomState(self.options.seed),
             start=self.start,
         )
+        if not np.isfinite(result.gap):
+            raise ValueError(
+                "The gradients of solver='svrg' overflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler, or use another solver."
+            )
+        return result

@@ -9,7 +9,8 @@ Optimality gap. ODM's objective P is smooth and 1-strongly convex in w, and its 
 zero at a snapshot. So P − ½‖∇P‖² is a lower bound, which is also the value of the dual (19) at the
 multipliers −ℓ'(z). The hinge of LDM has no derivative at 1, so that margins of 1 do not determine
 their multipliers. For LDM the bound is the dual value of a convex combination of the feasible
-multipliers of all snapshots. Every snapshot improves it by a Frank-Wolfe step.
+multipliers of all snapshots. Every snapshot improves it by a Frank-Wolfe step. Without λ2, zero is a
+bound as well.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ STEP = 0.5
 # epochs fail by chance, and halving alone would stop the progress.
 GROWTH = 1.2
 ROUNDING = 1e-13  # relative increase of the objective due to rounding
+PATIENCE = 50  # epochs without a smaller gap before stopping
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -51,7 +53,7 @@ class SvrgResult(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Point with its objective and gradient, and a lower bound of the optimum."""
+    """Point with its objective, gradient and optimality gap."""
 
     coef: Array
     intercept: float
@@ -60,7 +62,7 @@ class Snapshot(NamedTuple):
     gradient: Array
     objective: float
     unit: float  # denominator of the relative gap: the objective without the term of the mean
-    bound: float
+    gap: float  # upper bound of the objective minus its minimum
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -79,16 +81,24 @@ def svrg(
     """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
 
     An epoch that increases the objective is rejected, and the step is halved. The step grows again
-    with every accepted epoch, up to its first value.
+    with every accepted epoch, up to its first value. If the gap does not decrease in many epochs,
+    rounding prevents it, and the epochs end.
     """
     epochs = _Epochs(X, y, weights, loss, fit_intercept, random)
     step = longest = epochs.first_step
     point = epochs.snapshot(*(start or (np.zeros(X.shape[1]), 0.0)))
-    bound = point.bound
-    n_iter = 0
+    bound = max(0.0 if loss.lambda2 == 0 else -np.inf, point.objective - point.gap)
+    n_iter = stalled = 0
+    smallest = np.inf
     while (gap := _relative_gap(point, bound)) > tol and n_iter < max_iter:
+        stalled = 0 if gap < smallest else stalled + 1
+        smallest = min(gap, smallest)
+        if stalled == PATIENCE:
+            break
         trial = epochs.snapshot(*epochs.run(point, step))
-        bound = max(bound, trial.bound)  # in this order, max ignores a bound that is NaN
+        bound = max(
+            bound, trial.objective - trial.gap
+        )  # in this order, max ignores a bound that is NaN
         if trial.objective <= point.objective + ROUNDING * point.unit:
             point, step = trial, min(GROWTH * step, longest)
         else:
@@ -98,8 +108,9 @@ def svrg(
 
 
 def _relative_gap(point: Snapshot, bound: float) -> float:
-    gap = max(point.objective - bound, 0.0) / max(point.unit, TINY)
-    return gap if np.isfinite(gap) else np.inf
+    gap = min(point.objective - bound, point.gap)
+    relative = max(gap, 0.0) / max(point.unit, TINY)
+    return relative if np.isfinite(relative) else np.inf
 
 
 class _Epochs:
@@ -147,25 +158,29 @@ class _Epochs:
         deviations = margins - mean
         tilt = loss.lambda2 - 2 * loss.lambda1 * deviations
         multipliers = self._unweighted.multipliers(margins)
-        feasible = loss.is_smooth or not self._fit_intercept
-        if not feasible:
-            feasible = _balance(multipliers, margins, y, shares, tilt, loss.upper)
+        excess = 0.0
+        if self._fit_intercept and not loss.is_smooth:
+            excess = _balance(multipliers, margins, y, shares, tilt, loss.upper)
         combined = rmatmul(self._X, (shares * (multipliers + tilt) * y)[:, None])[:, 0]
         gradient = coef - combined
         variance = shares @ deviations**2 if loss.lambda1 > 0 else 0.0
         convex = float(0.5 * coef @ coef + loss.lambda1 * variance) + self._losses.value(margins)
         objective = convex - loss.lambda2 * mean
         if loss.is_smooth:
-            bound = objective - float(0.5 * gradient @ gradient)
+            gap = float(0.5 * gradient @ gradient)
         else:
-            if feasible:
-                deviations *= np.sqrt(2 * loss.lambda1 * shares)
-                found = _DualPoint(
-                    float(shares @ multipliers), np.concatenate([combined, deviations])
-                )
+            if excess != 0 and loss.lambda1 > 0:  # the multipliers of the variance have no limits
+                mean_y = float(shares @ y)
+                extra = excess / (1 - mean_y**2) * (y - mean_y)
+                combined = combined - rmatmul(self._X, (shares * extra * y)[:, None])[:, 0]
+                deviations = deviations + extra / (2 * loss.lambda1)
+                excess = 0.0
+            if excess == 0:
+                scaled = deviations * np.sqrt(2 * loss.lambda1 * shares)
+                found = _DualPoint(float(shares @ multipliers), np.concatenate([combined, scaled]))
                 self._mixture = self._mixture.best_towards(found) if self._mixture else found
-            bound = self._mixture.value if self._mixture else -np.inf
-        return Snapshot(coef, intercept, margins, multipliers, gradient, objective, convex, bound)
+            gap = objective - self._mixture.value if self._mixture else np.inf
+        return Snapshot(coef, intercept, margins, multipliers, gradient, objective, convex, gap)
 
     def _intercept_step(self, margins: Array) -> float:
         """Compute the step from the current intercept to the optimal one."""
@@ -227,10 +242,10 @@ class _DualPoint(NamedTuple):
 
 def _balance(
     multipliers: Array, margins: Array, y: Array, shares: Array, tilt: Array, C: float
-) -> bool:
-    """Change multipliers in [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0; return whether it worked.
+) -> float:
+    """Change multipliers in [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0, or closest to zero.
 
-    The samples closest to the kink of the hinge are changed first, because they decrease the dual
+    Returns the sum that remains. The samples closest to the kink of the hinge are changed first, because they decrease the dual
     least.
     """
     excess = float(shares @ (y * (multipliers + tilt)))
@@ -240,4 +255,4 @@ def _balance(
     taken = np.cumsum(room[order])
     change = np.clip(abs(excess) - (taken - room[order]), 0.0, room[order]) / shares[order]
     multipliers[order] += np.where(falls[order], -change, change)
-    return bool(taken[-1] >= abs(excess))
+    return float(np.sign(excess) * max(abs(excess) - taken[-1], 0.0))

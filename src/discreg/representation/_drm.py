@@ -69,7 +69,8 @@ class DRMClassifier(RepresentationClassifier):
         k(x, x) is 1 for the RBF kernel and the squared norm for the linear kernel.
     kernel : str or callable, default="rbf"
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
-        of two rows. It must be positive semi-definite.
+        of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5 times the
+        Frobenius norm of the kernel matrix are rounding errors and count as zero.
     gamma : float, "scale", "auto" or None, default="scale"
         Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2", as in
         :class:`sklearn.svm.SVC`.

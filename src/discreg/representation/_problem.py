@@ -22,7 +22,7 @@ from scipy import linalg
 from sklearn.utils import gen_batches
 
 from discreg.linalg.factorisation import pivoted_cholesky
-from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.fitted_kernel import FittedKernel, require_square
 from discreg.linalg.kernel_approximation import FeatureMap, feature_map
 from discreg.linalg.rows import matmul, rmatmul, row_dots, row_norms
 from discreg.linalg.types import Array
@@ -213,11 +213,12 @@ class TrainingSamples:
     def matrix(self, copies: int) -> Array:
         """Compute and check the kernel matrix of the training samples, as a new array."""
         has_components = self.features is None and not self.is_precomputed
-        matrix = self.kernel.training_matrix(self.X, copies=copies, has_components=has_components)
+        X = self.X
         if self.is_precomputed:
-            matrix = matrix[np.ix_(self.groups.order, self.groups.order)]
-        self.kernel.require_psd(matrix, self.X)
-        return matrix
+            require_square(X)
+            X = X[np.ix_(self.groups.order, self.groups.order)]
+        options = {"copies": copies, "has_components": has_components}
+        return self.kernel.centred_matrix(X, None, **options)[0]
 
     def subset(self, rows: NDArray[np.intp], weights: Array) -> TrainingSamples:
         """Select samples by their positions, in ascending order, and give them other weights."""

@@ -122,7 +122,8 @@ class DLSRClassifier(RetargetedClassifier):
         total weight, taking sample weights into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
-        function of two rows.
+        function of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5
+        times the Frobenius norm of the kernel matrix are rounding errors and count as zero.
     gamma : {"scale", "auto"}, float or None, default="scale"
         Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
         1 / (n_features * X.var()), "auto" and None are 1 / n_features.

@@ -318,13 +318,14 @@ def store(
     """Set the fitted attributes from a solution.
 
     With `unit_sum` the objective does not change if a constant is added to all scores. The constant
-    is chosen so that the intercepts sum to 1, as in Algorithm 1 of ReLSR, and returned.
+    is chosen so that the mean training scores of the classes sum to 1, and returned. In ReLSR the
+    coefficients of the classes sum to zero, so that the intercepts sum to 1, as in Algorithm 1.
     """
     coef, mean_score = prepared.regression.predictor(solution.theta[:-1])
     intercept = solution.theta[-1] - mean_score
     shift = 0.0
     if unit_sum and estimator.fit_intercept:
-        shift = float(1.0 - intercept.sum()) / len(intercept)
+        shift = float(1.0 - solution.theta[-1].sum()) / len(intercept)
     estimator._set_coefficients(prepared, coef, intercept + shift, sparse=True)
     estimator.__dict__.pop("targets_", None)
     if solution.targets is not None:

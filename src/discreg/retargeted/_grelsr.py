@@ -57,7 +57,8 @@ class GReLSRClassifier(RetargetedClassifier):
         total weight, taking sample weights into account.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
-        function of two rows.
+        function of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5
+        times the Frobenius norm of the kernel matrix are rounding errors and count as zero.
     gamma : {"scale", "auto"}, float or None, default="scale"
         Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
         1 / (n_features * X.var()), "auto" and None are 1 / n_features.
@@ -108,8 +109,8 @@ class GReLSRClassifier(RetargetedClassifier):
     X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
         These samples; not set for kernel "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts. They sum to 1, because adding a constant to all scores and centres does not
-        change the objective.
+        Intercepts. Adding a constant to all scores and centres does not change the objective; it
+        is chosen so that the mean training scores of the classes sum to 1.
     targets_ : ndarray of shape (n_samples, n_classes)
         Learned targets of the training samples; not set after a fit on rows in blocks.
     centres_ : ndarray of shape (n_classes,)
