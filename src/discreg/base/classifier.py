@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import MomentRegression
@@ -33,6 +32,7 @@ from discreg.blocks.validation import (
     new_rows,
     row_weights,
     sample_weights,
+    set_input_tags,
     training_rows,
     why_kernel_in_memory,
 )
@@ -205,8 +205,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        set_input_tags(tags.input_tags, self.kernel)
         return tags
 
 
@@ -379,7 +378,6 @@ class RegressionClassifier(BaseClassifier):
 
     def _new_samples(self, X: ArrayLike) -> Any:
         """Check new samples."""
-        check_is_fitted(self)
         return new_rows(self, X)
 
     def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
@@ -286,11 +284,9 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         advice = "Increase max_iter, tol or beta, or standardise the features."
         if self.solver == "reweighted":
             advice = "Use solver='alternating', or increase max_iter, tol or beta."
-        warnings.warn(
+        warn_of_convergence(
             f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
-            f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
-            ConvergenceWarning,
-            stacklevel=user_stacklevel(),
+            f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}"
         )
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:

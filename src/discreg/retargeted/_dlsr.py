@@ -130,7 +130,7 @@ class DLSRClassifier(RegressionClassifier):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     solver : {"auto", "newton", "alternating"}, default="auto"
         "newton": semismooth Newton steps by conjugate gradients. "alternating":
         alternates between regression and retargeting, as in Algorithm 1 of [1]_;

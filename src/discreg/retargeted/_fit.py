@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import Prepared
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
@@ -227,12 +225,10 @@ def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
     advice = "Increase max_iter, tol or beta, or standardise the features."
     if solution.solver != "newton" and not _is_structured(estimator):
         advice = "Use solver='newton', or increase max_iter, tol or beta."
-    warnings.warn(
+    warn_of_convergence(
         f"{type(estimator).__name__} stopped at a relative optimality gap of "
         f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
-        f"{estimator.tol:g}. {advice}",
-        ConvergenceWarning,
-        stacklevel=user_stacklevel(),
+        f"{estimator.tol:g}. {advice}"
     )
 
 

@@ -73,7 +73,7 @@ class GReLSRClassifier(RegressionClassifier):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     solver : {"auto", "newton", "alternating"}, default="auto"
         "newton": semismooth Newton steps by conjugate gradients. "alternating":
         alternates between regression, retargeting and the centres, as in steps 1 to 3 of [1]_;
