@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.moments import Moments, block_moments, moments_by_group, source_moments
+from discreg.blocks.precision import relative_penalty
 from discreg.blocks.source import (
     AddableTuple,
     Block,
@@ -275,7 +276,7 @@ class RegressionClassifier(BaseClassifier):
 
     def _prepare_blocks(self, source: BlockSource) -> Prepared:
         """Prepare rows in blocks by one pass that computes their moments."""
-        moments = source_moments(source)
+        moments = source_moments(source, relative_penalty(self))
         prepared = self._prepare_moments(
             moments, source.layout.classes, source.sizes, source.layout.dtype
         )

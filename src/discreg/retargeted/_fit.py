@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import Prepared
+from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
@@ -28,7 +29,7 @@ from discreg.linalg.rows import has_distinct_rows
 from discreg.linalg.types import Array
 
 from ._losses import TargetLoss
-from ._solvers import EXACT, ArrayProblem, Solution, minimise
+from ._solvers import EXACT, ArrayProblem, Solution, minimise, objective_unit
 
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
@@ -251,7 +252,18 @@ def store(
     if solution.targets is not None:
         estimator.targets_ = (solution.targets + shift).astype(prepared.dtype)
     estimator.objective_history_ = np.array(solution.objective_history)
-    estimator.gap_ = solution.gap
+    regression, is_sparse = prepared.regression, getattr(estimator, "penalty", "l2") == "l21"
+    estimator.gap_ = gap_of_stored(
+        solution.gap,
+        objective_unit(solution.objective_history[-1], regression.total),
+        prepared,
+        (
+            estimator.coef_ if prepared.kernel is None else estimator.dual_coef_,
+            estimator.intercept_,
+        ),
+        (coef, intercept + shift),
+        group_curvature(regression.beta, coef) if is_sparse else regression.beta,
+    )
     estimator.n_iter_ = len(solution.objective_history)
     estimator.solver_ = solution.solver
     return shift
