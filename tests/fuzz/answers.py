@@ -278,10 +278,11 @@ def _low_rank(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         rounding += MANY * eps * value
         return [Answer(value, model.gap_ * value, float(rounding), rivals)]
     sizes = np.linalg.svd(np.sqrt(weights)[:, None] * rows, compute_uv=False) ** 2
-    if beta == 0 and np.any((sizes < 1e-12 * sizes[0]) & (sizes > 1e-28 * sizes[0])):
+    unclear = (sizes < 1e-12 * sizes[0]) & (sizes > 1e-28 * sizes[0])
+    if beta == 0 and (sizes[0] < 1e-12 * (weights @ X**2).sum() or unclear.any()):
         return []  # the rank of the data is a matter of rounding
     least = 0.0 if beta else sizes[sizes >= 1e-12 * sizes[0]].min()
-    condition = (sizes[0] + beta) / (least + beta) if sizes[0] else 1.0
+    condition = (sizes[0] + beta) / (least + beta)
     rounding += MANY * eps * condition * len(model.classes_)
     return [Answer(value, 0.0, float(rounding), rivals)]
 

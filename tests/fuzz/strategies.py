@@ -123,6 +123,7 @@ def recipes(draw: Any, *, kind: str) -> Data:
             **fields,
             exponent=choose(0, -2, 2),
             offset=choose(0.0, 3.0),
+            dtype=choose("float64", "float64", "float32"),
             weights=choose("none", "whole", "uniform"),
         )
     special = ("constant", "zero", "duplicate", "small", "large", "spike")
@@ -151,7 +152,7 @@ CHANGES = (
     "parts",
     "merged",
 )
-STEPS = ("fit", "fit_half", "parts", "merged", "pickled", "copied", "cloned", "threads")
+STEPS = ("fit", "fit_half", "pickled", "copied", "cloned", "threads")
 
 
 @st.composite
