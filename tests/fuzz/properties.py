@@ -17,7 +17,8 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 
 from .answers import Answer, answers
-from .cases import Case, in_form
+from .cases import Case
+from .changes import CHANGES, applies
 
 # Messages of NumPy and SciPy, which do not say what the user can change.
 UNCLEAR = ("infs or NaNs", "did not converge", "broadcast", "ingular matrix", "cannot convert")
@@ -140,56 +141,27 @@ def is_certified(case: Case) -> None:
 def keeps_its_answer(case: Case) -> None:
     """The minimum stays the same if rows are permuted, repeated, rotated, and so on."""
     change = case.steps[0]
+    if not applies(change, case):
+        return
     X, y, weights = case.data.dense(), case.data.classes(), case.data.sample_weight()
     random = np.random.default_rng(case.data.seed)
-    kernel = case.model().get_params().get("kernel", "linear")
-    known, other = (X, y, weights), (X, y, weights)
-    form, changes = "array", {}
-    if change == "permuted":
-        order = random.permutation(len(y))
-        other = (X[order], y[order], None if weights is None else weights[order])
-    elif change == "repeated":
-        counts = random.integers(1, 4, len(y))
-        known = (X, y, counts)
-        other = (np.repeat(X, counts, axis=0), np.repeat(y, counts), None)
-    elif change == "rotated":
-        if kernel not in ("linear", "rbf", "precomputed") or case.params.get("penalty") == "l21":
-            return
-        if case.estimator.startswith("SLRR"):
-            return  # depends on the features one by one
-        if kernel == "rbf" and case.model().gamma == "scale":
-            changes["gamma"] = "auto"  # the variance of all entries is not that of rotated rows
-        turn, _ = np.linalg.qr(random.normal(size=(X.shape[1], X.shape[1])))
-        other = (X @ turn, y, weights)
-    elif change == "renamed":
-        if isinstance(case.params.get("class_weight"), dict):
-            return
-        other = (X, (y.max() - y), weights)
-    elif change == "float32":
-        X = X.astype(np.float32)
-        known, other = (X.astype(np.float64), y, weights), (X, y, weights)
-        if case.params.get("kernel") == "precomputed":
-            return
-    elif change in ("sparse", "memmap"):
-        form = "unsorted" if change == "sparse" else "memmap"
-        if case.params.get("kernel") == "precomputed":
-            return
-    with_parts = change in ("parts", "merged")
-    one, two = fit(case, case.rows(known[0]), *known[1:], **changes), None
-    if with_parts:
-        if not hasattr(case.model(), "partial_fit"):
-            return
-        two = _in_parts(case, *other, merged=change == "merged")
+    one, two = CHANGES[change](X, y, weights, random)
+    one, two = ((case.rows(rows), *others) for rows, *others in (one, two))
+    models = [fit(case, *one), None]
+    if change in ("parts", "merged"):
+        models[1] = fit_in_parts(case, *two, merged=change == "merged")
     else:
-        two = fit(case, in_form(case.rows(other[0]), form), *other[1:], **changes)
-    refused = [isinstance(model, Exception) for model in (one, two)]
-    assert refused[0] == refused[1], f"only one is refused: {one!r} and {two!r}"
+        models[1] = fit(case, *two)
+    refused = [isinstance(model, Exception) for model in models]
+    assert refused[0] == refused[1], f"only one is refused: {models[0]!r} and {models[1]!r}"
     if not any(refused):
-        pair = [
-            sorted(answers(case, model, case.rows(data[0]), *data[1:]), key=lambda a: a.objective)
-            for model, data in ((one, known), (two, other))
+        if change in ("sparse", "memmap"):
+            two = one
+        found = [
+            answers(case, model, *data) for model, data in zip(models, (one, two), strict=True)
         ]
-        for mine, its in zip(*pair, strict=all(pair)):
+        in_order = (sorted(each, key=lambda answer: answer.objective) for each in found)
+        for mine, its in zip(*in_order, strict=all(found)):
             assert_same_minimum(mine, its)
 
 
@@ -203,7 +175,7 @@ def assert_same_minimum(one: Answer, two: Answer) -> None:
     )
 
 
-def _in_parts(case: Case, X: Any, y: Any, weights: Any, *, merged: bool) -> Any:
+def fit_in_parts(case: Case, X: Any, y: Any, weights: Any, *, merged: bool) -> Any:
     """The model of two parts of the rows, one after the other or merged."""
     parts = [slice(None, None, 2), slice(1, None, 2)]
     models = [case.model(), case.model()] if merged else [case.model()] * 2
