@@ -177,7 +177,13 @@ def few_threads(problem: ArrayProblem) -> Any:
 
 def set_penalty(estimator: Any, regression: NormalEquations) -> None:
     """Set the penalty of the regression and factor its normal equations."""
-    regression.at(estimator.beta * (regression.scale if estimator.scale_beta else 1.0))
+    beta = estimator.beta * (regression.scale if estimator.scale_beta else 1.0)
+    if not np.isfinite(beta):
+        raise ValueError(
+            f"beta={estimator.beta:g} times the mean square of the features, {regression.scale:g}, "
+            "overflows. Use a smaller beta, or scale_beta=False."
+        )
+    regression.at(beta)
 
 
 def _solve_structured(
