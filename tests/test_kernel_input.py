@@ -9,6 +9,7 @@ from discreg import (
     LDMClassifier,
     LRRRClassifier,
     LSRClassifier,
+    LSRClassifierCV,
     ODMClassifier,
     ReLSRClassifier,
 )
@@ -69,3 +70,32 @@ def test_a_value_whose_square_overflows_is_refused(model):
     X[0, 0] = 1e160
     with pytest.raises(ValueError, match=r"infinite or undefined|overflow"):
         model(kernel="rbf").fit(X, y)
+
+
+@pytest.mark.parametrize("model", [*MODELS, LSRClassifierCV])
+def test_tags_say_which_data_a_kernel_accepts(model):
+    rows, y = sparse_rows()
+    for kernel, accepts in (("rbf", True), ("linear", True), ("chi2", False)):
+        tags = model(kernel=kernel).__sklearn_tags__().input_tags
+        assert (tags.sparse, tags.positive_only) == (accepts, not accepts)
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        model(kernel="chi2").fit(rows, y)
+    with pytest.raises(ValueError, match="negative"):
+        model(kernel="chi2").fit(rows.toarray() - 1, y)
+
+
+@pytest.mark.parametrize("model", [*MODELS, LSRClassifierCV])
+def test_parameters_of_a_kernel_function_are_refused_with_a_named_kernel(model):
+    rows, y = sparse_rows()
+    with pytest.raises(ValueError, match=r"kernel_params.*only for a callable kernel.*'rbf'"):
+        model(kernel="rbf", kernel_params={"gamma": 3.0}).fit(rows, y)
+
+
+@pytest.mark.parametrize("model", [*MODELS, LSRClassifierCV])
+def test_integers_beyond_the_largest_float_are_refused_by_name(model):
+    rows, y = sparse_rows()
+    with pytest.raises(ValueError, match=r"'coef0' parameter of \w+ must be a float"):
+        model(kernel="poly", coef0=10**400).fit(rows, y)
+    name = "degrees" if model is LSRClassifierCV else "degree"
+    with pytest.raises(ValueError, match=name):
+        model(kernel="poly", **{name: 10**400}).fit(rows, y)

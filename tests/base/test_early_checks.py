@@ -289,3 +289,16 @@ def test_at_most_one_convergence_warning_at_the_callers_line(search, n_jobs):
     assert [each.filename for each in caught] == [__file__] * (search in SLOW)
     for each in caught:
         assert "fits on held-out samples stopped before tol was reached" in str(each.message)
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_drm_solvers_that_do_not_fit_the_kernel_are_refused_before_the_first_fit(cv):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"^solver='scatter' requires a linear kernel"):
+        DRMClassifierCV(solver="scatter", kernel="rbf", cv=cv).fit(X, y)
+    with pytest.raises(ValueError, match=r"^solver='closed' requires penalty='ridge'"):
+        DRMClassifier(solver="closed", penalty="lasso").fit(X, y)
+    search = DRMClassifierCV(
+        solver="scatter", kernel="rbf", n_components=20, cv=cv, alphas=[1.0], betas=[1.0]
+    )
+    assert search.fit(X, y).score(X, y) > 0.9

@@ -1,5 +1,9 @@
 """The searches give what GridSearchCV gives, from less work."""
 
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -269,3 +273,36 @@ def test_no_folds_are_refused():
     X, y = wine()
     with pytest.raises(ValueError, match="gives no splits"):
         small(ReLSRClassifierCV).set_params(cv=[]).fit(X, y)
+
+
+def test_searches_in_threads_keep_the_warnings_of_others(monkeypatch):
+    """Each search counts its own fits, and afterwards warnings are shown as before."""
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    both, fit = Barrier(2), discreg.ReLSRClassifier.fit
+
+    def fit_at_the_same_time(self, *data):
+        both.wait(60)
+        fit(self, *data)
+        both.wait(60)
+        return self
+
+    def search(max_iter):
+        model = ReLSRClassifierCV(betas=[1e-3], max_iter=max_iter, solver="alternating", cv=2)
+        return model.fit(X, y)
+
+    monkeypatch.setattr(discreg.ReLSRClassifier, "fit", fit_at_the_same_time)
+
+    filters = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(2) as pool:
+        warnings.simplefilter("always")
+        within = list(warnings.filters)
+        list(pool.map(search, [2, 3]))
+        assert warnings.filters == within
+        warnings.warn("mine", UserWarning, stacklevel=1)
+    assert warnings.filters == filters
+    texts = [str(each.message) for each in caught if each.category is ConvergenceWarning]
+    assert len(texts) == 2
+    for n_iter in (2, 3):
+        assert sum(f"after {n_iter} iterations" in text for text in texts) == 1
+    assert [str(each.message) for each in caught if each.category is UserWarning] == ["mine"]

@@ -17,7 +17,7 @@ def test_parts_that_do_not_fit(name):
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(X, y)
     model.partial_fit(X[:10], np.zeros(10, dtype=int), classes=[0, 1, 2])
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="partial_fit with samples of class 1, 2 first"):
         model.predict(X)
     with pytest.raises(ValueError, match=r"classes is \[0, 1\], but in the first call it was"):
         model.partial_fit(X, y, classes=[0, 1])

@@ -1,8 +1,11 @@
 """BLAS is held to one thread while it should be, and has its threads back afterwards."""
 
+import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -63,3 +66,21 @@ def test_tasks_run_once_each_while_blas_has_one_thread(before):
     run_in_threads(lambda task: seen.append((task, *blas_threads())), range(20))
     assert sorted(seen) == [(task, 1) for task in range(20)]
     assert blas_threads() == before
+
+
+def test_threads_treat_floating_point_errors_as_the_caller_does(before):
+    zeros = np.zeros(3)
+    caught = []
+
+    def divide(number):
+        assert threading.current_thread() is not threading.main_thread()
+        return 1.0 / zeros
+
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        run_in_threads(divide, range(4))
+    with np.errstate(divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_in_threads(divide, range(4))
+    with np.errstate(divide="call", call=lambda *error: caught.append(error)):
+        run_in_threads(divide, range(4))
+    assert len(caught) == 4

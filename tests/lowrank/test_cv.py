@@ -71,14 +71,17 @@ def test_leave_one_out_equals_refits_at_every_rank(name, fit_intercept):
         np.testing.assert_allclose(seen, expected, atol=1e-8)
 
 
-def test_leave_one_out_with_weights_leaves_out_one_copy():
+@pytest.mark.parametrize("class_weight", [None, {0: 3.0, 2: 0.5}])
+def test_leave_one_out_with_weights_leaves_out_one_copy(class_weight):
     X, y = problem("wine")
     weights = np.random.default_rng(0).integers(1, 4, size=len(y)).astype(float)
     weights[0] = 0.5  # less than a copy: the whole sample is left out
     recorder = Recorder()
-    search = LRRRClassifierCV(betas=BETAS, scoring=recorder).fit(X, y, sample_weight=weights)
+    search = LRRRClassifierCV(betas=BETAS, scoring=recorder, class_weight=class_weight)
+    search.fit(X, y, sample_weight=weights)
     for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
-        np.testing.assert_allclose(seen, refits(X, y, weights, **setting), atol=1e-8)
+        expected = refits(X, y, weights, **setting, class_weight=class_weight)
+        np.testing.assert_allclose(seen, expected, atol=1e-8)
 
 
 def test_leave_one_out_with_a_kernel():

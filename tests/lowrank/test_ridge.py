@@ -252,17 +252,19 @@ def test_weights_are_copies_on_wide_data():
         np.testing.assert_allclose(repeated.decision_function(X), weighted, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("class_weight", [None, {"b": 3.0}])
 @pytest.mark.parametrize("name", ["digits", "wide"])
-def test_rank_path_is_every_fit(name):
+def test_rank_path_is_every_fit(name, class_weight):
     """Coefficients, intercepts, scores, labels and accuracies of all ranks from one fit."""
     X, y = data(name)
     labels = np.array(list("abcdefghij"))[y]
-    path = LRRRClassifier(beta=2.0, rank=2).rank_path(X[::2], labels[::2])
+    model = LRRRClassifier(beta=2.0, rank=2, class_weight=class_weight)
+    path = model.rank_path(X[::2], labels[::2])
     np.testing.assert_array_equal(path.ranks, np.arange(1, y.max() + 1))
     scores, predicted = path.decision_function(X), path.predict(X)
     accuracies = path.score(X, labels)
     for rank in path.ranks:
-        model = LRRRClassifier(beta=2.0, rank=rank).fit(X[::2], labels[::2])
+        model.set_params(rank=rank).fit(X[::2], labels[::2])
         np.testing.assert_allclose(path.coef(rank), model.coef_, atol=1e-12)
         np.testing.assert_allclose(path.intercept(rank), model.intercept_, atol=1e-12)
         np.testing.assert_allclose(scores[rank - 1], model.decision_function(X), atol=1e-10)

@@ -139,6 +139,29 @@ def test_excess_that_cannot_flow_is_spread(model):
     assert ways == {False, True}
 
 
+def test_dragged_residuals_are_balanced_at_their_price():
+    """The cost of balancing the residuals of DLSR is what the dual value loses by it."""
+    problem = make_problem("dlsr")
+    loss, y, weights = problem.loss, problem.y, problem.weights
+    true = np.eye(3)[y] == 1
+    rng = np.random.default_rng(0)
+    ways = set()
+    for size in (0.3, 1.0, 3.0):
+        for _ in range(20):
+            at = problem.evaluate(size * rng.normal(size=(40, 3)) + 2 * size * (2 * true - 1))
+            plan = loss.balance_plan(loss.balance_sums(at, y, weights))
+            ways |= set(np.flatnonzero([plan.factors.any(), plan.even.any()]))
+            change, cost = problem.balance(at)
+            balanced = at.residuals + change
+            np.testing.assert_allclose(weights @ balanced, 0, atol=1e-12)
+            assert np.all(balanced[true] <= 0)
+            assert np.all(balanced[~true] >= 0)
+            # Targets of 1 and 0 have the largest product with such residuals.
+            excess = balanced[true] - np.sum(balanced * at.targets, axis=1)
+            assert cost == pytest.approx(weights @ (np.sum(change**2, axis=1) + 2 * excess))
+    assert ways == {0, 1}
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_hessian_is_the_derivative_of_the_gradient(model):
     problem = make_problem(model)

@@ -1,15 +1,47 @@
-"""The user's line, where warnings belong."""
+"""Warnings at the user's line."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
 from os import sep
 from pathlib import Path
 
-__all__ = ["user_stacklevel"]
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["collected_convergence", "user_stacklevel", "warn_of_convergence"]
+
+_collected: ContextVar[list[str] | None] = ContextVar("collected convergence", default=None)
 
 PACKAGES = ("discreg", "sklearn", "joblib", "numpy")  # numpy by its decorator errstate
+
+
+def warn_of_convergence(message: str) -> None:
+    """Issue a ConvergenceWarning at the user's line, unless the caller collects the messages."""
+    messages = _collected.get()
+    if messages is None:
+        warnings.warn(message, ConvergenceWarning, stacklevel=user_stacklevel())
+    else:
+        messages.append(message)
+
+
+@contextmanager
+def collected_convergence() -> Iterator[list[str]]:
+    """Collect the messages of `warn_of_convergence` in this thread.
+
+    Unlike ``warnings.catch_warnings``, which belongs to the whole process, this takes nothing from
+    other threads.
+    """
+    messages: list[str] = []
+    token = _collected.set(messages)
+    try:
+        yield messages
+    finally:
+        _collected.reset(token)
 
 
 def user_stacklevel() -> int:

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.moments import Moments, block_moments, moments_by_group, source_moments
+from discreg.blocks.precision import relative_penalty
 from discreg.blocks.source import (
     AddableTuple,
     Block,
@@ -33,6 +33,7 @@ from discreg.blocks.validation import (
     new_rows,
     row_weights,
     sample_weights,
+    set_input_tags,
     training_rows,
     why_kernel_in_memory,
 )
@@ -206,8 +207,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        set_input_tags(tags.input_tags, self.kernel)
         return tags
 
 
@@ -275,7 +275,7 @@ class RegressionClassifier(BaseClassifier):
 
     def _prepare_blocks(self, source: BlockSource) -> Prepared:
         """Prepare rows in blocks by one pass that computes their moments."""
-        moments = source_moments(source)
+        moments = source_moments(source, relative_penalty(self))
         prepared = self._prepare_moments(
             moments, source.layout.classes, source.sizes, source.layout.dtype
         )
@@ -404,7 +404,6 @@ class RegressionClassifier(BaseClassifier):
 
     def _new_samples(self, X: ArrayLike) -> Any:
         """Check new samples."""
-        check_is_fitted(self)
         return new_rows(self, X)
 
     def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:

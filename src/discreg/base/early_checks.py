@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -82,9 +81,7 @@ def check_scorer(
     perfect = HeldOut(one_hot(indices, len(classes)), classes)
     temperature = 1.0 if hasattr(classifier, "predict_proba") else None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            weighted_score(scorer, perfect, classes[indices], weights, temperature)
+        weighted_score(scorer, perfect, classes[indices], weights, temperature)
     except NoProbabilitiesError:
         raise
     except Exception as error:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from discreg.blocks.moments import Moments, moments_by_group
+from discreg.blocks.precision import relative_penalty
 from discreg.blocks.source import (
     AddableTuple,
     ArrayBlocks,
@@ -125,7 +126,8 @@ def penalty_path(
     penalties = _checked(estimator, betas)
     model = clone(estimator)
     source = _open_source(model, X, y, sample_weight)
-    folds = source.reduce(_fold_moments, int(cv), source.n_classes)
+    smallest = relative_penalty(model.set_params(beta=float(penalties.min())))
+    folds = source.reduce(_fold_moments, int(cv), source.n_classes, smallest)
     empty = [number for number, fold in enumerate(folds) if fold.total == 0]
     if empty:
         raise ValueError(
@@ -173,10 +175,10 @@ def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
     return ArrayBlocks(rows, labels, sample_weight, model.class_weight)
 
 
-def _fold_moments(block: Block, n_folds: int, n_classes: int) -> AddableTuple:
+def _fold_moments(block: Block, n_folds: int, n_classes: int, penalty: float) -> AddableTuple:
     """Compute the moments of the rows of each fold."""
     folds = (block.first + np.arange(len(block.y))) % n_folds
-    return moments_by_group(block, folds, n_folds, n_classes)
+    return moments_by_group(block, folds, n_folds, n_classes, penalty)
 
 
 def _without(folds: AddableTuple, number: int) -> Moments:

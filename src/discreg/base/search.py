@@ -22,10 +22,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
@@ -37,12 +36,13 @@ from discreg.blocks.validation import (
     new_rows,
     row_weights,
     sample_weights,
+    set_input_tags,
     training_rows,
 )
 from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
-from .caller import user_stacklevel
+from .caller import collected_convergence, user_stacklevel, warn_of_convergence
 from .candidates import kernel_settings
 from .early_checks import check_scorer, check_settings, find_missing_classes, scorer_of
 from .held_out import (
@@ -350,24 +350,17 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: NDArray[Any], weights: Weights, judged: list[list[Judged]]
     ) -> None:
         """Fit the best setting to all samples; one warning counts all fits that stopped early."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collected_convergence() as last:
             self.best_estimator_.fit(X, y, weights)
-        last = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
-        for each in caught:
-            if each not in last:
-                warnings.warn(each.message, each.category, stacklevel=user_stacklevel())
         fits = [each for on_folds in judged for each in on_folds]
         early = [each for each in fits if not each.converged]
         if early or last:
             worst = f", the worst at a gap of {max(e.gap for e in early):.2g}" if early else ""
-            final = f" So did the final fit: {last[0].message}" if last else ""
-            warnings.warn(
+            final = f" So did the final fit: {last[0]}" if last else ""
+            warn_of_convergence(
                 f"{len(early)} of {len(fits)} fits on held-out samples stopped before tol was "
                 f"reached{worst}. Increase max_iter or tol, leave out the weakest penalties, or "
-                f"scale the features.{final}",
-                ConvergenceWarning,
-                stacklevel=user_stacklevel(),
+                f"scale the features.{final}"
             )
 
     def _adopt_attributes(self) -> None:
@@ -430,12 +423,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     def _best(self, X: ArrayLike) -> Any:
         """Check new samples against this estimator and return the best classifier."""
-        check_is_fitted(self)
         new_rows(self, X)
         return self.best_estimator_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        set_input_tags(tags.input_tags, self.kernel)
         return tags

@@ -6,11 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
-from .validation import (
-    is_dask,
-)
+from .validation import is_dask, require_fitted
 
 __all__ = ["lazily"]
 
@@ -24,7 +20,7 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, X)
         from .dask_source import map_rows
 
-        check_is_fitted(self)
+        require_fitted(self)
         return map_rows(self, method.__name__, X)
 
     return on_rows

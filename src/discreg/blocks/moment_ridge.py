@@ -29,7 +29,7 @@ class MomentRegression(NormalEquations):
         self.mean = moments.mean if centre else None
         self.gram = moments.gram(centre=centre)
         self.trace = float(self.gram.trace())
-        self.total = moments.total
+        self.total, self.error = moments.total, moments.error
 
     def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
         """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""

@@ -1,13 +1,13 @@
 """Weighted moments of rows by class, added over blocks without loss of precision.
 
 Every block is centred at its own mean before it is squared; sums of blocks are moved to their
-common mean (Chan, Golub and LeVeque). Rows in single precision are multiplied in single precision
-in small blocks, and the products are added in double precision.
+common mean (Chan, Golub and LeVeque). Sums are in float64; products of float32 rows are in float32
+where `precision.py` allows it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -23,6 +23,7 @@ from discreg.linalg.resources import (
 from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
 from discreg.linalg.types import Array
 
+from .precision import LARGEST_ERROR, SMALLEST_SQUARE, single_error
 from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
 
 __all__ = [
@@ -38,8 +39,9 @@ SMALL_BLOCK = 1 << 19  # bytes: the rows and their centred copy fit into the sec
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
 PART_BYTES = 64 << 20  # of the sums of all parts; above this there are two parts
+MANY_PROBES = 16  # blocks of that many times the rows of a probe are probed first
+CLEARLY = 10.0  # times the largest error: a probe fails
 ROUNDING = 1e-12  # relative error of a mean
-SMALLEST_SQUARE = 1e-30  # below this, squares in single precision are inaccurate
 
 
 # Squares may overflow; the sums are checked for this. Threads do not inherit np.errstate, so every
@@ -62,12 +64,16 @@ class Moments:
     extremes : ndarray of shape (2, n_features) or None
         Smallest and largest values of sparse rows, None for dense rows. Sparse rows are centred
         after squaring, so that the scatter of a constant feature may be a rounding error.
+    error : float
+        Relative error of the scatter by products in float32, of the scatter plus the penalty that
+        `block_moments` was given; 0 if all products are in float64.
     """
 
     weights: Array
     means: Array
     scatter: Array
     extremes: Array | None = None
+    error: float = 0.0
 
     @property
     def total(self) -> float:
@@ -94,12 +100,16 @@ class Moments:
         both = max(self.total + other.total, np.finfo(float).tiny)
         between = (self.total * other.total / both) * np.outer(apart, apart)
         return Moments(
-            weights, means, self.scatter + other.scatter + between, _extremes(self, other)
+            weights,
+            means,
+            self.scatter + other.scatter + between,
+            _extremes(self, other),
+            max(self.error, other.error),
         )
 
     def scaled(self, factor: float) -> Moments:
         """Return the moments for weights multiplied by a factor."""
-        return Moments(factor * self.weights, self.means, factor * self.scatter, self.extremes)
+        return replace(self, weights=factor * self.weights, scatter=factor * self.scatter)
 
     def gram(self, *, centre: bool) -> Array:
         """Compute Σ s x xᵀ about the mean or about the origin.
@@ -140,12 +150,12 @@ def _extremes(one: Moments, other: Moments) -> Array | None:
 
 
 def moments_by_group(
-    block: Block, groups: NDArray[np.intp], n_groups: int, n_classes: int
+    block: Block, groups: NDArray[np.intp], n_groups: int, n_classes: int, penalty: float = 0.0
 ) -> AddableTuple:
     """Compute the moments of each group of rows, such as a class or a fold."""
     rows_of = [np.flatnonzero(groups == group) for group in range(n_groups)]
     return AddableTuple(
-        block_moments(Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes)
+        block_moments(Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes, penalty)
         for rows in rows_of
     )
 
@@ -170,40 +180,51 @@ class LabelledMoments:
         weights = np.zeros(len(labels))
         means = np.zeros((len(labels), self.moments.means.shape[1]))
         weights[places], means[places] = self.moments.weights, self.moments.means
-        return Moments(weights, means, self.moments.scatter, self.moments.extremes)
+        return replace(self.moments, weights=weights, means=means)
 
 
-def source_moments(source: BlockSource) -> Moments:
-    """Compute the moments of all rows of a source.
+def source_moments(source: BlockSource, penalty: float = 0.0) -> Moments:
+    """Compute the moments of all rows of a source, for a relative penalty of at least `penalty`.
 
     If the classes are unknown and have no weights, the same pass finds the classes.
     """
     if source.is_settled or source.class_weight is not None:
-        moments: Moments = source.reduce(block_moments, source.n_classes)
+        moments: Moments = source.reduce(block_moments, source.n_classes, penalty)
         return moments
-    found: LabelledMoments = source.reduce_raw(_labelled_moments, source.n_features, source.dtype)
+    found: LabelledMoments = source.reduce_raw(
+        _labelled_moments, source.n_features, source.dtype, penalty
+    )
     source.settle(found.counts)
     return found.moments
 
 
 def _labelled_moments(
-    X: Any, y: Any, sample_weight: Any, first: int, n_features: int, dtype: np.dtype[Any]
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    first: int,
+    n_features: int,
+    dtype: np.dtype[Any],
+    penalty: float,
 ) -> LabelledMoments:
     counts = count_labels(y, sample_weight)
     layout = BlockLayout(n_features, dtype, counts.labels, np.ones(len(counts.labels)))
     block = layout.block(X, y, sample_weight, first)
-    return LabelledMoments(counts, block_moments(block, len(counts.labels)))
+    return LabelledMoments(counts, block_moments(block, len(counts.labels), penalty))
 
 
-def block_moments(block: Block, n_classes: int) -> Moments:
-    """Compute the moments of one block; raise ValueError if an entry is NaN or infinite."""
+def block_moments(block: Block, n_classes: int, penalty: float = 0.0) -> Moments:
+    """Compute the moments of one block; raise ValueError if an entry is NaN or infinite.
+
+    The relative penalty decides whether products of float32 rows can be in float32.
+    """
     if not len(block.y):
         n_features = block.X.shape[1]
         none = np.zeros((n_features, n_features))
         return Moments(np.zeros(n_classes), np.zeros((n_classes, n_features)), none)
     if sparse.issparse(block.X):
         return _sparse_moments(block, n_classes)
-    return _dense_moments(block, n_classes)
+    return _dense_moments(block, n_classes, penalty)
 
 
 def require_finite(X: Any) -> None:
@@ -229,7 +250,31 @@ def _sparse_moments(block: Block, n_classes: int) -> Moments:
     return Moments(totals, means, scatter, extremes.astype(np.float64))
 
 
-def _dense_moments(block: Block, n_classes: int) -> Moments:
+def _dense_moments(block: Block, n_classes: int, penalty: float) -> Moments:
+    """Compute the moments of dense rows, with products in float32 if that is accurate enough."""
+    if _may_be_single(block.X, penalty):
+        moments = _moments_by_parts(block, n_classes, np.float32)
+        error = single_error(moments.scatter, penalty)
+        small = np.flatnonzero(moments.scatter.diagonal() < SMALLEST_SQUARE)
+        if np.isfinite(error) and not np.any(block.X[:, small] != block.X[0, small]):
+            return replace(moments, error=error)
+    return _moments_by_parts(block, n_classes, np.float64)
+
+
+@_quietly
+def _may_be_single(X: NDArray[Any], penalty: float) -> bool:
+    """Return whether products in float32 are worth a try: many rows are judged by some of them."""
+    n_rows, n_features = X.shape
+    if X.dtype != np.float32 or (n_rows <= n_features and penalty == 0):
+        return False
+    step = n_rows // max(2 * n_features, FEWEST_ROWS)
+    if step < MANY_PROBES:
+        return True
+    probe = X[::step] - X[::step].mean(axis=0)
+    return bool(np.isfinite(single_error(probe.T @ probe, penalty, (CLEARLY * LARGEST_ERROR,))))
+
+
+def _moments_by_parts(block: Block, n_classes: int, dtype: Any) -> Moments:
     """Compute the moments in a few threads, each in small blocks of its part of the rows."""
     parts = _parts(len(block.y), 8 * block.X.shape[1] ** 2)
     found: dict[int, Moments] = {}
@@ -237,7 +282,7 @@ def _dense_moments(block: Block, n_classes: int) -> Moments:
     def add_up(number: int) -> None:
         rows = parts[number]
         found[number] = _part_moments(
-            Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes
+            Block(block.X[rows], block.y[rows], block.weights[rows]), n_classes, dtype
         )
 
     run_in_threads(add_up, range(len(parts)))
@@ -250,20 +295,20 @@ def _parts(n_rows: int, bytes_of_sums: int) -> list[slice]:
     return list(gen_batches(n_rows, max(-(-n_rows // n_parts), FEWEST_ROWS)))
 
 
-def _small_step(X: NDArray[Any]) -> int:
+def _small_step(n_features: int, dtype: Any) -> int:
     """Return the number of rows of a small block, which fits into the cache for few features."""
-    n_features = max(X.shape[1], 1)
-    return int(max(FEWEST_ROWS, SMALL_BLOCK // (n_features * X.dtype.itemsize), 2 * n_features))
+    row_bytes = max(n_features, 1) * np.dtype(dtype).itemsize
+    return int(max(FEWEST_ROWS, SMALL_BLOCK // row_bytes, 2 * n_features))
 
 
 @_quietly
-def _part_moments(block: Block, n_classes: int) -> Moments:
+def _part_moments(block: Block, n_classes: int, dtype: Any) -> Moments:
     from ._moment_loops import add_about_mean, add_class_means, centre_rows
 
     n_features = block.X.shape[1]
-    step = _small_step(block.X)
-    buffer = np.empty((min(step, len(block.y)), n_features), dtype=block.X.dtype)
-    shift = np.empty(n_features, dtype=block.X.dtype)
+    step = _small_step(n_features, dtype)
+    buffer = np.empty((min(step, len(block.y)), n_features), dtype=dtype)
+    shift = np.empty(n_features, dtype=dtype)
     weights, means = np.zeros(n_classes), np.zeros((n_classes, n_features))
     scatter, mean, total = np.zeros((n_features, n_features)), np.zeros(n_features), 0.0
     for rows in gen_batches(len(block.y), step):
@@ -279,8 +324,6 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
             require_finite(X)
         weight = float(some_weights.sum())
         product = centred.T @ centred
-        if _is_beyond_single(product.diagonal(), X, shift):
-            return _part_moments(block._replace(X=block.X.astype(np.float64)), n_classes)
         total = add_about_mean(
             scatter,
             total,
@@ -294,23 +337,12 @@ def _part_moments(block: Block, n_classes: int) -> Moments:
     return Moments(weights, means, scatter)
 
 
-def _is_beyond_single(
-    squares: NDArray[Any], X: NDArray[Any], origin: Any, rows: Any = slice(None)
-) -> bool:
-    """Return whether squares of rows about an origin overflow or vanish in single precision."""
-    if X.dtype != np.float32:
-        return False
-    if not np.isfinite(squares).all():
-        return True
-    small = np.flatnonzero(squares < SMALLEST_SQUARE)
-    if not len(small):
-        return False
-    values = np.broadcast_to(origin, X.shape[1:])[small]
-    return bool(np.any(X[rows][:, small] != values))
-
-
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
-    """Compute Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix per class."""
+    """Compute Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix per class.
+
+    All products are in float64: a small β makes the scatters so large that rounding in float32
+    would exceed the identity matrix that DRM adds to them.
+    """
     X, y, weights = block[:3]
     n_features = X.shape[1]
     if sparse.issparse(X):
@@ -348,8 +380,9 @@ def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> N
     from ._moment_loops import group_rows
 
     # With many features, blocks are larger, so that the products of a class are added less often.
-    step = max(_small_step(block.X), min(2 * block.X.shape[1] * len(scatters), MANY_ROWS))
-    buffer = np.empty((min(step, len(block.y)), block.X.shape[1]), dtype=block.X.dtype)
+    n_features = block.X.shape[1]
+    step = max(_small_step(n_features, np.float64), min(2 * n_features * len(scatters), MANY_ROWS))
+    buffer = np.empty((min(step, len(block.y)), n_features))
     for rows in gen_batches(len(block.y), step):
         X, y = np.ascontiguousarray(block.X[rows]), block.y[rows]
         counts = np.bincount(y, minlength=len(scatters))
@@ -358,9 +391,4 @@ def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> N
         _require_squares(X, squares)
         for k in np.flatnonzero(counts):
             own = buffer[ends[k] - counts[k] : ends[k]]
-            product = own.T @ own
-            if _is_beyond_single(product.diagonal(), X, 0.0, y == k):
-                wide = X[y == k].astype(np.float64)
-                gains = block.weights[rows][y == k] / (alpha * row_norms(wide) + beta)
-                product = (wide.T * gains) @ wide
-            scatters[k] += product
+            scatters[k] += own.T @ own

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import get_config
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.rows import class_sums
@@ -35,11 +36,13 @@ __all__ = [
     "is_streamed",
     "largest_block",
     "new_rows",
+    "require_fitted",
     "require_sum_of_weights",
     "require_two_classes",
     "require_weight_in_each_class",
     "row_weights",
     "sample_weights",
+    "set_input_tags",
     "training_rows",
     "why_kernel_in_memory",
 ]
@@ -61,7 +64,10 @@ class Number:
         kind = Integral if self.integer else Real
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an int beyond the largest float
+            return False
         above = number >= self.low if self.closed in ("both", "left") else number > self.low
         below = number <= self.high if self.closed in ("both", "right") else number < self.high
         return bool(np.isfinite(number) and above and below)
@@ -112,7 +118,10 @@ class Choice:
 
 
 def check_params(estimator: Any, constraints: Mapping[str, Any]) -> None:
-    """Raise ValueError for the first parameter that does not satisfy its constraint."""
+    """Raise ValueError for the first parameter that does not satisfy its constraint.
+
+    Parameters of a kernel function are refused if the kernel is not a function.
+    """
     for name, constraint in constraints.items():
         value = getattr(estimator, name)
         if not constraint.accepts(value):
@@ -120,6 +129,13 @@ def check_params(estimator: Any, constraints: Mapping[str, Any]) -> None:
                 f"The {name!r} parameter of {type(estimator).__name__} must be {constraint}. "
                 f"Got {value!r} instead."
             )
+    given = "kernel_params" in constraints and estimator.kernel_params
+    if given and not callable(estimator.kernel):
+        raise ValueError(
+            f"The 'kernel_params' parameter of {type(estimator).__name__} is only for a callable "
+            f"kernel, not for kernel={estimator.kernel!r}. Named kernels have the parameters "
+            "gamma, degree and coef0."
+        )
 
 
 CLASS_WEIGHT = Choice(
@@ -301,7 +317,20 @@ def training_rows(
 
 def new_rows(estimator: Any, X: Any) -> Any:
     """Check samples to predict, and return their rows, an array or CSR."""
+    require_fitted(estimator)
     return canonical(validate_data(estimator, X, reset=False, **ROWS))
+
+
+def require_fitted(estimator: Any) -> None:
+    """Raise NotFittedError if a model cannot predict; after `partial_fit`, name the reason."""
+    state = vars(estimator).get("_partial_fit_state")
+    if state is not None and not hasattr(estimator, "classes_"):
+        missing = ", ".join(map(repr, state.layout.classes[state.sizes == 0].tolist()))
+        raise NotFittedError(
+            f"This {type(estimator).__name__} has not seen samples of all classes. Call "
+            f"partial_fit with samples of class {missing} first."
+        )
+    check_is_fitted(estimator)
 
 
 def canonical(rows: Any) -> Any:
@@ -349,6 +378,14 @@ def in_blocks(estimator: Any, X: Any) -> bool:
     if reason is not None and is_out_of_core(X):
         raise ValueError(reason)
     return reason is None
+
+
+def set_input_tags(input_tags: Any, kernel: Any) -> None:
+    """Set the tags of the data that a kernel accepts."""
+    known = KERNELS.get(kernel) if isinstance(kernel, str) else None
+    input_tags.sparse = known is None or not known.of_histograms
+    input_tags.positive_only = known is not None and known.of_histograms
+    input_tags.pairwise = kernel == "precomputed"
 
 
 def why_kernel_in_memory(kernel: Any) -> str | None:

@@ -37,6 +37,8 @@ class KernelFacts:
     frequencies : callable or None
         ``frequencies(random, shape, gamma)``, samples of the kernel's Fourier transform, for random
         Fourier features. None if the kernel does not support them.
+    of_histograms : bool
+        Whether the kernel requires dense rows of non-negative numbers.
     single_precision : bool
         Whether kernel matrices can be computed in single precision, with an error bound from gamma
         and the norms of the rows.
@@ -50,6 +52,7 @@ class KernelFacts:
     matrix: Callable[..., Array] | None = None
     default_gammas: tuple[float, ...] = (1.0,)
     frequencies: Callable[[np.random.RandomState, tuple[int, int], float], Array] | None = None
+    of_histograms: bool = False
     single_precision: bool = False
 
 
@@ -69,8 +72,8 @@ _POLYNOMIAL = KernelFacts(("gamma", "degree", "coef0"), True, is_psd=_polynomial
 
 # The kernels of sklearn.metrics.pairwise.pairwise_kernels.
 KERNELS: dict[str, KernelFacts] = {
-    "additive_chi2": KernelFacts(diagonal=0.0),
-    "chi2": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always),
+    "additive_chi2": KernelFacts(diagonal=0.0, of_histograms=True),
+    "chi2": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always, of_histograms=True),
     "cosine": KernelFacts(on_tiles=True, bounded=True, is_psd=_always),
     "laplacian": KernelFacts(("gamma",), on_tiles=True, bounded=True, diagonal=1.0, is_psd=_always),
     "linear": KernelFacts(on_tiles=True, is_psd=_always),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .fitted_kernel import FittedKernel
+from .ridge import uncentred
 from .types import Array, Indices
 
 __all__ = ["KernelRows", "RowCache"]
@@ -104,7 +105,7 @@ class KernelRows:
         return self._cached(samples) if self.matrix is None else self.matrix[samples]
 
     def product(self, coef: Array) -> Array:
-        """Multiply the kernel matrix by coefficients of the samples."""
+        """Multiply the centred kernel matrix by coefficients of the samples."""
         used = np.flatnonzero(coef.any(axis=1))
         if self.matrix is not None and 2 * len(used) > self.size:
             return np.asarray(self.matrix @ coef)
@@ -114,6 +115,10 @@ class KernelRows:
             rows = self._compute(some) if self.matrix is None else self.matrix[some]
             product += rows.T @ coef[some]
         return product
+
+    def kernel_product(self, coef: Array) -> Array:
+        """Multiply the kernel matrix, not centred, by coefficients of the samples."""
+        return uncentred(self.product(coef), coef, self.mean, self.weights)
 
     def predictor(self, residuals: Array) -> tuple[Array, Array]:
         """Compute the coefficients −SG/β of the samples, and their mean scores."""

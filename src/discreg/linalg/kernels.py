@@ -350,6 +350,8 @@ def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
     """Compute the variance of all entries of X with the weights of their rows."""
     X = _as_float64(X)
     total = weights.sum() * X.shape[1]
+    if not sparse.issparse(X):
+        X = X - X[0, 0]  # exactly zero if all entries are equal
     mean = weights @ np.asarray(X.sum(axis=1)).ravel() / total
     if sparse.issparse(X):
         deviations = X.copy()

@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import Lock, local
 from typing import Any, TypeVar
 
+import numpy as np
+
 __all__ = [
     "available_bytes",
     "blas_threads",
@@ -142,9 +144,10 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
         with _turn.lock:
             n_threads = _permitted_threads()
             if n_threads > 1:
+                initial = (np.geterr(), np.geterrcall())  # a setting of each thread
                 with (
                     _blas().limit(limits=1),
-                    ThreadPoolExecutor(n_threads, initializer=_become_worker) as pool,
+                    ThreadPoolExecutor(n_threads, initializer=_start, initargs=initial) as pool,
                 ):
                     for _ in pool.map(function, tasks):
                         pass
@@ -187,6 +190,13 @@ if hasattr(os, "register_at_fork"):  # a child process has no thread to release 
     os.register_at_fork(after_in_child=_turn.renew)
 
 _thread = local()
+
+
+def _start(errors: Any, call: Any) -> None:
+    """Make a new thread a worker that treats floating-point errors as its caller does."""
+    np.seterr(**errors)
+    np.seterrcall(call)
+    _become_worker()
 
 
 def _become_worker() -> None:

@@ -44,6 +44,7 @@ __all__ = [
     "linear_gram",
     "linear_regression",
     "psd_solver",
+    "uncentred",
 ]
 
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
@@ -68,9 +69,11 @@ class NormalEquations:
         Number of rows of the coefficients.
     centred : bool
         Whether there is an intercept.
+    error : float
+        Relative error of the Gram matrix beyond rounding in float64.
     """
 
-    beta = 0.0
+    beta = error = 0.0
     n_features: int | None
     size: int
     centred: bool
@@ -187,7 +190,7 @@ class KernelRegression(Regression):
             super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None
         self.n_features = None if original is None else original.shape[1]
-        self._kernel_mean, self._original = kernel_mean, original
+        self.kernel_mean, self._original = kernel_mean, original
         self._original_mean = original_mean
 
     def predictor(self, coef: Array) -> tuple[Array, Array]:
@@ -196,12 +199,28 @@ class KernelRegression(Regression):
         samples[self._pivots] = linalg.solve_triangular(
             self.X[self._pivots], coef, lower=True, trans="T", check_finite=False
         )
-        if self._kernel_mean is not None:
+        if self.kernel_mean is not None:
             samples -= np.outer(self.weights / self.weights.sum(), samples.sum(axis=0))
-        mean, rows = self._kernel_mean, samples
+        mean, rows = self.kernel_mean, samples
         if self._original is not None:
             mean, rows = self._original_mean, rmatmul(self._original, samples)
         return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
+
+    def kernel_product(self, coef: Array) -> Array:
+        """Multiply the kernel matrix by coefficients of the samples."""
+        return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
+
+
+def uncentred(product: Array, coef: Array, mean: Array | None, weights: Array) -> Array:
+    """Compute the product of a kernel matrix and coefficients from that of the centred matrix.
+
+    With the mean row m and the shares s of the weights, K is the centred matrix plus
+    1m' + m1' − (s'm) 11'.
+    """
+    if mean is None:
+        return product
+    middle = float(weights @ mean / weights.sum())
+    return np.asarray(product + np.outer(mean - middle, coef.sum(axis=0)) + mean @ coef)
 
 
 def centre_kernel(kernel: Array, weights: Array) -> Array:

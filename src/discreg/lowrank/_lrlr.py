@@ -60,7 +60,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class LRLRClassifierCV(LowRankSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
     scoring : str or callable, default=None

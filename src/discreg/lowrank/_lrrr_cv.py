@@ -45,7 +45,7 @@ class LRRRClassifierCV(LowRankSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out. Leave-one-out requires positive
         betas and at least two samples per class. It skips, with a warning, every beta so small

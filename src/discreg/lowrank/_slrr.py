@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
 from discreg.blocks.moments import Moments
+from discreg.blocks.precision import gap_with_error
 from discreg.blocks.validation import (
     Boolean,
     Choice,
@@ -23,11 +23,16 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import Regression
-from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+from discreg.linalg.sparse_rank import (
+    ROUNDING,
+    SparseRankProblem,
+    SparseRankSolution,
+    alternate,
+)
 from discreg.linalg.types import ClassWeight, MatrixLike, RealArray
 
 from ._indicators import Indicators
-from ._sparse import indicator_problem, reweight
+from ._sparse import gap_without_penalty, indicator_problem, reweight
 from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
 __all__ = ["SLRRClassifier"]
@@ -254,9 +259,9 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         to_rounding: bool,
     ) -> SparseRankSolution:
         """Solve the problem, from a start if its shape fits."""
-        if problem.beta == 0:  # without a penalty, one regression is exact
+        if problem.beta == 0:  # without a penalty, one regression is exact up to rounding
             solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
-            solution.gap = 0.0
+            solution.gap = gap_without_penalty(problem, solution)
         elif self.solver == "reweighted":
             solution = reweight(
                 problem,
@@ -286,21 +291,33 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         advice = "Increase max_iter, tol or beta, or standardise the features."
         if self.solver == "reweighted":
             advice = "Use solver='alternating', or increase max_iter, tol or beta."
-        warnings.warn(
+        warn_of_convergence(
             f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
-            f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}",
-            ConvergenceWarning,
-            stacklevel=user_stacklevel(),
+            f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}"
         )
+
+    def _gap(
+        self, prepared: Prepared, solution: SparseRankSolution, exact: tuple[RealArray, RealArray]
+    ) -> float:
+        """Compute the relative gap of the stored coefficients."""
+        unit = max(solution.objective_history[-1], ROUNDING)
+        used = np.flatnonzero(solution.coef.any(axis=1))
+        image = prepared.regression.gram_matmul(used, solution.coef[used])
+        size = np.sqrt(max(float(np.vdot(solution.coef, image)), 0.0))
+        gap = gap_with_error(solution.gap * unit, float(size), prepared.regression.error) / unit
+        curvature = group_curvature(float(self.beta), solution.coef)
+        scale = Indicators.of(prepared).scale  # of the stored coefficients
+        stored = self.coef_, self.intercept_
+        return gap_of_stored(gap, unit * scale**2, prepared, stored, exact, curvature)
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
         """Set the fitted attributes, with directions in decreasing order of singular values."""
         _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
         turn = turn[:, ::-1][:, :rank]
-        store_subspace(self, prepared, solution.coef @ turn, solution.directions @ turn)
+        exact = store_subspace(self, prepared, solution.coef @ turn, solution.directions @ turn)
         self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
         self.objective_history_ = np.array(solution.objective_history)
-        self.gap_ = solution.gap
+        self.gap_ = self._gap(prepared, solution, exact)
         self.n_iter_ = len(solution.objective_history)
         self.solver_ = self.solver
         self.__dict__.pop("_previous", None)

@@ -19,7 +19,7 @@ from discreg.linalg.types import Array
 
 from ._indicators import Indicators
 
-__all__ = ["indicator_problem", "largest_beta", "reweight"]
+__all__ = ["gap_without_penalty", "indicator_problem", "largest_beta", "reweight"]
 
 
 def indicator_problem(
@@ -70,6 +70,20 @@ def reweight(
         scales = np.sqrt(2 * np.linalg.norm(coef, axis=1))
     assert best is not None
     return best
+
+
+def gap_without_penalty(problem: SparseRankProblem, solution: SparseRankSolution) -> float:
+    """Compute the relative gap due to rounding of a regression for β = 0.
+
+    For given V, the objective exceeds its minimum by ⟨R, (ΦᵀSΦ)⁺R⟩ with half its gradient R.
+    """
+    regression = problem.regression
+    gain = problem.procrustes(solution.coef, solution.directions)[1]
+    if regression.is_tall:
+        residual = problem.moments @ solution.directions - regression.gram @ solution.coef
+        step = psd_solver(regression.gram.copy())(residual)
+        gain += max(float(np.vdot(residual, step)), 0.0)
+    return gain / max(solution.objective_history[-1], ROUNDING)
 
 
 def _scaled_ridge(problem: SparseRankProblem, prepared: Prepared, scales: Array) -> Array:

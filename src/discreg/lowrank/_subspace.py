@@ -52,8 +52,13 @@ def checked_rank(rank: int | None, prepared: Prepared) -> int:
     return rank
 
 
-def store_subspace(estimator: Any, prepared: Prepared, projected: Array, directions: Array) -> None:
-    """Set the fitted attributes from the projection A and the directions V of equation (3)."""
+def store_subspace(
+    estimator: Any, prepared: Prepared, projected: Array, directions: Array
+) -> tuple[Array, Array]:
+    """Set the fitted attributes from the projection A and the directions V of equation (3).
+
+    Returns the coefficients, one column per class, and the intercepts in float64.
+    """
     signs, indicators = _signs(directions), Indicators.of(prepared)
     projected, directions = projected * signs * indicators.scale, directions * signs
     shift = indicators.shift * indicators.scale
@@ -63,7 +68,9 @@ def store_subspace(estimator: Any, prepared: Prepared, projected: Array, directi
     estimator.scalings_ = scalings.astype(prepared.dtype)
     estimator._means = means.astype(prepared.dtype)
     estimator._shift = shift.astype(prepared.dtype)
-    estimator._set_coefficients(prepared, scalings @ directions.T, shift - directions @ means)
+    exact = scalings @ directions.T, shift - directions @ means
+    estimator._set_coefficients(prepared, *exact)
+    return exact
 
 
 def project(estimator: Any, X: ArrayLike) -> NDArray[Any]:

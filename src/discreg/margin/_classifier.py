@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
@@ -274,12 +271,10 @@ class MarginClassifier(BaseClassifier):
             advice = "Increase max_iter or tol, or scale the features."
             if self.solver_ == "svrg":
                 advice = "Use solver='auto', increase max_iter or tol, or scale the features."
-            warnings.warn(
+            warn_of_convergence(
                 f"{type(self).__name__} stopped at a relative duality gap of {self.gap_:.2g} after "
                 f"{self.n_iter_} iterations of solver={self.solver_!r}; tol is {self.tol:g}. "
-                f"{advice}",
-                ConvergenceWarning,
-                stacklevel=user_stacklevel(),
+                f"{advice}"
             )
 
     @lazily
@@ -297,7 +292,6 @@ class MarginClassifier(BaseClassifier):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             One column per class; for two classes one value, positive for the second class.
         """
-        check_is_fitted(self)
         rows = new_rows(self, X)
         if self._kernel is None:
             scores = safe_sparse_dot(rows, self.coef_.T, dense_output=True) + self.intercept_

@@ -52,7 +52,7 @@ class LDMClassifier(MarginClassifier):
     degree, coef0 : float, default=3 and 1
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None

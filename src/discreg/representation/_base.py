@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from discreg.base.calibration import probabilities
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
-from discreg.blocks.validation import new_rows
+from discreg.blocks.validation import new_rows, require_fitted
 from discreg.linalg.types import Labels, MatrixLike, RealArray
 
 from ._iterative import Iterations
@@ -126,7 +125,7 @@ class RepresentationClassifier(BaseClassifier):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        check_is_fitted(self)
+        require_fitted(self)
         if not hasattr(self, "inverse_temperature_"):
             raise NotFittedError("The model has no probabilities. Fit it with probability=True.")
         scores = -self._residuals(self._rows(X))
@@ -187,7 +186,6 @@ class RepresentationClassifier(BaseClassifier):
 
     def _rows(self, X: ArrayLike) -> Any:
         """Check new samples."""
-        check_is_fitted(self, "_solver")
         rows = new_rows(self, X)
         require_squares(rows, self._solver.training.source_kernel)
         return rows

@@ -24,7 +24,6 @@ from discreg.blocks.validation import (
     Boolean,
     Choice,
     Number,
-    check_params,
     encode_labels,
     in_blocks,
     row_weights,
@@ -77,7 +76,7 @@ class DRMClassifier(RepresentationClassifier):
     degree, coef0 : float, default=3 and 1
         Parameters of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     penalty : str or tuple, default="ridge"
         "ridge", "lasso", "group_lasso", "exclusive_lasso", or a triple (q, r, rho) with q and r 1,
         2 or `numpy.inf` and rho "identity" or "half_square", for :math:`\rho(\|w\|_{q,r})`.
@@ -256,7 +255,7 @@ class DRMClassifier(RepresentationClassifier):
         self : object
             The fitted classifier.
         """
-        check_params(self, self._constraints)
+        self._check_params()
         penalty = Penalty.of(self.penalty)
         self._forget_fit()
         self._forget_parts()
@@ -301,6 +300,22 @@ class DRMClassifier(RepresentationClassifier):
             self._fit_probability(solver, training, rows, units, settings, random)
         self._solver = solver
         return self
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if not Penalty.of(self.penalty).is_ridge and self.solver not in ("auto", "apg"):
+            raise ValueError(
+                f"solver={self.solver!r} requires penalty='ridge'; other penalties are solved by "
+                "accelerated proximal gradient. Use solver='auto' or 'apg'."
+            )
+        if self.solver == "scatter" and self.kernel != "linear" and self.n_components is None:
+            raise ValueError(
+                "solver='scatter' requires a linear kernel. Use kernel='linear', or set "
+                "n_components to approximate the kernel by features."
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_solver")
 
     def _fit_probability(
         self,

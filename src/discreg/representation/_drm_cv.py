@@ -59,7 +59,7 @@ class DRMClassifierCV(ClassifierSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     solver, n_components, approximation, class_weight, reject_above, unknown_label
         As for :class:`~discreg.DRMClassifier`. With "scatter", leave-one-out costs no more than a
         prediction of the training samples. The search scores predictions without rejection.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_convergence
 from discreg.linalg.resources import (
     one_blas_thread,
     require_memory,
@@ -152,13 +150,11 @@ class IterativeSolver:
         """Warn if the iterations stopped early for `n_left` points."""
         if not n_left:
             return
-        warnings.warn(
+        warn_of_convergence(
             f"solver={self.algorithm!r} did not converge for {n_left} of "
             f"{n_points} samples in {self.settings.max_iter} iterations; the largest "
             f"relative gap is {gap:.2g}. Increase max_iter, tol or beta"
-            + (", or use solver='auto'." if self.settings.penalty.is_ridge else "."),
-            ConvergenceWarning,
-            stacklevel=user_stacklevel(),
+            + (", or use solver='auto'." if self.settings.penalty.is_ridge else ".")
         )
 
     def largest_sample(self) -> Iterations:
@@ -206,20 +202,10 @@ Solver = ScatterSolver | ClosedSolver | IterativeSolver
 
 
 def choose_solver(estimator: Any, training: TrainingSamples, penalty: Penalty) -> str:
-    """Resolve the parameter `solver` for these data, and check that the solver applies."""
+    """Resolve the parameter `solver` for these data, and check the memory that it needs."""
     asked = estimator.solver
     if not penalty.is_ridge:
-        if asked not in ("auto", "apg"):
-            raise ValueError(
-                f"solver={asked!r} requires penalty='ridge'; other penalties are solved by "
-                "accelerated proximal gradient. Use solver='auto' or 'apg'."
-            )
         return "apg"
-    if asked == "scatter" and not training.is_linear:
-        raise ValueError(
-            "solver='scatter' requires a linear kernel. Use kernel='linear', or set n_components "
-            "to approximate the kernel by features."
-        )
     if asked == "auto":
         asked = "scatter" if training.has_few_features else "closed"
     if asked == "scatter":

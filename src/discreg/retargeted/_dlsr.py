@@ -132,7 +132,7 @@ class DLSRClassifier(RetargetedClassifier):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     solver : {"auto", "newton", "dcd", "alternating"}, default="auto"
         "newton": semismooth Newton steps by conjugate gradients. "dcd": dual coordinate descent
         over blocks of rows, for kernels other than "linear" and beta > 0. "alternating": alternates

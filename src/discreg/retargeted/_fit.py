@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -10,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
@@ -33,7 +32,7 @@ from discreg.linalg.rows import has_distinct_rows
 from discreg.linalg.types import Array, MatrixLike
 
 from ._losses import TargetLoss
-from ._solvers import EXACT, ArrayProblem, Solution, minimise
+from ._solvers import EXACT, ArrayProblem, Solution, minimise, objective_unit
 
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
@@ -254,7 +253,13 @@ def few_threads(problem: ArrayProblem) -> Any:
 
 def set_penalty(estimator: Any, regression: NormalEquations | KernelRows) -> None:
     """Set the penalty of the regression and factor its normal equations."""
-    regression.at(estimator.beta * (regression.scale if estimator.scale_beta else 1.0))
+    beta = estimator.beta * (regression.scale if estimator.scale_beta else 1.0)
+    if not np.isfinite(beta):
+        raise ValueError(
+            f"beta={estimator.beta:g} times the mean square of the features, {regression.scale:g}, "
+            "overflows. Use a smaller beta, or scale_beta=False."
+        )
+    regression.at(beta)
 
 
 def _solve_structured(
@@ -301,14 +306,12 @@ def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
     if not solution.gap > estimator.tol > 0:
         return
     advice = "Increase max_iter, tol or beta, or standardise the features."
-    if solution.solver != "newton" and not _is_structured(estimator):
+    if solution.solver == "alternating" and not _is_structured(estimator):
         advice = "Use solver='newton', or increase max_iter, tol or beta."
-    warnings.warn(
+    warn_of_convergence(
         f"{type(estimator).__name__} stopped at a relative optimality gap of "
         f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
-        f"{estimator.tol:g}. {advice}",
-        ConvergenceWarning,
-        stacklevel=user_stacklevel(),
+        f"{estimator.tol:g}. {advice}"
     )
 
 
@@ -332,9 +335,33 @@ def store(
         estimator.targets_ = (solution.targets + shift).astype(prepared.dtype)
     estimator.objective_history_ = np.array(solution.objective_history)
     estimator.gap_ = solution.gap
+    if prepared.dtype != np.float64:
+        estimator.gap_ = _gap_of_stored(estimator, prepared, solution, coef, intercept + shift)
     estimator.n_iter_ = len(solution.objective_history)
     estimator.solver_ = solution.solver
     return shift
+
+
+def _gap_of_stored(
+    estimator: Any, prepared: Prepared, solution: Solution, coef: Array, intercept: Array
+) -> float:
+    """Compute the gap of the coefficients in single precision, which differ from the solution."""
+    regression = prepared.regression
+    stored: Any
+    if prepared.kernel is None:
+        stored = estimator.coef_
+    else:
+        stored = np.zeros((len(estimator.dual_coef_), len(coef)))
+        stored[:, estimator.support_] = estimator.dual_coef_
+    is_sparse = getattr(estimator, "penalty", "l2") == "l21"
+    return gap_of_stored(
+        solution.gap,
+        objective_unit(solution.objective_history[-1], regression.total),
+        prepared,
+        (stored, estimator.intercept_),
+        (coef, intercept),
+        group_curvature(regression.beta, coef) if is_sparse else regression.beta,
+    )
 
 
 def fit_path(

@@ -63,7 +63,7 @@ def leave_one_out_scores(
         else:
             scale = np.ones_like(square)
         for index, beta in enumerate(betas):
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 shrunk = block / (values + beta * scale)
                 leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
                 remaining = 1 - unit * leverage

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.moment_ridge import MomentRegression
+from discreg.blocks.precision import gap_with_error
 from discreg.blocks.validation import (
     check_params,
 )
+from discreg.linalg.factorisation import EPS
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
@@ -23,6 +25,7 @@ from ._solvers import ArrayProblem, Solution, minimise, objective_unit
 __all__ = ["FixedTargets", "LSRClassifier"]
 
 REFINEMENTS = 2  # steps of iterative refinement, for ill-conditioned data
+ROUNDING = 8 * EPS  # relative rounding error of an entry of a Gram matrix
 
 
 class FixedTargets(TargetLoss):
@@ -73,7 +76,7 @@ class LSRClassifier(RegressionClassifier):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
 
     Attributes
     ----------
@@ -212,8 +215,9 @@ class LSRClassifier(RegressionClassifier):
 def solve_closed(regression: MomentRegression) -> Solution:
     """Solve the regression onto the zero-one targets for a fixed penalty.
 
-    The objective is a quadratic function of W with half Hessian ΦᵀSΦ + βI. With half gradient R it
-    exceeds its minimum by ⟨R, (ΦᵀSΦ + βI)⁻¹R⟩, which is the gap due to rounding.
+    The objective is a quadratic function of W with half Hessian A = ΦᵀSΦ + βI. With half gradient R
+    it exceeds its minimum by ‖R‖² in the norm of A⁻¹, which is at most the Euclidean norm over √β.
+    Products in float32 add to this gap.
     """
     totals, weights = regression.class_totals()
     coef = np.zeros_like(totals)
@@ -226,6 +230,15 @@ def solve_closed(regression: MomentRegression) -> Solution:
     targets = total - total * float(offset @ offset)  # squares of the centred targets
     # ‖Y − ΦW‖² + β‖W‖² with ΦᵀSΦW + βW = ΦᵀSY − R.
     objective = max(targets - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual)), 0.0)
-    excess = max(float(np.vdot(residual, regression.solve(residual))), 0.0)
-    gap = min(objective, excess) / objective_unit(objective, total)
+    size = np.sqrt(max(float(np.vdot(coef, totals - residual)), 0.0))  # ‖W‖ in the norm of A
+    step = regression.solve(residual)
+    image = regression.gram @ step + regression.beta * step
+    excess = np.sqrt(max(float(np.vdot(step, image)), 0.0))
+    if regression.beta > 0:  # for directions that `solve` leaves out, and rounding
+        scales = np.sqrt(regression.gram.diagonal())[:, None]
+        rounding = ROUNDING * scales * (scales * np.abs(coef)).sum(axis=0)
+        rest = np.linalg.norm(residual - image) + np.linalg.norm(rounding)
+        excess += rest / np.sqrt(regression.beta)
+    bound = gap_with_error(float(excess**2), float(size), regression.error)
+    gap = min(objective, bound) / objective_unit(objective, total)
     return Solution(np.vstack([coef, offset]), None, [objective], gap, "closed")

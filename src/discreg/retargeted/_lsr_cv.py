@@ -43,7 +43,7 @@ class LSRClassifierCV(ClassifierSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, which requires positive betas.
     scoring : str or callable, default=None

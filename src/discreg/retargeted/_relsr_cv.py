@@ -37,7 +37,7 @@ class ReLSRClassifierCV(ClassifierSearch):
     coef0 : float, default=1
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel.
+        Additional keyword arguments for a callable kernel; refused with other kernels.
     solver, tol, max_iter
         As for the classifier; `tol` and `max_iter` apply to each fit.
     cv : int, splitter or iterable of splits, default=None

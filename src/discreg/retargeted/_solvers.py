@@ -278,6 +278,7 @@ def objective_unit(objective: float, total: float) -> float:
     return max(objective, EPS * total)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the gap
 def minimise(
     problem: RetargetedProblem,
     solver: str,
