@@ -132,7 +132,7 @@ def test_odm_reaches_the_optimum(shape, fit_intercept, weighted):
         model = ODMClassifier(
             **ODM, **params, solver=solver, fit_intercept=fit_intercept, tol=tol, random_state=0
         )
-        model.fit(X, y, sample_weight=weights)
+        model.set_params(max_iter=20_000).fit(X, y, sample_weight=weights)
         assert model.solver_ == solver or solver == "auto"
         assert_optimal(model, odm_objective, optimum, X, K, y, weights, ODM)
 

@@ -56,7 +56,7 @@ def clip_negative_eigenvalues(
 
 
 def pivoted_cholesky(
-    matrix: NDArray[np.float64],
+    matrix: NDArray[np.float64], largest: float | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Factor a positive semi-definite matrix of any rank: ``matrix = L @ L.T``.
 
@@ -64,6 +64,9 @@ def pivoted_cholesky(
     ----------
     matrix : ndarray of shape (m, m)
         Positive semi-definite matrix; it is overwritten.
+    largest : float, optional
+        Largest entry of the matrix before it was centred, whose rounding errors it has; by default
+        that of the matrix.
 
     Returns
     -------
@@ -80,7 +83,8 @@ def pivoted_cholesky(
     (array([1., 2.]), array([1]))
     """
     size = len(matrix)
-    rounding = 20 * size * EPS * float(matrix.diagonal().max())
+    largest = float(matrix.diagonal().max()) if largest is None else largest
+    rounding = 20 * size * EPS * largest
     if rounding <= 0:
         return np.zeros((size, 0)), np.zeros(0, dtype=np.intp)
     factor, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=rounding, lower=1, overwrite_a=1)

@@ -22,7 +22,7 @@ from discreg.linalg.factorisation import EPS
 from discreg.linalg.resources import one_blas_thread
 from discreg.linalg.types import Array
 
-from ._coordinate_descent import DualSolution, solve_dual
+from ._coordinate_descent import EXACT, DualSolution, solve_dual
 from ._dual import Dual, DualState
 from ._problem import BinaryProblem
 
@@ -36,7 +36,6 @@ FIRST_PROXIMAL, LAST_PROXIMAL = 1e-2, 1e-6  # relative to the diagonal of the ke
 ROUNDS = 100
 PATIENCE = 10  # rounds without a smaller gap before stopping
 ROUNDING = 1e-13
-EXACT = 1e-15  # relative gap due to rounding
 SUCCESS = 1e-9  # relative gap that is small enough for every tolerance
 
 
@@ -198,6 +197,8 @@ class _ActiveSet:
         # Σ y (a + t) over all samples must be zero.
         total = float(y @ (fixed + dual.tilt))
         slope = float(signs @ solved[:, 1])
+        if not slope > 0:
+            return None
         shift = (total + float(signs @ solved[:, 0])) / slope
         multipliers = solved[:, 0] - shift * solved[:, 1]
         # Correct the rounding error of the sum, which is large if the proximal term is small.

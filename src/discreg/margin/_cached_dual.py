@@ -10,14 +10,16 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.linalg.factorisation import EPS
 from discreg.linalg.types import Array
 
-from ._dual import Descended, Dual, DualState, GramDual, SolverOptions
+from ._dual import CLEARLY, PATIENCE, Descended, Dual, DualState, GramDual, SolverOptions
 from ._losses import SampleLosses
 
 __all__ = ["CachedDual"]
 
 WORKING_SET = 256
+SET_BYTES = 16 << 20  # kernel rows of a working set, even if the cache is smaller
 LOCAL_PASSES = 20
 WORTH_A_VISIT = 0.1  # smallest gap of a visited sample, relative to the mean gap
 
@@ -75,10 +77,13 @@ class CachedDual(Dual):
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         multipliers, scores = state.multipliers.copy(), state.scores.copy()
         state = DualState(multipliers, scores)
-        size = min(WORKING_SET, self._n_rows, len(multipliers))
+        n_samples = len(multipliers)
+        size = min(WORKING_SET, n_samples, max(self._n_rows, SET_BYTES // (8 * n_samples)))
         random = np.random.default_rng(options.seed)
-        sets, most = 0, ceil(options.max_iter * len(multipliers) / size)
-        while sets < most:
+        per_pass = ceil(n_samples / size)
+        sets, most = 0, ceil(options.max_iter * n_samples / size)
+        smallest, gained, idle = np.inf, 0.0, 0
+        while sets < most and idle < PATIENCE:
             samples = self._working_set(state, shift, size, random if options.shuffled else None)
             if not len(samples):
                 break
@@ -93,14 +98,25 @@ class CachedDual(Dual):
                 options, tol=0.1 * options.tol, max_iter=LOCAL_PASSES, seed=options.seed + sets
             )
             end, _, _ = local.descend(start, shift, inner)
-            scores += (self.y[samples] * (end.multipliers - start.multipliers)) @ rows
+            steps = end.multipliers - start.multipliers
+            change = (self.y[samples] * steps) @ rows
+            scores += change
             multipliers[samples] = end.multipliers
             sets += 1
             gap, unit = self.gap_and_unit(state, shift)
             if gap <= options.tol * unit:
                 break
+            ridge = np.maximum(self.losses.ridge_low[samples], self.losses.ridge_high[samples])
+            gained += 0.5 * float(steps @ (self.y[samples] * change[samples] + ridge * steps))
+            if sets % per_pass == 0:  # as in `_coordinate_descent_loops`
+                signed = self.signed(multipliers)
+                terms = 0.5 * float(np.abs(signed) @ np.abs(scores))
+                terms += self.losses.low * float(np.abs(multipliers).sum())
+                moving = gained > EPS * terms or gap < CLEARLY * smallest * unit
+                idle = 0 if moving else idle + 1
+                smallest, gained = min(smallest, gap / unit), 0.0
         gap, unit = self.gap_and_unit(state, shift)
-        return state, ceil(sets * size / len(multipliers)), gap / unit
+        return state, ceil(sets * size / n_samples), gap / unit
 
     def _working_set(
         self, state: DualState, shift: float, size: int, random: np.random.Generator | None
@@ -108,11 +124,18 @@ class CachedDual(Dual):
         """Choose samples with a large part of the gap, at random or in cyclic order.
 
         The samples with the largest parts are similar to each other. Visiting them first is many
-        times slower.
+        times slower. If these are few, other samples with multipliers fill up the set: descent on
+        the few alone would increase the gaps of the others.
         """
         gaps = self.losses.gaps(state.multipliers, self.y * (state.scores + shift))
-        candidates = np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean())
-        if len(candidates) > size:
+        large = gaps > WORTH_A_VISIT * gaps.mean()
+        candidates = np.flatnonzero(large)
+        if 0 < len(candidates) < size:
+            others = np.flatnonzero(~large & (state.multipliers != 0.0))
+            if random is not None:
+                others = random.permutation(others)
+            candidates = np.concatenate([candidates, others[: size - len(candidates)]])
+        elif len(candidates) > size:
             if random is None:
                 candidates = np.roll(candidates, -int(np.searchsorted(candidates, self._next)))
             else:

@@ -39,6 +39,7 @@ from ._problem import BinaryFit, BinaryProblem, MarginSamples, MarginStatistics
 __all__ = ["MarginClassifier", "MarginData"]
 
 MEGABYTE = 1 << 20
+LARGE_GAP = 1e-6  # with tol=0, a larger gap due to rounding gives a warning
 # Up to this size the active set method is about as fast as coordinate descent, and it needs no
 # compilation.
 FEW_SAMPLES = 300
@@ -215,9 +216,25 @@ class MarginClassifier(BaseClassifier):
             )
         ]
         if len(problems) == 1:
-            return [self._solve(problems[0])]
+            return [self._fit_one(problems[0])]
         in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return list(in_threads(delayed(self._solve)(problem) for problem in problems))
+        return list(in_threads(delayed(self._fit_one)(problem) for problem in problems))
+
+    def _fit_one(self, problem: BinaryProblem) -> BinaryFit:
+        """Fit one two-class problem and raise if numbers overflow."""
+        with np.errstate(all="ignore"):  # what matters is checked below
+            fit = self._solve(problem)
+        stored = [np.array(fit.intercept), fit.coef, fit.theta]  # in the precision of X
+        largest = max(float(np.abs(part).max()) for part in stored if part is not None)
+        numbers = [fit.objective, fit.gap, *fit.margins]
+        limit = np.finfo(problem.training.X.dtype).max
+        if not largest <= limit or not np.isfinite(numbers).all():
+            raise ValueError(
+                f"The fit of class {problem.positive!r} against the others overflows in "
+                f"{problem.training.X.dtype}. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler, or use smaller penalties."
+            )
+        return fit
 
     def _warm_key(self, data: MarginData) -> Any:
         """Return a key; fits with equal keys can start from each other's solutions."""
@@ -233,8 +250,8 @@ class MarginClassifier(BaseClassifier):
 
     def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
         """Set the fitted attributes that do not refer to single samples."""
-        fell_back = any(fit.solver == "dcd" for fit in fits)
-        solver = "dcd" if fell_back else self.solver_
+        others = {fit.solver for fit in fits} - {None, self.solver_}
+        solver = others.pop() if others else self.solver_
         self._forget_fit()
         self.solver_ = solver
         self.classes_ = classes
@@ -267,9 +284,15 @@ class MarginClassifier(BaseClassifier):
             self._previous = (self._warm_key(data), [fit.warm for fit in fits])
 
     def _warn(self) -> None:
-        if self.tol > 0 and not self.gap_ <= self.tol:
+        rounded = self.n_iter_ < self.max_iter  # nothing else ends a fit before `tol`
+        if not self.gap_ <= (self.tol or (LARGE_GAP if rounded else np.inf)):
             advice = "Increase max_iter or tol, or scale the features."
-            if self.solver_ == "svrg":
+            if rounded:
+                advice = (
+                    "Rounding errors prevent a smaller gap. Scale the features, for example with "
+                    "sklearn.preprocessing.StandardScaler, use smaller penalties, or increase tol."
+                )
+            elif self.solver_ == "svrg":
                 advice = "Use solver='auto', increase max_iter or tol, or scale the features."
             warn_of_convergence(
                 f"{type(self).__name__} stopped at a relative duality gap of {self.gap_:.2g} after "
@@ -293,16 +316,24 @@ class MarginClassifier(BaseClassifier):
             One column per class; for two classes one value, positive for the second class.
         """
         rows = new_rows(self, X)
-        if self._kernel is None:
-            scores = safe_sparse_dot(rows, self.coef_.T, dense_output=True) + self.intercept_
-        elif self._kernel.kernel == "precomputed":
-            columns = rows[:, self.support_]
-            scores = self._kernel.scores(columns, None, self.dual_coef_, self.intercept_)
-        else:
-            scores = self._kernel.scores(
-                rows, self.support_vectors_, self.dual_coef_, self.intercept_
+        with np.errstate(all="ignore"):
+            scores = self._scores(rows)
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                "The scores of these samples overflow. Scale the features as in training, for "
+                "example with sklearn.preprocessing.StandardScaler in a pipeline."
             )
         return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
+
+    def _scores(self, rows: Any) -> RealArray:
+        """Compute one column of scores per two-class problem."""
+        if self._kernel is None:
+            scores = safe_sparse_dot(rows, self.coef_.T, dense_output=True) + self.intercept_
+            return np.asarray(scores)
+        if self._kernel.kernel == "precomputed":
+            columns = rows[:, self.support_]
+            return self._kernel.scores(columns, None, self.dual_coef_, self.intercept_)
+        return self._kernel.scores(rows, self.support_vectors_, self.dual_coef_, self.intercept_)
 
 
 def _number_if_one(values: Any) -> Any:

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from ._dual import Dual, DualState, GramDual, SolverOptions
 
-__all__ = ["DualSolution", "solve_dual"]
+__all__ = ["EXACT", "DualSolution", "solve_dual"]
 
-MAX_SHIFTS = 60
 SHARE = 0.7  # share of the tolerance for descent with a fixed intercept
 FREE_PASSES = 40  # passes of the method of multipliers before the intercept is bracketed
 FREE_ROUNDS = 5
@@ -29,6 +28,8 @@ TIGHTER = 0.3  # factor of the tolerance if Σ y (a + t) is too large after a ro
 GIVING = 64  # number of multipliers that are reduced to make Σ y (a + t) zero
 OVERSHOOT = 2.0
 SMALLEST_STEP = 1e-4
+EXACT = 1e-15  # relative gap due to rounding
+FINEST = 1e-17  # tolerance with which descent continues until rounding prevents progress
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def solve_dual(
 ) -> DualSolution:
     """Find multipliers and intercept by coordinate descent, up to the tolerance."""
     state, shift = (dual.start(), 0.0) if start is None else start
+    options = replace(options, tol=max(options.tol, EXACT))
     if not fit_intercept:
         state, passes, gap = dual.descend(state, 0.0, options)
         return DualSolution(state, 0.0, gap, passes)
@@ -118,11 +120,11 @@ def _enclose(
     ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
     last: _End | None = None
-    for _ in range(MAX_SHIFTS):
+    while True:
         state, more, _ = dual.descend(
             state, shift, replace(inner, max_iter=max(options.max_iter - passes, 1))
         )
-        passes += more
+        passes += max(more, 1)
         end = _End(shift, state, dual.excess(state))
         previous, last = last, end
         ends[end.excess > 0] = end
@@ -135,7 +137,9 @@ def _enclose(
         if best.gap <= options.tol or passes >= options.max_iter:
             break
         following = _next_shift(dual, ends, end, previous)
-        if following == shift:
+        if any(following == other.shift for other in ends.values()):  # the bracket is closed
+            if inner.tol < FINEST:
+                break
             inner = replace(inner, tol=0.1 * inner.tol)
         shift = following
     if best.n_iter == 0:  # stopped before there was a bracket

@@ -8,6 +8,10 @@ with gain_i(a) = −ℓ_i*(−a). The minimum over one coordinate has a closed f
 K y(a + t), and `shift` is the intercept. `loss` is the result of `SampleLosses.arrays`. `active`,
 `gaps` and `random` come from `descent_arrays`.
 
+A pass is idle if the dual decreases by less than its rounding error and the gap is not clearly
+smaller than before. After `PATIENCE` idle passes the descent ends, because rounding prevents
+progress.
+
 The loops use scalars and preallocated arrays only: array expressions take seconds to compile.
 """
 
@@ -17,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.linalg.compiled import REORDER, compiled
+from discreg.linalg.factorisation import EPS
 from discreg.linalg.types import Array, Indices, RealArray
 
+from ._dual import CLEARLY, PATIENCE
 from ._loss_loops import best_multiplier, gap_of_margin
 from ._losses import LossArrays
 from ._row_loops import CompiledRows, add_multiple_of_row, product
@@ -101,6 +107,8 @@ def gram_descent(
     size = n
     slack = np.inf
     gap = np.inf
+    smallest = np.inf
+    idle = 0
     passes = 0
     while passes < max_passes:
         passes += 1
@@ -118,23 +126,27 @@ def gram_descent(
         _gap(active, size, y, tilt, loss, pulled, multipliers, scores, gaps)
         count = _largest_first(active, size, gaps)
         largest = 0.0
+        gained = 0.0
         for start in range(0, count, BLOCK):
             m = min(BLOCK, count - start)
-            moved, excess = _descend_on_block(
+            moved, gain, excess = _descend_on_block(
                 active, start, m, work, gram, y, loss, shift, pull, excess, multipliers, scores
             )
             largest = max(largest, moved)
+            gained += gain
         shift += pull * excess
-        gap, unit = _gap(active, n, y, tilt, loss, shift, multipliers, scores, gaps)
+        gap, unit, terms = _gap(active, n, y, tilt, loss, shift, multipliers, scores, gaps)
         kept = 0.0
         for k in range(size):
             kept += gaps[active[k]]
         left_out_dominate = largest == 0.0 or kept <= 0.5 * gap
         gap /= unit
-        if gap <= tol or (largest == 0.0 and size == n):
+        idle = 0 if gained > EPS * terms or gap < CLEARLY * smallest else idle + 1
+        smallest = min(smallest, gap)
+        if gap <= tol or (size == n and (largest == 0.0 or idle >= PATIENCE)):
             break
         slack = largest
-        if size < n and left_out_dominate:
+        if size < n and (left_out_dominate or idle >= PATIENCE):
             size = n
             slack = np.inf
     return passes, gap, shift
@@ -154,10 +166,11 @@ def _descend_on_block(
     excess: float,
     multipliers: RealArray,
     scores: RealArray,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Make a few passes over the multipliers of the samples active[start : start + m].
 
-    Returns the largest step of the first pass, and the excess Σ y (a + t) after the last.
+    Returns the largest step of the first pass, the decrease of the dual, and the excess Σ y (a + t)
+    after the last pass.
     """
     low, high, ridge_low, ridge_high, upper = loss
     new, local, steps = BLOCK, BLOCK + 1, BLOCK + 2  # rows of `work` below the block's matrix
@@ -168,6 +181,7 @@ def _descend_on_block(
         work[new, k] = multipliers[i]
         work[local, k] = scores[i] + pull * excess
     first = 0.0
+    gain = 0.0
     for _ in range(BLOCK_PASSES):
         largest = 0.0
         for k in range(m):
@@ -186,6 +200,7 @@ def _descend_on_block(
                     work[local, other] += factor * work[k, other]
                 slope = diagonal + max(ridge_low[i], ridge_high[i])
                 largest = max(largest, abs(step) * slope)
+                gain += 0.5 * step * step * slope
         first = max(first, largest)
         if largest <= BLOCK_ACCURACY * first:
             break
@@ -208,7 +223,7 @@ def _descend_on_block(
         i2, i3 = active[min(start + k + 2, end)], active[min(start + k + 3, end)]
         for j in range(len(scores)):
             scores[j] += f0 * gram[i0, j] + f1 * gram[i1, j] + f2 * gram[i2, j] + f3 * gram[i3, j]
-    return first, excess
+    return first, gain, excess
 
 
 @compiled()
@@ -222,15 +237,17 @@ def _gap(
     multipliers: RealArray,
     scores: RealArray,
     gaps: RealArray,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Compute the duality gap of some samples for a fixed shift, and their part of the objective.
 
     The term of the tilts is not part of this objective. The gap of each sample is written to
-    `gaps`.
+    `gaps`. The last value returned is the size of the terms of the dual, which bounds its rounding
+    error.
     """
     low, high, ridge_low, ridge_high, upper = loss
     gap = 0.0
     unit = 1e-300
+    terms = 0.0
     for k in range(size):
         i = active[k]
         margin = y[i] * (scores[i] + shift)
@@ -238,8 +255,10 @@ def _gap(
             multipliers[i], margin, low, high, ridge_low[i], ridge_high[i], upper[i]
         )
         gap += gaps[i]
-        unit += value + 0.5 * (multipliers[i] + tilt[i]) * y[i] * scores[i]
-    return max(gap, 0.0), unit
+        part = 0.5 * (multipliers[i] + tilt[i]) * y[i] * scores[i]
+        unit += value + part
+        terms += abs(part) + abs(multipliers[i]) * low
+    return max(gap, 0.0), unit, terms
 
 
 @compiled()
@@ -294,6 +313,9 @@ def row_descent(
     slack = np.inf
     gap = np.inf
     drift = 0.0
+    smallest = np.inf
+    gained = 0.0
+    idle = 0
     rounds = 0
     visits = 0
     while visits < max_passes * n:
@@ -334,6 +356,7 @@ def row_descent(
                     drift += factor
                 moved = abs(new - old) * (norms[i] + max(ridge_low[i], ridge_high[i]))
                 largest = max(largest, moved)
+                gained += 0.5 * abs(new - old) * moved
         visits += max(count, 1)
         last = visits >= max_passes * n
         if not (whole or last):
@@ -342,13 +365,20 @@ def row_descent(
         size_of_coef = -drift * (2.0 * level - drift * square)
         for j in range(len(coef)):
             size_of_coef += coef[j] * coef[j]
-        if last or largest == 0.0 or seen <= tol * (lost + 0.5 * size_of_coef):
+        terms = 0.5 * size_of_coef
+        for i in range(n):
+            terms += abs(multipliers[i]) * low
+        idle = 0 if gained > EPS * terms or seen < CLEARLY * smallest else idle + 1
+        smallest = min(smallest, seen)
+        gained = 0.0
+        stuck = largest == 0.0 or idle >= PATIENCE
+        if last or stuck or seen <= tol * (lost + 0.5 * size_of_coef):
             for i in range(n):
                 score = product(rows, i, coef) - level
                 scores[i] = score - drift * (offsets[i] - square)
-            gap, unit = _gap(active, n, y, tilt, loss, shift, multipliers, scores, gaps)
+            gap, unit, _ = _gap(active, n, y, tilt, loss, shift, multipliers, scores, gaps)
             gap /= unit
-            if gap <= tol or (largest == 0.0 and size == n):
+            if gap <= tol or (stuck and size == n):
                 break
             size = n
             slack = np.inf

@@ -20,11 +20,22 @@ from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
 
-__all__ = ["Descended", "Dual", "DualState", "GramDual", "RowDual", "SolverOptions"]
+__all__ = [
+    "CLEARLY",
+    "PATIENCE",
+    "Descended",
+    "Dual",
+    "DualState",
+    "GramDual",
+    "RowDual",
+    "SolverOptions",
+]
 
 PULL = 0.1  # step of the intercept in the method of multipliers, relative to the kernel
 ROUNDING = 1e-14  # rounding error of Σ y (a + t), relative to the sum of the absolute values
 BLOCK_ROWS = 256  # number of rows of a kernel matrix in one product
+PATIENCE = 5  # idle passes before coordinate descent ends
+CLEARLY = 0.99  # ratio of gaps below which a gap is clearly smaller
 FEASIBLE = 1e-9  # largest relative Σ y (a + t) of feasible multipliers
 
 
@@ -104,15 +115,17 @@ class Dual(ABC):
     def relative_gap(self, state: DualState, shift: float, *, fit_intercept: bool) -> float:
         """Compute the duality gap relative to the objective without the term of the tilts.
 
-        With an intercept, multipliers that do not satisfy Σ y (a + t) = 0 are not feasible.
+        With an intercept, multipliers that do not satisfy Σ y (a + t) = 0 are not feasible. Without
+        tilts the objective is not negative, and the gap is at most 1.
         """
         gap, unit = self.gap_and_unit(state, shift)
+        largest = np.inf if self.tilt.any() else 1.0
         if fit_intercept:
             excess = abs(self.excess(state))
             if excess > FEASIBLE * float(np.abs(state.multipliers + self.tilt).sum()):
-                return np.inf
+                return largest
             gap += excess * abs(shift)
-        return gap / unit
+        return min(largest, gap / unit)
 
     def gap_and_unit(self, state: DualState, shift: float) -> tuple[float, float]:
         """Compute the gap for a fixed intercept and the objective without the term of the tilts."""
@@ -307,7 +320,9 @@ class RowDual(Dual):
         factor = linalg.cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
 
         def inverse(vectors: Array) -> Array:
-            image = linalg.cho_solve(factor, rows.T @ (vectors / ridge[:, None]))
+            image = linalg.cho_solve(
+                factor, rows.T @ (vectors / ridge[:, None]), check_finite=False
+            )
             return np.asarray(vectors / ridge[:, None] - scaled @ image)
 
         found = inverse(right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ def _by_dual(problem: BinaryProblem) -> BinaryFit:
     if problem.loss.lambda1 == 0:
         return _without_variance(problem)
     if training.kernel is None and training.X.shape[1] < training.n_samples:
-        return _in_features(problem)
+        return _in_features(problem, training.X)
+    if training.kernel is not None and not training.kernel.is_bounded:
+        return _in_factor(problem)
     return _in_kernel(problem)
 
 
@@ -78,17 +81,27 @@ def _without_variance(problem: BinaryProblem) -> BinaryFit:
     )
 
 
-def _in_features(problem: BinaryProblem) -> BinaryFit:
+def _in_factor(problem: BinaryProblem) -> BinaryFit:
+    """Solve LDM on the rows of a factor of the kernel matrix, whose values may be large."""
+    training = problem.training
+    fit = _in_features(problem, training.factor)
+    assert fit.theta is not None
+    assert fit.coef is not None
+    theta = training.kernel_coefficients(fit.theta, fit.coef)
+    return replace(fit, coef=None, theta=theta, intercept=training.intercept(fit.intercept, theta))
+
+
+def _in_features(problem: BinaryProblem, X: Any) -> BinaryFit:
     """Solve LDM as an SVM on rows that include the variance."""
     training, y = problem.training, problem.y
-    n_samples, n_features = training.X.shape
+    n_samples, n_features = X.shape
     require_memory(
         HELD_ROWS * 8 * n_samples * (n_features + 1),
         f"Rows of {n_samples:,} samples with {n_features:,} features that include the variance",
         "Use solver='svrg', which does not need them.",
     )
     carried = variance_rows(
-        training.X, y, training.weights, problem.loss.lambda1, fit_intercept=problem.fit_intercept
+        X, y, training.weights, problem.loss.lambda1, fit_intercept=problem.fit_intercept
     )
     dual = RowDual(carried.rows, y, problem.losses)
     solution = _solve(problem, dual, fit_intercept=False)
@@ -98,7 +111,7 @@ def _in_features(problem: BinaryProblem) -> BinaryFit:
         problem,
         dual,
         solution,
-        scores=matmul(training.X, coef[:, None])[:, 0] + shift,
+        scores=matmul(X, coef[:, None])[:, 0] + shift,
         shift=shift,
         diagonal=row_norms(carried.rows),
         coef=coef,
@@ -184,9 +197,10 @@ def _dual_fit(
     if coef is not None:
         square = float(coef @ coef)
     else:
-        bare = training.gram @ theta
+        in_memory = isinstance(dual, GramDual)
+        bare = training.gram @ theta if in_memory else dual.state(multipliers).scores
         square, scores = float(theta @ bare), bare + shift
-        shift = training.intercept(shift, theta)
+        shift = training.intercept(shift, theta) if in_memory else shift
         if training.kernel is None:
             coef = rmatmul(training.X, theta[:, None])[:, 0]
     objective, convex = _objective(problem, square, scores)

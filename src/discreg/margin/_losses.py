@@ -68,6 +68,11 @@ class MarginLoss:
         """Whether ℓ is differentiable, so that the multipliers are unique."""
         return self.ridge_low > 0
 
+    @property
+    def total_of_multipliers(self) -> float:
+        """Bound 4 max(C1, C2) of Σ |a| at the optimum of ODM, where the mean loss is at most C1."""
+        return 2.0 / min(self.ridge_low, self.ridge_high)
+
     def numbers(self, total: float = 1.0) -> Numbers:
         """Return the parameters of ℓ/total, in the order that compiled loops expect."""
         ridges = total * self.ridge_low, total * self.ridge_high

@@ -21,6 +21,8 @@ __all__ = ["solve_odm"]
 
 def solve_odm(problem: BinaryProblem) -> BinaryFit:
     """Fit ODM to labels ±1."""
+    if problem.training.is_seen(problem.loss.total_of_multipliers):
+        return _in_factor(problem)
     if problem.solver in ("active_set", "dcd"):
         return _by_dual(problem)
     if problem.solver == "svrg":
@@ -44,6 +46,24 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
         if finer is not rough:
             return replace(_dual_fit(problem, dual, finer), warm=fit.warm)
     return fit
+
+
+def _in_factor(problem: BinaryProblem) -> BinaryFit:
+    """Solve the problem on the rows of a factor of a kernel matrix of very large values."""
+    training = problem.training
+    rows = replace(training, X=training.factor, kernel=None, centred=False)
+    fit = solve_odm(replace(problem, training=rows, solver="newton", start=None))
+    assert fit.theta is not None
+    assert fit.coef is not None
+    theta = training.kernel_coefficients(fit.theta, fit.coef)
+    return replace(
+        fit,
+        coef=None,
+        theta=theta,
+        intercept=training.intercept(fit.intercept, theta),
+        warm=(problem.y * fit.theta, fit.intercept),
+        solver="newton",
+    )
 
 
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:

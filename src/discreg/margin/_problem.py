@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
-from discreg.linalg.factorisation import EPS
+from discreg.linalg.factorisation import EPS, pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
 from discreg.linalg.ridge import centre_kernel
@@ -29,6 +29,7 @@ __all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatis
 
 SAMPLED = 500  # number of samples for the check of a kernel whose matrix does not fit
 LARGEST_ROUNDING = 1e-3  # largest rounding error of scores, which are of the order of 1
+SEEN_IN_SCORES = 1e-9  # rounding error of scores above which other coefficients are tried
 SMALL = 1_000  # up to this number of samples or features, solve to machine precision
 SEEN_ROUNDING = 1e-5  # largest error of a kernel matrix in single precision
 LARGEST_SINGLE = 1e30  # largest squared distance for single precision
@@ -86,6 +87,7 @@ class MarginSamples:
     _damped: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
     _gram: Array | None = field(default=None, init=False, repr=False)
     _kernel_mean: Array | None = field(default=None, init=False, repr=False)
+    _factor: Array | None = field(default=None, init=False, repr=False)
     _lock: Any = field(default_factory=RLock, init=False, repr=False)  # threads share it
 
     @property
@@ -144,6 +146,40 @@ class MarginSamples:
         return matrix
 
     @property
+    def factor(self) -> Array:
+        """Matrix L of few columns with `gram` = L Lᵀ up to its rounding errors; computed once."""
+        with self._lock:
+            if self._factor is None:
+                require_kernel_memory(self.n_samples, copies=3)
+                self._factor = pivoted_cholesky(self.gram.copy(), self._largest)[0]
+            return self._factor
+
+    @property
+    def _largest(self) -> float:
+        """Largest entry of the kernel matrix before it was centred."""
+        diagonal, mean = self.gram.diagonal(), self._kernel_mean
+        if mean is not None:
+            diagonal = diagonal + 2.0 * mean - float(self.weights @ mean) / self.weights.sum()
+        return float(np.abs(diagonal).max())
+
+    def is_seen(self, total: float, *, seen: float = LARGEST_ROUNDING) -> bool:
+        """Whether rounding of a large kernel is seen in scores with coefficients of a total."""
+        if self.kernel is None or self.kernel.is_bounded or not self.fits_gram:
+            return False
+        return EPS * self._largest * total > seen
+
+    def kernel_coefficients(self, theta: Array, coef: Array) -> Array:
+        """Return θ, or smaller coefficients with Lᵀθ = coef if rounding would change the scores."""
+        if not self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
+            return theta
+        orthogonal, triangle = linalg.qr(self.factor, mode="economic", check_finite=False)
+        image = linalg.solve_triangular(triangle, coef, trans="T", check_finite=False)
+        smallest = np.asarray(orthogonal @ image)
+        if self.centred:
+            smallest -= self.weights / self.weights.sum() * smallest.sum()
+        return smallest
+
+    @property
     def has_fast_kernel(self) -> bool:
         """Whether the kernel between subsets of the samples is fast to compute."""
         return self.dtype == np.float32
@@ -178,8 +214,9 @@ class MarginSamples:
         if EPS * float(np.abs(mean) @ np.abs(theta)) > LARGEST_ROUNDING:
             raise ValueError(
                 f"The kernel's values are so large, {np.abs(mean).max():.3g} on "
-                "average, that their differences are lost to rounding. Scale the features, for "
-                "example with sklearn.preprocessing.StandardScaler, or lower gamma or degree."
+                f"average with coefficients of {np.abs(theta).max():.3g}, that their differences "
+                "are lost to rounding. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler, or lower gamma, degree or the penalties."
             )
         return shift - float(mean @ theta)
 

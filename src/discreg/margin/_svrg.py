@@ -39,7 +39,7 @@ STEP = 0.5
 # epochs fail by chance, and halving alone would stop the progress.
 GROWTH = 1.2
 ROUNDING = 1e-13  # relative increase of the objective due to rounding
-PATIENCE = 50  # epochs without a smaller gap before stopping
+PATIENCE = 50  # epochs without progress before stopping
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -81,18 +81,18 @@ def svrg(
     """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
 
     An epoch that increases the objective is rejected, and the step is halved. The step grows again
-    with every accepted epoch, up to its first value. If the gap does not decrease in many epochs,
-    rounding prevents it, and the epochs end.
+    with every accepted epoch, up to its first value. If neither objective nor gap decreases in many
+    epochs, rounding prevents it, and the epochs end.
     """
     epochs = _Epochs(X, y, weights, loss, fit_intercept, random)
     step = longest = epochs.first_step
     point = epochs.snapshot(*(start or (np.zeros(X.shape[1]), 0.0)))
     bound = max(0.0 if loss.lambda2 == 0 else -np.inf, point.objective - point.gap)
     n_iter = stalled = 0
-    smallest = np.inf
+    smallest = lowest = np.inf
     while (gap := _relative_gap(point, bound)) > tol and n_iter < max_iter:
-        stalled = 0 if gap < smallest else stalled + 1
-        smallest = min(gap, smallest)
+        stalled = 0 if gap < smallest or point.objective < lowest else stalled + 1
+        smallest, lowest = min(gap, smallest), min(point.objective, lowest)
         if stalled == PATIENCE:
             break
         trial = epochs.snapshot(*epochs.run(point, step))
@@ -170,8 +170,8 @@ class _Epochs:
             gap = float(0.5 * gradient @ gradient)
         else:
             if excess != 0 and loss.lambda1 > 0:  # the multipliers of the variance have no limits
-                mean_y = float(shares @ y)
-                extra = excess / (1 - mean_y**2) * (y - mean_y)
+                sums = shares[y > 0].sum(), shares[y < 0].sum()
+                extra = np.where(y > 0, excess / (2 * sums[0]), -excess / (2 * sums[1]))
                 combined = combined - rmatmul(self._X, (shares * extra * y)[:, None])[:, 0]
                 deviations = deviations + extra / (2 * loss.lambda1)
                 excess = 0.0
