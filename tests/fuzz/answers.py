@@ -157,8 +157,7 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     is_convex = getattr(model, "rank", None) is None and getattr(model, "penalty", "l2") == "l2"
     # The difference of two classes determines both if the model treats them alike.
     is_known = n_classes > 2 or (model.fit_intercept and kind != "grelsr")
-    has_centres = kind != "grelsr" or hasattr(model, "targets_")  # not after a fit in blocks
-    if rows is None or not (is_convex and is_known and has_centres) or model.beta == 0:
+    if rows is None or not (is_convex and is_known) or model.beta == 0:
         return []
     coef = (model.dual_coef_ if rows.is_gram else model.coef_).T.astype(EXACT)
     intercept = model.intercept_.astype(EXACT)
@@ -175,11 +174,28 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         else:
             beta = beta * (weights @ np.sum(centred**2, axis=1)) / X.shape[1]
 
-    def evaluate(coef: Any, intercept: Any, targets: Any) -> tuple[Any, Any]:
-        """The objective for the best targets, with centres by given ones, and the residuals."""
+    def evaluate(coef: Any, intercept: Any) -> tuple[Any, Any]:
+        """The objective for the best targets and centres, and the residuals."""
         scores = rows.matrix @ coef + intercept
-        centres = (weights * (np.sum(hot * targets, axis=1) - 1)) @ hot / (weights @ hot)
-        targets = best_targets(kind, scores, hot, group, centres[y])
+
+        def mean_moves(centres: Any) -> Any:
+            targets = best_targets(kind, scores, hot, group, centres[y])
+            return targets, (weights * (np.sum(hot * targets, axis=1) - 1)) @ hot / (weights @ hot)
+
+        # A centre is the mean of the moves; their difference has a slope from -1 to -1/(1 + group).
+        low = high = np.zeros(n_classes, dtype=EXACT)
+        if group:
+            first = mean_moves(low)[1]
+            low, high = (
+                np.minimum(first, (1 + group) * first),
+                np.maximum(first, (1 + group) * first),
+            )
+        for _ in range(100 if group else 0):
+            middle = (low + high) / 2
+            above = mean_moves(middle)[1] > middle
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        centres = (low + high) / 2
+        targets = mean_moves(centres)[0]
         moves = np.sum(hot * targets, axis=1) - 1 - centres[y]
         value = weights @ (np.sum((scores - targets) ** 2, axis=1) + group * moves**2)
         return value + beta * rows.norm(coef), scores - targets
@@ -191,11 +207,9 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         best = quietly(lambda: solve(F, y, float(beta), **options))
         if best is None or best.coef is None:
             return []
-        return [
-            float(evaluate(back(best.coef), best.intercept * model.fit_intercept, best.targets)[0])
-        ]
+        return [float(evaluate(back(best.coef), best.intercept * model.fit_intercept)[0])]
 
-    value, residuals = evaluate(coef, intercept, getattr(model, "targets_", hot))
+    value, residuals = evaluate(coef, intercept)
     eps = np.finfo(X.dtype).eps
     moved = rows.errors @ np.abs(coef) + MANY * eps * np.abs(intercept)
     rounding = weights @ np.sum(2 * np.abs(residuals) * moved + moved**2, axis=1)
@@ -228,12 +242,12 @@ class ridge:
     fit_intercept: bool
 
     def __post_init__(self) -> None:
-        self.targets = np.eye(self.y.max() + 1)[self.y]
+        targets = np.eye(self.y.max() + 1)[self.y]
         means = [
             np.average(A, axis=0, weights=self.weights) * self.fit_intercept
-            for A in (self.F, self.targets)
+            for A in (self.F, targets)
         ]
-        self.coef = penalised(self.F - means[0], self.targets - means[1], self.beta, self.weights)
+        self.coef = penalised(self.F - means[0], targets - means[1], self.beta, self.weights)
         self.intercept = means[1] - means[0] @ self.coef
 
 
@@ -331,14 +345,18 @@ def _margin(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         if is_odm:
             low, high = np.maximum(0, 1 - model.D - z), np.maximum(0, z - 1 - model.D)
             slope, bend = 2 * (model.C1 * low + model.C2 * high), model.C1 + model.C2
-            unit = value
+            unit, condition = value, 1.0
         else:
             slope = model.C + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
             bend, unit = 4 * model.lambda1, value + model.lambda2 * (share @ z)
+            # The dual's matrix includes the variance.
+            condition = 1 + bend * np.sum(
+                rows.matrix.diagonal() if rows.is_gram else rows.matrix**2
+            )
         rounding = share @ (slope * moved + bend * moved**2) + rows.norm_error(coef, eps)
         rounding += MANY * eps * unit
         reported = np.atleast_1d(model.objective_)[number]
-        assert abs(reported - value) <= rounding, (
+        assert abs(reported - value) <= rounding + MANY * eps * condition * unit, (
             f"objective_ is {reported:.9g}, but the coefficients have {float(value):.9g}"
         )
         return Answer(float(value), model.gap_ * float(unit), float(rounding), rivals)

@@ -189,7 +189,8 @@ def _faulty_csr(X: np.ndarray, fault: str) -> Any:
         order = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(ends)])
         data, columns = data[order], columns[order]
     if fault == "duplicates":  # halves add up exactly, except for the smallest integers
-        half = (data / 2).astype(X.dtype)
+        data = data.astype(X.dtype if X.dtype.kind == "f" else np.int64)
+        half = (data / 2).astype(data.dtype)
         data = np.column_stack([half, data - half]).ravel()
         columns, ends = np.repeat(columns, 2), 2 * ends
     matrix = sparse.csr_array((data, columns, ends), shape=X.shape)

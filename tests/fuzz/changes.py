@@ -78,4 +78,6 @@ def applies(change: str, case: Case) -> bool:
             model.kernel == "rbf" and model.gamma != "scale"
         )
         return is_turned and not by_feature
+    if change == "sparse" and "chi2" in str(model.kernel):
+        return False
     return model.kernel != "precomputed" or change in ("permuted", "repeated")

@@ -73,7 +73,7 @@ def kernel_on_tiles(
             from ._kernel_loops import tanh_tile
 
             return lambda K, rows, cols, corner=(0, 0): tanh_tile(K, rows, cols, gamma, coef0)
-        case "poly" | "polynomial" if degree >= 0 and degree == int(degree):
+        case "poly" | "polynomial" if 0 <= degree < 1 << 32 and degree == int(degree):
             from ._kernel_loops import power_tile
 
             power = int(degree)

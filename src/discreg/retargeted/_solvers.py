@@ -293,7 +293,8 @@ def minimise(
     as in the papers. With ``tol=0`` Newton's method stops when rounding prevents further progress.
     """
     step = STEPS[solver]
-    # In the papers the alternation starts with centres of zero.
+    # In the papers the alternation starts with centres of zero. Its centres are those of the
+    # previous targets, for which the residuals are not feasible in the dual.
     centres = np.zeros(problem.n_classes) if solver == "alternating" else None
     point = problem.first_point(start, centres)
     best = point.theta
@@ -305,7 +306,7 @@ def minimise(
         if size <= tol:
             certified = (
                 (point, problem.gap(point, gradient))
-                if tol >= DRIFT
+                if tol >= DRIFT and centres is None
                 else _certify_afresh(problem, point.theta)
             )
             if certified[1] <= tol or size <= EXACT:
