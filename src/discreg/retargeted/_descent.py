@@ -98,7 +98,7 @@ class _Descent:
                 rows[:, samples] + self.pull,
                 self.scales[samples],
                 self.y[samples],
-                self.loss.is_dragged,
+                self.loss.descent_rule == "dragged",
                 self.loss.group_penalty,
                 group_pulls[samples],
                 state.scores[samples] + state.offset,

@@ -28,7 +28,7 @@ __all__ = ["DLSRClassifier", "DraggedTargets"]
 class DraggedTargets(TargetLoss):
     """Targets of at least 1 for the true class and at most 0 for the others: DLSR, equation (6)."""
 
-    is_dragged = True
+    descent_rule = "dragged"
 
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
         """Compute the targets by equation (8) of the ReLSR paper."""

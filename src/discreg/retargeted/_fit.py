@@ -131,6 +131,7 @@ class RetargetedClassifier(RegressionClassifier):
             and X.shape[0] > FEW_SAMPLES
             and self.beta > 0
             and not _is_structured(self)
+            and self._loss().descent_rule is not None
         )
         if self.solver != "dcd" and not automatic:
             return super()._kernel_regression(kernel, X, weights)
@@ -160,7 +161,10 @@ def _check_params(estimator: Any) -> None:
     if _is_structured(estimator) and estimator.solver == "newton":
         raise ValueError("solver='newton' needs penalty='l2' and rank=None. Use solver='auto'.")
     if estimator.solver == "dcd" and (
-        _is_structured(estimator) or estimator.kernel == "linear" or estimator.beta == 0
+        _is_structured(estimator)
+        or estimator.kernel == "linear"
+        or estimator.beta == 0
+        or estimator._loss().descent_rule is None
     ):
         raise ValueError(
             "solver='dcd' needs a kernel other than 'linear', beta > 0, penalty='l2' and "

@@ -53,7 +53,8 @@ class TargetLoss(ABC):
     """
 
     group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class
-    is_dragged = False  # whether the targets of a row are independent, as in DLSR
+    # Rule of `_descent_loops.descend_on_block`, "margin" or "dragged"; None if the loop has none.
+    descent_rule: str | None = None
 
     @abstractmethod
     def targets(self, scores: Array, y: Indices) -> Array:
@@ -162,6 +163,8 @@ class MarginTargets(TargetLoss):
     The targets of a row satisfy t_k − t_j ≥ 1 for the true class k and every other class j. The
     active classes of a row are its true class and the false classes with a positive residual.
     """
+
+    descent_rule = "margin"
 
     def __init__(self, group_penalty: float = 0.0) -> None:
         self.group_penalty = group_penalty
