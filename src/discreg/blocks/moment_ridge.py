@@ -33,7 +33,8 @@ class MomentRegression(NormalEquations):
 
     def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
         """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
-        return self.moments.class_totals(centre=self.centred), self.moments.weights
+        totals = self.moments.class_totals(centre=self.centred)
+        return self.without_constant(totals), self.moments.weights
 
 
 class FeatureMoments(MomentRegression, Features):

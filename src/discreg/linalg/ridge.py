@@ -100,8 +100,15 @@ class NormalEquations:
         return offset if self.mean is None else offset - self.mean @ coef
 
     def centre(self, product: Array, totals: Array) -> Array:
-        """Compute ΦᵀG from XᵀG and the column sums of G."""
-        return product if self.mean is None else product - np.outer(self.mean, totals)
+        """Compute ΦᵀG from XᵀG and the column sums of G; constant features are exactly zero."""
+        if self.mean is None:
+            return product
+        return self.without_constant(product - np.outer(self.mean, totals))
+
+    def without_constant(self, products: Array) -> Array:
+        """Set the rows of constant features, which are rounding errors, to zero in place."""
+        products[self.gram.diagonal() == 0] = 0.0
+        return products
 
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         """Compute the coefficients of the raw features or the raw kernel, and their mean scores."""
