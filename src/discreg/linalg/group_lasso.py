@@ -74,13 +74,13 @@ class Features(NormalEquations):
         floor = 0.0 if self.mean is None else fraction * self.total * self.mean**2
         self.varying = squares > floor
 
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        return ~self.varying
+
     @abstractmethod
     def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
         """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
-
-    def moments_of_classes(self, y: Any, n_classes: int) -> Array:
-        """Compute ΦᵀSY for the zero-one matrix Y; rows of constant features are zero."""
-        return self.class_totals(y, n_classes)[0] * self.varying[:, None]
 
     def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
         """Return ΦᵀSΦ of some features in its smaller form."""
@@ -123,7 +123,7 @@ class FeatureRegression(Regression, Features):
     def moments_of(self, targets: Array) -> Array:
         """Compute ΦᵀST for any targets T; rows of constant features are zero."""
         weighted = self.weights[:, None] * targets
-        return self.gradient(weighted, weighted.sum(axis=0)) * self.varying[:, None]
+        return self.gradient(weighted, weighted.sum(axis=0))
 
     def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
         if self.is_tall:

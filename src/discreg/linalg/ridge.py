@@ -88,6 +88,11 @@ class NormalEquations:
         """Unit of a relative penalty, equation (15) of ReLSR; for a kernel tr(HKH)/n."""
         return float(self.trace / (self.n_features or self.total))
 
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Whether each feature is constant up to rounding."""
+        return np.asarray(self.gram.diagonal() == 0)
+
     def at(self, beta: float) -> None:
         """Set the penalty and factor the normal equations."""
         self.beta = beta
@@ -107,7 +112,7 @@ class NormalEquations:
 
     def without_constant(self, products: Array) -> Array:
         """Set the rows of constant features, which are rounding errors, to zero in place."""
-        products[self.gram.diagonal() == 0] = 0.0
+        products[self.constant] = 0.0
         return products
 
     def predictor(self, coef: Array) -> tuple[Array, Array]:

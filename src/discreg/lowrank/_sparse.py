@@ -28,7 +28,7 @@ def indicator_problem(
     """Set up sparse low-rank regression onto the normalised indicators."""
     regression = prepared.regression
     assert isinstance(regression, Features)
-    moments = regression.moments_of_classes(prepared.y, len(prepared.classes)) * indicators.entries
+    moments = regression.class_totals(prepared.y, len(prepared.classes))[0] * indicators.entries
     return SparseRankProblem(
         regression, moments, indicators.second, beta, rank, indicators.constant
     )
