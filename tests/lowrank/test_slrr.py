@@ -23,7 +23,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
+from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier, SLRRClassifierCV
 
 
 def data(name):
@@ -361,3 +361,31 @@ def test_extreme_units(scale):
         scaled.decision_function(X * scale), plain.decision_function(X), atol=1e-6
     )
     np.testing.assert_array_equal(scaled.selected_features_, plain.selected_features_)
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+@pytest.mark.parametrize(
+    ("size", "beta"), [(1.0, 1e-16), (1e20, 1.0)], ids=["tiny beta", "huge features"]
+)
+def test_a_solver_that_rounding_stops_says_so(size, beta, rank):
+    """The penalty is below the rounding errors: the fit is that without a penalty, and warns."""
+    random = np.random.RandomState(0)
+    X = random.randn(150, 8)
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.3 * random.randn(150), [-0.5, 0.5])
+    model = SLRRClassifier(rank=rank, beta=beta)
+    with pytest.warns(ConvergenceWarning, match=r"Rounding errors prevent.*Standardise") as caught:
+        model.fit(size * X, y)
+    assert len(caught) == 1
+    assert model.gap_ > model.tol
+    unpenalised = SLRRClassifier(rank=rank, beta=0).fit(size * X, y)
+    expected = unpenalised.decision_function(size * X)
+    np.testing.assert_allclose(model.decision_function(size * X), expected, atol=1e-6)
+
+
+def test_features_far_from_zero_without_an_intercept_do_not_hang():
+    random = np.random.RandomState(0)
+    X = random.randn(60, 5) + 1e8
+    y = random.randint(3, size=60)
+    search = SLRRClassifierCV(fit_intercept=False, betas=[1.0], ranks=[1, 2], cv=2)
+    with pytest.warns(ConvergenceWarning):
+        search.fit(X, y)

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from discreg.linalg.types import Array
 
+from .factorisation import EPS
 from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .resources import (
     one_blas_thread,
@@ -49,8 +50,10 @@ LENGTHS = (1.0, 0.5, 0.2, 0.05)  # step lengths to try
 CLEARLY = 0.9  # factor by which the gap must fall to count as progress
 STANDSTILL = 30  # checks without progress after which only rounding errors are left
 SETS_AT_STANDSTILL = 10  # working sets without progress after which the solver stops
+UNSOLVED = 5  # number of sets for which one counts that the descent could not solve
 FEW_FEATURES = 1_500  # up to this size of a working set, one BLAS thread is as fast as two
 TINY = 1e-14  # relative norm below which a row counts as zero
+ROUNDING = 2 * EPS  # of the correlations, relative to the norms of what they are computed from
 
 
 class Features(NormalEquations):
@@ -60,19 +63,23 @@ class Features(NormalEquations):
     ----------
     varying : ndarray of shape (n_features,)
         Whether each feature varies by more than rounding errors.
+    norms : ndarray of shape (n_features,)
+        Weighted norms of the features.
     """
 
     is_tall = True
     varying: NDArray[np.bool_]
+    norms: Array
 
     def _find_varying(self, squares: Array, *, is_sparse: bool) -> None:
-        """Set `varying`.
+        """Set `varying` and `norms`.
 
         The tolerance is larger for sparse features, which are centred after squaring.
         """
         fraction = CONSTANT if is_sparse else CONSTANT**2
         floor = 0.0 if self.mean is None else fraction * self.total * self.mean**2
         self.varying = squares > floor
+        self.norms = np.sqrt(squares.clip(min=0.0))
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -160,13 +167,17 @@ class FeatureRegression(Regression, Features):
 
 @dataclass
 class GroupLassoFit:
-    """Coefficients of a group lasso, ΦᵀSR for the residuals R, objective, gap and history."""
+    """Coefficients of a group lasso, ΦᵀSR for the residuals R, objective, gap and history.
+
+    `stalled` is whether rounding errors prevent a smaller gap.
+    """
 
     coef: Array
     correlations: Array
     objective: float
     gap: float
     history: list[float]
+    stalled: bool = False
 
 
 def group_lasso(
@@ -206,24 +217,47 @@ def group_lasso(
     coef = np.zeros_like(moments) if start is None else start.copy()
     best: GroupLassoFit | None = None
     history: list[float] = []
-    worse = 0
+    worse, solved = 0, True
     for n_sets in range(max_iter + 1):
         used = np.flatnonzero(coef.any(axis=1))
         correlations = moments - regression.gram_matmul(used, coef[used])
         objective, gap = duality_gap(coef, moments, correlations, square, beta)
         enough_already = gap <= tol * (objective + constant)
-        if n_sets > 0 or enough_already:  # the start is not an iteration
+        worse = (
+            0 if best is None or gap < CLEARLY * best.gap else worse + (1 if solved else UNSOLVED)
+        )
+        rounding = _rounding(regression.norms, coef, square)
+        stalled = worse >= SETS_AT_STANDSTILL or _is_stationary(coef, correlations, beta, rounding)
+        if n_sets > 0 or enough_already or stalled:  # the start is not an iteration
             history.append(min([objective, *history[-1:]]))
-        worse = 0 if best is None or gap < CLEARLY * best.gap else worse + 1
         if best is None or gap < best.gap:
             best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
-        if enough_already or worse == SETS_AT_STANDSTILL or n_sets == max_iter:
+        if enough_already or stalled or n_sets == max_iter:
             break
         working = _working_set(used, correlations, beta)
         enough = max(0.1 * gap, 0.3 * tol * (objective + constant))
-        _descend(regression, working, coef, moments, correlations, square, beta, enough)
+        solved = _descend(regression, working, coef, moments, correlations, square, beta, enough)
     assert best is not None
+    best.stalled = stalled and not enough_already
     return best
+
+
+def _rounding(norms: Array, coef: Array, square: float) -> Array:
+    """Estimate the rounding error of each feature's correlation with the residuals."""
+    return np.asarray(ROUNDING * norms * (np.sqrt(square) + norms @ np.linalg.norm(coef, axis=1)))
+
+
+def _is_stationary(coef: Array, correlations: Array, beta: float, rounding: Array) -> bool:
+    """Return whether the optimality conditions hold up to the rounding of the correlations.
+
+    The conditions are ΦᵀSR = β/2 a_j/‖a_j‖ for non-zero rows, and at most β/2 for the others.
+    """
+    norms = np.linalg.norm(coef, axis=1)
+    used = norms > 0
+    units = coef[used] / norms[used, None]
+    errors = np.linalg.norm(correlations, axis=1) - beta / 2
+    errors[used] = np.linalg.norm(correlations[used] - beta / 2 * units, axis=1)
+    return bool(np.all(errors <= rounding))
 
 
 def duality_gap(
@@ -278,22 +312,28 @@ def _descend(
     square: float,
     beta: float,
     enough: float,
-) -> None:
-    """Solve the problem of the working set, in place, until its gap is at most `enough`."""
+) -> bool:
+    """Solve the problem of the working set, in place, until its gap is at most `enough`.
+
+    Returns whether it is.
+    """
     gram = regression.gram_of(working)
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
     with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
-        smallest, worse = np.inf, 0
+        smallest, worse, norms = np.inf, 0, regression.norms[working]
         for _ in range(MAX_LOOKS):
             gram.descend(of_targets, left, some, beta / 2, PASSES)
             _, gap = duality_gap(some, of_targets, left, square, beta)
             worse = 0 if gap < CLEARLY * smallest else worse + 1
             if gap <= enough or worse == STANDSTILL:
                 break
+            if _is_stationary(some, left, beta, _rounding(norms, some, square)):
+                break
             smallest = min(gap, smallest)
             _newton(gram, of_targets, some, left, square, beta)
     coef[working] = some
+    return bool(gap <= enough)
 
 
 def _newton(

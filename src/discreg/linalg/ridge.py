@@ -410,7 +410,7 @@ def conjugate_gradients(
     for _ in range(max_iter):
         image = matvec(direction)
         curvature = float(np.vdot(direction, image))
-        if curvature <= 0:
+        if curvature <= 0 or energy <= 0:
             break
         length = energy / curvature
         solution = solution + length * direction

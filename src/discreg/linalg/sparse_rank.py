@@ -108,17 +108,21 @@ class SparseRankProblem:
         )
         history = [value + rest for value in fit.history]
         gap = fit.gap / max(fit.objective + rest, ROUNDING)
-        return SparseRankSolution(fit.coef, directions, history, gap)
+        return SparseRankSolution(fit.coef, directions, history, gap, fit.stalled)
 
 
 @dataclass
 class SparseRankSolution:
-    """A and V with the history of the objective and the relative certificate."""
+    """A and V with the history of the objective and the relative certificate.
+
+    `stalled` is whether rounding errors prevent a smaller certificate.
+    """
 
     coef: Array
     directions: Array
     objective_history: list[float]
     gap: float
+    stalled: bool = False
 
 
 def _has_rank(start: SparseRankSolution, rank: int) -> bool:
@@ -213,7 +217,10 @@ def _alternate(
         worse = 0 if best is None or falls or gap < CLEARLY * best.gap else worse + 1
         if best is None or gap < best.gap:
             best = SparseRankSolution(coef, directions, history, gap)
-        if gap <= tol or worse == STANDSTILL:
+        if gap <= tol:
+            break
+        if worse == STANDSTILL or (fit.stalled and gap - fit.gap <= tol):
+            best.stalled = True
             break
         directions = turned if gain > 0 else directions  # zero coefficients do not determine V
         accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap), ROUNDING)

@@ -291,6 +291,12 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         advice = "Increase max_iter, tol or beta, or standardise the features."
         if self.solver == "reweighted":
             advice = "Use solver='alternating', or increase max_iter, tol or beta."
+        elif solution.stalled:
+            advice = (
+                "Rounding errors prevent a smaller gap, because beta is tiny for features of this "
+                "size or the features have a large mean. Standardise the features, or increase "
+                "beta; beta=0 fits without a penalty."
+            )
         warn_of_convergence(
             f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
             f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}"
