@@ -59,7 +59,7 @@ from .partial_fit import (
 
 __all__ = ["BaseClassifier", "Prepared", "RegressionClassifier"]
 
-SMALLEST_TRACE = 1e-280
+SMALLEST_TRACE, LARGEST_TRACE = 1e-280, 1e280  # sums of squares of the features
 
 
 def _supports_partial_fit(estimator: Any) -> bool:
@@ -227,6 +227,17 @@ class Prepared:
     copies: Any = None  # sample weights without class weights
     source: BlockSource | None = None  # the rows if they are not in memory
 
+    def in_precision(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
+        """Convert fitted numbers to the precision of the data; refuse those that overflow."""
+        with np.errstate(over="ignore"):
+            found = numbers.astype(self.dtype)
+        if not np.isfinite(found).all():
+            raise ValueError(
+                "The coefficients overflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler, or increase the penalty."
+            )
+        return found
+
 
 class RegressionClassifier(BaseClassifier):
     """Base class of classifiers whose scores are linear in the features or in a kernel."""
@@ -253,7 +264,8 @@ class RegressionClassifier(BaseClassifier):
             with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
                 regression: Any = self._linear_regression(X, weights)
         else:
-            regression = self._kernel_regression(kernel, X, weights)
+            with np.errstate(over="ignore", invalid="ignore"):
+                regression = self._kernel_regression(kernel, X, weights)
         lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
         self._require_squares(regression, lost=lost)
         copies = sample_weights(sample_weight, len(indices))
@@ -297,10 +309,11 @@ class RegressionClassifier(BaseClassifier):
         return Prepared(classes, sizes, moments.weights, dtype, None, regression)
 
     def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
-        if lost or not np.isfinite(regression.scale):
+        if lost or not regression.trace < LARGEST_TRACE:
+            what = "squares of the features" if self.kernel == "linear" else "values of the kernel"
             raise ValueError(
-                "The squares of the features overflow or underflow. Scale the features, for "
-                "example with sklearn.preprocessing.StandardScaler."
+                f"The {what} overflow or underflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler."
             )
 
     def _why_in_memory(self) -> str | None:
@@ -359,7 +372,9 @@ class RegressionClassifier(BaseClassifier):
 
         With `sparse`, training samples whose kernel functions have no coefficients are dropped.
         """
-        dtype = prepared.dtype
+        rows, offset = (
+            prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
+        )
         for name in (
             "coef_",
             "dual_coef_",
@@ -370,17 +385,17 @@ class RegressionClassifier(BaseClassifier):
         self.classes_ = prepared.classes
         self._kernel = prepared.kernel
         if prepared.kernel is None:
-            self.coef_ = _one_row_if_binary(coef.T).astype(dtype)
+            self.coef_ = rows
         else:
             samples = prepared.X
             if sparse:
                 used = np.flatnonzero(coef.any(axis=1))
                 self.support_ = (used if len(used) else np.zeros(1)).astype(np.int32)
-                samples, coef = prepared.X[self.support_], coef[self.support_]
-            self.dual_coef_ = _one_row_if_binary(coef.T).astype(dtype)
+                samples, rows = prepared.X[self.support_], rows[:, self.support_]
+            self.dual_coef_ = rows
             if prepared.kernel.kernel != "precomputed":
                 self.X_fit_ = samples
-        self.intercept_ = _one_row_if_binary(intercept).astype(dtype)
+        self.intercept_ = offset
 
     @lazily
     def decision_function(self, X: MatrixLike) -> RealArray:

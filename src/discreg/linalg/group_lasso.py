@@ -351,6 +351,8 @@ def _newton(
     if not len(used):
         return
     units, curvature = coef[used] / norms[used, None], beta / norms[used, None]
+    if not np.all(curvature > 0):  # the penalty underflows
+        return
     precondition = gram.solver(used, curvature[:, 0])
 
     def hessp(step: Array) -> Array:

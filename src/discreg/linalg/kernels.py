@@ -96,7 +96,8 @@ def kernel_matrix(
         params = {name: given[name] for name in facts.params if given[name] is not None}
         matrix = facts.matrix or partial(pairwise_kernels, metric=kernel)
         X = _for_scikit_learn(X)
-        return matrix(X, X if Y is None else _for_scikit_learn(Y), **params).astype(dtype)
+        with np.errstate(over="ignore"):  # training matrices are checked
+            return matrix(X, X if Y is None else _for_scikit_learn(Y), **params).astype(dtype)
     X, Y = _for_inner_products(X, Y, kernel, dtype)
     function = kernel_on_tiles(X, X if Y is None else Y, kernel, gamma, degree, coef0)
     K = map_pairs(X, Y, kernel, function)

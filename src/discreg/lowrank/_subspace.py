@@ -65,9 +65,9 @@ def store_subspace(
     scalings, means = prepared.regression.predictor(projected)
     estimator.rank_ = projected.shape[1]
     estimator.directions_ = directions.astype(prepared.dtype)
-    estimator.scalings_ = scalings.astype(prepared.dtype)
-    estimator._means = means.astype(prepared.dtype)
-    estimator._shift = shift.astype(prepared.dtype)
+    estimator.scalings_ = prepared.in_precision(scalings)
+    estimator._means = prepared.in_precision(means)
+    estimator._shift = prepared.in_precision(shift)
     exact = scalings @ directions.T, shift - directions @ means
     estimator._set_coefficients(prepared, *exact)
     return exact

@@ -189,6 +189,7 @@ def _previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
     return theta if estimator.fit_intercept else np.vstack([theta[:-1], 0 * theta[-1]])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # coefficients that overflow are refused
 def solve(
     estimator: Any,
     prepared: Prepared,
@@ -307,7 +308,7 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
 
 def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
     """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
-    if not solution.gap > estimator.tol > 0:
+    if solution.gap <= estimator.tol or estimator.tol == 0:
         return
     advice = "Increase max_iter, tol or beta, or standardise the features."
     if solution.solver == "alternating" and not _is_structured(estimator):
