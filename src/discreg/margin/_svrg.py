@@ -96,9 +96,7 @@ def svrg(
         if stalled == PATIENCE:
             break
         trial = epochs.snapshot(*epochs.run(point, step))
-        bound = max(
-            bound, trial.objective - trial.gap
-        )  # in this order, max ignores a bound that is NaN
+        bound = max(bound, trial.objective - trial.gap)  # in this order, max ignores a bound that is NaN
         if trial.objective <= point.objective + ROUNDING * point.unit:
             point, step = trial, min(GROWTH * step, longest)
         else:
@@ -177,7 +175,9 @@ class _Epochs:
                 excess = 0.0
             if excess == 0:
                 scaled = deviations * np.sqrt(2 * loss.lambda1 * shares)
-                found = _DualPoint(float(shares @ multipliers), np.concatenate([combined, scaled]))
+                found = _DualPoint(
+                    float(shares @ multipliers), np.concatenate([combined, scaled])
+                )
                 self._mixture = self._mixture.best_towards(found) if self._mixture else found
             gap = objective - self._mixture.value if self._mixture else np.inf
         return Snapshot(coef, intercept, margins, multipliers, gradient, objective, convex, gap)
