@@ -39,8 +39,8 @@ SMALL_BLOCK = 1 << 19  # bytes: the rows and their centred copy fit into the sec
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
 PART_BYTES = 64 << 20  # of the sums of all parts; above this there are two parts
-MANY_PROBES = 16  # blocks of that many times the rows of a probe are probed first
-CLEARLY = 10.0  # times the largest error: a probe fails
+PROBED = 64  # of so many rows, one is in the probe of a large block
+CLEARLY = 10.0  # times the largest error, at which a probe fails
 ROUNDING = 1e-12  # relative error of a mean
 
 
@@ -267,10 +267,9 @@ def _may_be_single(X: NDArray[Any], penalty: float) -> bool:
     n_rows, n_features = X.shape
     if X.dtype != np.float32 or (n_rows <= n_features and penalty == 0):
         return False
-    step = n_rows // max(2 * n_features, FEWEST_ROWS)
-    if step < MANY_PROBES:
+    if n_rows < PROBED * max(2 * n_features, FEWEST_ROWS):
         return True
-    probe = X[::step] - X[::step].mean(axis=0)
+    probe = X[::PROBED] - X[::PROBED].mean(axis=0)
     return bool(np.isfinite(single_error(probe.T @ probe, penalty, (CLEARLY * LARGEST_ERROR,))))
 
 
