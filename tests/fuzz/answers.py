@@ -92,6 +92,14 @@ class Rows:
         known = kernel(model, X, X, width(model, X, weights))
         return None if known is None else cls(*known, True)
 
+    def coefficients(self, model: Any) -> Any:
+        """One row per problem or class; a kernel model stores those of its support vectors."""
+        if not self.is_gram:
+            return model.coef_.astype(EXACT)
+        coefs = np.zeros((len(model.dual_coef_), len(self.matrix)), dtype=EXACT)
+        coefs[:, getattr(model, "support_", slice(None))] = model.dual_coef_
+        return coefs
+
     def norm(self, coef: Any) -> Any:
         """‖w‖², summed over columns of coefficients."""
         return np.sum(coef * (self.matrix @ coef if self.is_gram else coef))
@@ -159,7 +167,7 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     is_known = n_classes > 2 or (model.fit_intercept and kind != "grelsr")
     if rows is None or not (is_convex and is_known) or model.beta == 0:
         return []
-    coef = (model.dual_coef_ if rows.is_gram else model.coef_).T.astype(EXACT)
+    coef = rows.coefficients(model).T
     intercept = model.intercept_.astype(EXACT)
     if n_classes == 2:
         coef, intercept = np.hstack([-coef, coef]) / 2, (1 + np.array([-1, 1]) * intercept) / 2
@@ -313,11 +321,7 @@ def _margin(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     params = {name: getattr(model, name) for name in names}
     of = margin_oracles.odm_objective if is_odm else margin_oracles.ldm_objective
     optimum = margin_oracles.odm_optimum if is_odm else margin_oracles.ldm_optimum
-    if rows.is_gram:
-        coefs = np.zeros((len(model.dual_coef_), len(y)), dtype=EXACT)
-        coefs[:, model.support_] = model.dual_coef_
-    else:
-        coefs = model.coef_.astype(EXACT)
+    coefs = rows.coefficients(model)
 
     def problem(number: int) -> Answer:
         signs = np.where(y == (number if len(coefs) > 1 else 1), 1.0, -1.0)

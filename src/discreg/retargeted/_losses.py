@@ -299,14 +299,14 @@ class MarginTargets(TargetLoss):
         return direction
 
     def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
-        """Compute the sums; for γ > 0 from γ (t_k − 1 − μ_k) = Σ_j (r_j − t_j).
+        """Compute the sums; for γ > 1 from γ (t_k − 1 − μ_k) = Σ_j (r_j − t_j).
 
-        The right-hand side is free of cancellation.
+        The right-hand side is free of cancellation, but a small γ would enlarge rounding errors.
         """
-        if self.group_penalty > 0:
+        if self.group_penalty > 1:
             distances = at.residuals.sum(axis=1) / self.group_penalty
         else:
-            distances = at.targets[np.arange(len(y)), y] - 1.0
+            distances = at.targets[np.arange(len(y)), y] - 1.0 - at.centres[y]
         size = _active(at.residuals, y).sum(axis=1)
         slopes = size / (size + self.group_penalty)
         n_classes = at.residuals.shape[1]
