@@ -221,7 +221,7 @@ def test_balanced_multipliers_of_ldm_are_feasible_in_the_dual(seed):
     shares, C = weights / weights.sum(), 2.0
     margins, tilt = rng.normal(size=len(y)), rng.normal(size=len(y))
     multipliers = np.where(margins < 1, C, 0.0)
-    assert _balance(multipliers, margins, y, shares, tilt, C)
+    assert _balance(multipliers, margins, y, shares, tilt, C) == 0
     assert np.all(multipliers >= 0)
     assert np.all(multipliers <= C * (1 + 1e-12))
     assert shares @ (y * (multipliers + tilt)) == pytest.approx(0, abs=1e-12)
