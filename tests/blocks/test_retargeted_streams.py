@@ -1,10 +1,10 @@
-"""The iterations of the retargeted models on rows in blocks are those on rows in memory."""
+"""What the retargeted models report on rows in blocks is what they report on rows in memory."""
 
 import pytest
 from numpy.testing import assert_allclose
 from stream_problems import CHUNKS, chunked, rows, weights
 
-from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
+from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
 
 
 @pytest.mark.parametrize("solver", ["newton", "alternating"])
@@ -18,3 +18,21 @@ def test_every_iteration_has_the_objective_of_rows_in_memory(model, solver):
     found = model(**few).fit(chunked(X, CHUNKS["uneven"]), y, weights())
     assert len(expected.objective_history_) == 4
     assert_allclose(found.objective_history_, expected.objective_history_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_closed_form_has_the_objective_of_rows_in_memory(fit_intercept):
+    X, y = rows()
+    model = LSRClassifier(fit_intercept=fit_intercept)
+    expected = model.fit(X, y, weights()).objective_history_[-1]
+    found = model.fit(chunked(X, CHUNKS["uneven"]), y, weights()).objective_history_[-1]
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_centres_are_those_of_rows_in_memory(fit_intercept):
+    X, y = rows()
+    model = GReLSRClassifier(fit_intercept=fit_intercept, tol=1e-12)
+    expected = model.fit(X, y, weights()).centres_
+    found = model.fit(chunked(X, CHUNKS["uneven"]), y, weights()).centres_
+    assert_allclose(found, expected, atol=1e-7)

@@ -106,6 +106,15 @@ def test_weights_are_copies_in_the_choice():
     assert weighted.best_params_ == repeated.best_params_
 
 
+def test_default_penalties_begin_at_half_of_the_one_that_leaves_no_feature():
+    X, y = problem("wine")
+    settings = SLRRClassifierCV(ranks=[1], cv=2).fit(X, y).cv_results_["params"]
+    largest = 2 * max(setting["beta"] for setting in settings)
+    for factor, is_empty in ((1.001, True), (0.999, False)):
+        model = SLRRClassifier(rank=1, beta=factor * largest, tol=1e-12).fit(X, y)
+        assert (len(model.selected_features_) == 0) == is_empty
+
+
 def scores_by_setting(search):
     return {
         frozenset(setting.items()): score

@@ -196,6 +196,23 @@ def test_certificate_at_a_lower_rank():
         assert sparse_objective(centred, Y, A @ turned.T, beta) >= value * (1 - 1e-7)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_certificate_counts_what_other_directions_would_gain(seed):
+    """For directions drawn at random and the best coefficients for them."""
+    X, y = data("wine")
+    V, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 1)))
+    Y, centred, beta = indicators(y), centre(X), 0.2
+    model = SLRRClassifier(rank=1, beta=beta)
+    problem = model._problem(model._prepare(X, y, None), 1, beta)
+    A = problem.lasso(V, tol=1e-12, max_iter=200, start=None).coef
+    value, gap = problem.certify(A, V)
+    assert value == pytest.approx(sparse_objective(centred, Y, A @ V.T, beta), rel=1e-10)
+    left, _, right = np.linalg.svd(Y.T @ centred @ A, full_matrices=False)
+    gain = value - sparse_objective(centred, Y, A @ (left @ right).T, beta)
+    assert gain > 1e-3 * value
+    assert gap * value == pytest.approx(gain, rel=1e-6)
+
+
 def test_both_solvers_agree():
     X, y = data("digits")
     for rank in (None, 4):

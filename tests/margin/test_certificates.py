@@ -65,6 +65,20 @@ def test_gap_bounds_the_distance_to_the_optimum_of_odm(solver, fit_intercept, ma
     assert not warned or max_iter < 1000
 
 
+@with_and_without_intercept
+def test_gap_of_newton_is_nearly_attained_if_the_losses_weigh_little(fit_intercept):
+    """The objective is then almost ½‖w‖² plus a linear function, for which the bound is exact."""
+    X, y = two_classes()
+    params = {"C1": 1e-4, "C2": 1e-4, "D": 0.2}
+    best = odm_optimum(X, y, fit_intercept=fit_intercept, **params).objective
+    model = ODMClassifier(**params, kernel="linear", solver="newton", fit_intercept=fit_intercept)
+    model, warned = fit_quietly(model.set_params(max_iter=1, tol=1e-9), X, y)
+    reached = odm_objective(X, y, model.coef_[0], model.intercept_[0], **params)
+    assert_certified(model, warned, reached, best)
+    assert warned
+    assert model.gap_ == pytest.approx((reached - best) / reached, rel=0.01)
+
+
 @pytest.mark.parametrize("solver", ["dcd", "svrg"])
 @with_and_without_intercept
 @pytest.mark.parametrize("max_iter", [1, 3, 1000])

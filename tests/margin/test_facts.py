@@ -322,6 +322,18 @@ def test_multipliers_give_the_decision(name, fit_intercept, data):
 
 
 @with_and_without_intercept
+def test_equal_rows_share_a_coefficient_in_proportion_to_their_weights(fit_intercept):
+    """Also where the hinge of LDM leaves the shares open."""
+    X, y = two_classes()
+    X, y, weights = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.tile([1.0, 3.0], len(y))
+    for name in ("odm", "ldm"):
+        model = make(name, kernel="rbf", fit_intercept=fit_intercept).fit(X, y, weights)
+        theta = np.zeros(len(y))
+        theta[model.support_] = model.dual_coef_[0]
+        close(theta[1::2], 3 * theta[::2], atol=1e-8)
+
+
+@with_and_without_intercept
 def test_multipliers_of_odm_are_those_of_the_optimality_conditions(fit_intercept):
     """θ_i = y_i a_i with a = 2 s (C1 ξ - C2 ε)/m; rows inside the tolerance have none."""
     X, y = two_classes()

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from discreg.margin._losses import MarginLoss
-from discreg.margin._svrg import STEP, svrg
+from discreg.margin._svrg import STEP, _balance, svrg
 
 ODM = {"C1": 5.0, "C2": 2.0, "D": 0.2}
 LDM = {"C": 3.0, "lambda1": 0.7, "lambda2": 0.4}
@@ -212,6 +212,19 @@ def test_gap_bounds_what_is_missing_and_decreases(solver, fit_intercept):
         assert found.n_iter == max_iter
         gaps.append(found.gap)
     assert np.all(np.diff(gaps) < 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_balanced_multipliers_of_ldm_are_feasible_in_the_dual(seed):
+    _, y, weights = problem()
+    rng = np.random.default_rng(seed)
+    shares, C = weights / weights.sum(), 2.0
+    margins, tilt = rng.normal(size=len(y)), rng.normal(size=len(y))
+    multipliers = np.where(margins < 1, C, 0.0)
+    assert _balance(multipliers, margins, y, shares, tilt, C) == 0
+    assert np.all(multipliers >= 0)
+    assert np.all(multipliers <= C * (1 + 1e-12))
+    assert shares @ (y * (multipliers + tilt)) == pytest.approx(0, abs=1e-12)
 
 
 def test_start_at_the_optimum_needs_no_epoch():

@@ -192,3 +192,11 @@ def test_alternation_follows_the_papers_steps():
         assert fitted.n_iter_ == n_iter
         np.testing.assert_allclose(fitted.coef_, W.T, atol=1e-12)
         same_up_to_shift(model, fitted.intercept_, b, 1e-12)
+
+
+def test_centres_of_weighted_samples_are_those_of_copies():
+    X, y = problem("wine")
+    copies = np.random.default_rng(0).integers(0, 4, size=len(y))
+    weighted = GReLSRClassifier().fit(X, y, sample_weight=copies)
+    copied = GReLSRClassifier().fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    np.testing.assert_allclose(weighted.centres_, copied.centres_, atol=1e-7)

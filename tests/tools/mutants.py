@@ -1,6 +1,6 @@
 """Plant small faults in the mathematics, one at a time, and check that the tests notice each.
 
-    python tests/tools/mutants.py             # all faults, some twenty minutes
+    python tests/tools/mutants.py             # all faults, some ten minutes
     python tests/tools/mutants.py --only margin
     python tests/tools/mutants.py --list
 
