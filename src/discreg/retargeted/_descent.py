@@ -41,7 +41,7 @@ NEAR_ROUNDING = 1e-10  # relative gap below which a lack of progress is due to r
 
 
 @dataclass
-class _State:
+class DescentState:
     """Residuals with their scores −KSG/β, the offset b of the scores, and the centres."""
 
     residuals: Array
@@ -61,12 +61,12 @@ class _Descent:
         self.group_pull = unit / rows.beta if loss.group_penalty > 0 else 0.0
         self.random = np.random.default_rng(0)
 
-    def state(self, residuals: Array, offset: Array, centres: Array) -> _State:
+    def state(self, residuals: Array, offset: Array, centres: Array) -> DescentState:
         """Compute the state of given residuals, offset and centres."""
         scores = -self.rows.product(residuals * self.scales[:, None])
-        return _State(residuals, scores, offset, centres)
+        return DescentState(residuals, scores, offset, centres)
 
-    def evaluate(self, state: _State, *, best_centres: bool) -> tuple[Evaluation, Array]:
+    def evaluate(self, state: DescentState, *, best_centres: bool) -> tuple[Evaluation, Array]:
         """Evaluate the loss at a state, and compute the weighted duality gap of each row.
 
         The gaps are those for the offset and the centres of the state. With `best_centres` the
@@ -79,12 +79,12 @@ class _Descent:
         gaps = row_dots(distance, distance) + self.loss.excess(state.residuals, at, self.y)
         return at, self.weights * gaps.clip(min=0.0)
 
-    def objective(self, state: _State, at: Evaluation) -> float:
+    def objective(self, state: DescentState, at: Evaluation) -> float:
         """Compute the primal objective; β‖W‖² is −Σ s_i ⟨g_i, −(KSG)_i / β⟩."""
         square = -float(self.weights @ row_dots(state.residuals, state.scores))
         return at.value + max(square, 0.0)
 
-    def sweep(self, state: _State, gaps: Array) -> None:
+    def sweep(self, state: DescentState, gaps: Array) -> None:
         """Visit the rows with a large part of the gap in random order, then move b and μ."""
         from ._descent_loops import descend_on_block
 
@@ -113,7 +113,7 @@ class _Descent:
         if self.group_pull > 0:
             state.centres += self.group_pull * self._class_excess(state.residuals)
 
-    def balanced(self, state: _State) -> _State:
+    def balanced(self, state: DescentState) -> DescentState:
         """Change the residuals so that they satisfy the constraints of the intercept and of μ."""
         residuals = state.residuals.copy()
         if self.group_pull > 0:

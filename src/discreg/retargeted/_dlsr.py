@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.classifier import Prepared
+from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.source import AddableTuple
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import one_hot
-from discreg.linalg.types import Array, ClassWeight, KernelParams
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._balance import Shares
 from ._fit import (
-    RetargetedClassifier,
+    ITERATIVE_CONSTRAINTS,
+    check_iterative_params,
+    kernel_features,
+    previous_solution,
     solve,
     store,
+    training_features,
+    warn_if_stopped_early,
+    why_rows_in_memory,
 )
 from ._losses import Evaluation, TargetLoss, weighted_square
 from ._solvers import Solution
@@ -95,7 +104,7 @@ class DraggedPlan(NamedTuple):
     even: Array
 
 
-class DLSRClassifier(RetargetedClassifier):
+class DLSRClassifier(RegressionClassifier):
     r"""Discriminative least squares regression: targets moved away from the decision boundary.
 
     Minimises equation (6) of [1]_, the model of [2]_, over the coefficients and the targets T:
@@ -215,6 +224,8 @@ class DLSRClassifier(RetargetedClassifier):
     0.98
     """
 
+    _constraints = ITERATIVE_CONSTRAINTS
+
     def __init__(
         self,
         *,
@@ -252,6 +263,34 @@ class DLSRClassifier(RetargetedClassifier):
         self.penalty = penalty
         self.rank = rank
 
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
+            fit memory maps and Dask collections block by block.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Sample weights; weight k is equivalent to repeating the sample k times.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        self._check_params()
+        prepared = self._prepare(X, y, sample_weight)
+        start = previous_solution(self, prepared)
+        solution = self._fit_prepared(prepared, start, to_rounding=True)
+        warn_if_stopped_early(self, solution)
+        return self
+
+    def _check_params(self) -> None:
+        check_iterative_params(self)
+
     def _fit_prepared(
         self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
     ) -> Solution:
@@ -265,7 +304,21 @@ class DLSRClassifier(RetargetedClassifier):
             to_rounding=to_rounding,
         )
         store(self, prepared, solution)
+        if self.warm_start:
+            self._previous = solution.theta
         return solution
 
     def _loss(self) -> TargetLoss:
         return DraggedTargets()
+
+    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+        return training_features(self, X, weights)
+
+    def _kernel_regression(
+        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
+    ) -> KernelRegression | KernelRows:
+        rows = kernel_features(self, kernel, X, weights)
+        return super()._kernel_regression(kernel, X, weights) if rows is None else rows
+
+    def _why_in_memory(self) -> str | None:
+        return why_rows_in_memory(self) or super()._why_in_memory()

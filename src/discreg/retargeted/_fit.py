@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discreg.base.caller import warn_of_convergence
-from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.classifier import Prepared
 from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
@@ -27,9 +26,9 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     one_blas_thread,
 )
-from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression
+from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
 from discreg.linalg.rows import has_distinct_rows
-from discreg.linalg.types import Array, MatrixLike
+from discreg.linalg.types import Array
 
 from ._losses import TargetLoss
 from ._solvers import EXACT, ArrayProblem, Solution, minimise, objective_unit
@@ -37,11 +36,17 @@ from ._solvers import EXACT, ArrayProblem, Solution, minimise, objective_unit
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
     "RIDGE_CONSTRAINTS",
-    "RetargetedClassifier",
+    "check_iterative_params",
     "few_threads",
     "fit_path",
+    "kernel_features",
+    "previous_solution",
     "set_penalty",
+    "solve",
     "store",
+    "training_features",
+    "warn_if_stopped_early",
+    "why_rows_in_memory",
 ]
 
 FEW_COEFFICIENTS = 200
@@ -67,88 +72,7 @@ ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
 }
 
 
-class RetargetedClassifier(RegressionClassifier):
-    """Base class of DLSR, ReLSR and GReLSR."""
-
-    beta: float
-    solver: str
-    cache_size: float
-    penalty: str
-    rank: int | None
-    warm_start: bool
-    _constraints = ITERATIVE_CONSTRAINTS
-
-    @abstractmethod
-    def _loss(self) -> TargetLoss:
-        """Return the loss with the current parameters."""
-
-    @abstractmethod
-    def _fit_prepared(
-        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
-    ) -> Solution:
-        """Fit with the current parameters on prepared data."""
-
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
-            fit memory maps and Dask collections block by block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        self._check_params()
-        prepared = self._prepare(X, y, sample_weight)
-        start = _previous_solution(self, prepared)
-        solution = self._fit_prepared(prepared, start, to_rounding=True)
-        if self.warm_start:
-            self._previous = solution.theta
-        _warn_if_stopped_early(self, solution)
-        return self
-
-    def _check_params(self) -> None:
-        _check_params(self)
-
-    def _linear_regression(self, X: Any, weights: Array) -> Regression:
-        if self.penalty == "l21":  # it needs the original features
-            return FeatureRegression(X, weights, centre=self.fit_intercept)
-        return super()._linear_regression(X, weights)
-
-    def _kernel_regression(
-        self, kernel: FittedKernel, X: Any, weights: Array
-    ) -> KernelRegression | KernelRows:
-        automatic = (
-            self.solver == "auto"
-            and X.shape[0] > FEW_SAMPLES
-            and self.beta > 0
-            and not _is_structured(self)
-            and self._loss().descent_rule is not None
-        )
-        if self.solver != "dcd" and not automatic:
-            return super()._kernel_regression(kernel, X, weights)
-        memory = self.cache_size * MEGABYTE
-        return KernelRows(kernel, X, weights, centre=self.fit_intercept, cache_bytes=memory)
-
-    def _why_in_memory(self) -> str | None:
-        if not _is_structured(self):
-            return super()._why_in_memory()
-        what = "rank" if self.rank is not None else "penalty='l21'"
-        return (
-            f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
-            "SLRRClassifier or LRRRClassifier."
-        )
-
-
-def _check_params(estimator: Any) -> None:
+def check_iterative_params(estimator: Any) -> None:
     """Check the parameters of DLSR, ReLSR or GReLSR, and their combinations."""
     check_params(estimator, estimator._constraints)
     if estimator.penalty == "l21" and estimator.kernel != "linear":
@@ -177,7 +101,42 @@ def _is_structured(estimator: Any) -> bool:
     return estimator.penalty != "l2" or estimator.rank is not None
 
 
-def _previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
+def why_rows_in_memory(estimator: Any) -> str | None:
+    """Return the reason why an iterative model needs rows in memory, or None if it does not."""
+    if not _is_structured(estimator):
+        return None
+    what = "rank" if estimator.rank is not None else "penalty='l21'"
+    return (
+        f"{what} needs the rows in memory. On Dask use penalty='l2' without a rank, or "
+        "SLRRClassifier or LRRRClassifier."
+    )
+
+
+def training_features(estimator: Any, X: Any, weights: Array) -> Regression:
+    """Create the regression of a linear model; penalty="l21" needs it in the original features."""
+    if estimator.penalty == "l21":
+        return FeatureRegression(X, weights, centre=estimator.fit_intercept)
+    return linear_regression(X, weights, centre=estimator.fit_intercept)
+
+
+def kernel_features(
+    estimator: Any, kernel: FittedKernel, X: Any, weights: Array
+) -> KernelRows | None:
+    """Create the kernel matrix for dual coordinate descent; None if another solver is used."""
+    automatic = (
+        estimator.solver == "auto"
+        and X.shape[0] > FEW_SAMPLES
+        and estimator.beta > 0
+        and not _is_structured(estimator)
+        and estimator._loss().descent_rule is not None
+    )
+    if estimator.solver != "dcd" and not automatic:
+        return None
+    memory = estimator.cache_size * MEGABYTE
+    return KernelRows(kernel, X, weights, centre=estimator.fit_intercept, cache_bytes=memory)
+
+
+def previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
     """Return the solution of the previous fit if `warm_start` is set and its shape fits."""
     if not estimator.warm_start or not hasattr(estimator, "_previous"):
         return None
@@ -306,7 +265,7 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
     return not has_distinct_rows(X, regression.size + 1)
 
 
-def _warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
+def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
     """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
     if solution.gap <= estimator.tol or estimator.tol == 0:
         return
