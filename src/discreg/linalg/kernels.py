@@ -100,7 +100,8 @@ def kernel_matrix(
             return matrix(X, X if Y is None else _for_scikit_learn(Y), **params).astype(dtype)
     X, Y = _for_inner_products(X, Y, kernel, dtype)
     function = kernel_on_tiles(X, X if Y is None else Y, kernel, gamma, degree, coef0)
-    K = map_pairs(X, Y, kernel, function)
+    with np.errstate(over="ignore"):
+        K = map_pairs(X, Y, kernel, function)
     if facts.diagonal is not None and Y is None:
         np.fill_diagonal(K, facts.diagonal)
     return K
@@ -162,7 +163,8 @@ def kernel_product(
             function(tile, *here, (rows.start, cols.start))
             product[rows] += tile @ coef[cols]
 
-    run_in_threads(add, gen_batches(len(X), HIGH_TILE))
+    with np.errstate(over="ignore"):  # bounded kernels stay finite
+        run_in_threads(add, gen_batches(len(X), HIGH_TILE))
     return product
 
 
