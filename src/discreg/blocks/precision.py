@@ -21,7 +21,7 @@ from scipy import linalg
 __all__ = ["LARGEST_ERROR", "SMALLEST_SQUARE", "gap_with_error", "relative_penalty", "single_error"]
 
 LARGEST_ERROR = 1e-3
-ERRORS = (1e-4, LARGEST_ERROR)  # that are told apart
+ERRORS = (1e-4, LARGEST_ERROR)  # that are distinguished
 # Times √p for p features of unit variance, a bound of the norm of the error of products in float32:
 # twice what one-hot features reach, and eight times what most features reach.
 ROUNDING = 32 * 2.0**-24
