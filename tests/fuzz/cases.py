@@ -135,7 +135,7 @@ class Case:
             return X
         dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
-            return dense @ dense.T
+            return np.nan_to_num(dense @ dense.T, posinf=1e300, neginf=-1e300)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1)
