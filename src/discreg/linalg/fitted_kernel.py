@@ -21,7 +21,7 @@ from .kernels import (
     resolve_gamma,
 )
 from .ridge import centre_kernel
-from .rows import row_norms
+from .rows import require_squares, row_norms
 
 __all__ = ["FittedKernel", "require_square"]
 
@@ -64,9 +64,13 @@ class FittedKernel:
         """Create the kernel from the parameters of an estimator and training data X."""
         named = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
         gamma = resolve_gamma(estimator.gamma, X, weights) if named else None
-        return cls(
+        kernel = cls(
             estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
         )
+        by_variance = "gamma" in kernel.facts.params and estimator.gamma == "scale"
+        if named and estimator.kernel != "linear" and (kernel.has_product or by_variance):
+            require_squares(X)
+        return kernel
 
     @property
     def facts(self) -> KernelFacts:

@@ -21,6 +21,7 @@ __all__ = [
     "one_hot",
     "product_blocks",
     "require_centrable",
+    "require_squares",
     "rmatmul",
     "row_blocks",
     "row_dots",
@@ -30,6 +31,8 @@ __all__ = [
     "varies",
     "weighted_mean",
 ]
+
+SMALLEST_SQUARE = 1e-300  # below it squares lose precision or are zero
 
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 SMALL_PRODUCT = 900_000
@@ -142,6 +145,18 @@ def row_norms(X: Any) -> NDArray[np.float64]:
     if sparse.issparse(X):
         return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+
+
+def require_squares(X: Any) -> None:
+    """Raise ValueError if the squares of the features overflow, or if all of them underflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = row_norms(X)
+    lost = norms.max() < SMALLEST_SQUARE and varies(X)
+    if lost or not np.all(np.isfinite(norms)):
+        raise ValueError(
+            f"The squares of the features {'underflow' if lost else 'overflow'}. Scale the "
+            "features, for example with sklearn.preprocessing.StandardScaler."
+        )
 
 
 def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
-from discreg.linalg.rows import row_norms
+from discreg.linalg.rows import require_squares
 from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
 from ._dual import SolverOptions
@@ -173,12 +173,7 @@ class MarginClassifier(BaseClassifier):
         """Create the samples of positive weight with their kernel."""
         kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
         if kernel is None:
-            with np.errstate(over="ignore"):
-                if not np.all(np.isfinite(row_norms(X))):
-                    raise ValueError(
-                        "The squares of the features overflow. Scale the features, for example "
-                        "with sklearn.preprocessing.StandardScaler."
-                    )
+            require_squares(X)
         if len(seen) < len(weights):
             if kernel is not None and kernel.kernel == "precomputed" and X.shape[0] == X.shape[1]:
                 X = X[:, seen]
@@ -227,7 +222,7 @@ class MarginClassifier(BaseClassifier):
         stored = [np.array(fit.intercept), fit.coef, fit.theta]  # in the precision of X
         largest = max(float(np.abs(part).max()) for part in stored if part is not None)
         numbers = [fit.objective, fit.gap, *fit.margins]
-        limit = np.finfo(problem.training.X.dtype).max
+        limit = float(np.finfo(problem.training.X.dtype).max)
         if not largest <= limit or not np.isfinite(numbers).all():
             raise ValueError(
                 f"The fit of class {problem.positive!r} against the others overflows in "

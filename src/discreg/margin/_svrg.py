@@ -9,8 +9,8 @@ Optimality gap. ODM's objective P is smooth and 1-strongly convex in w, and its 
 zero at a snapshot. So P − ½‖∇P‖² is a lower bound, which is also the value of the dual (19) at the
 multipliers −ℓ'(z). The hinge of LDM has no derivative at 1, so that margins of 1 do not determine
 their multipliers. For LDM the bound is the dual value of a convex combination of the feasible
-multipliers of all snapshots. Every snapshot improves it by a Frank-Wolfe step. Without λ2, zero is a
-bound as well.
+multipliers of all snapshots. Every snapshot improves it by a Frank-Wolfe step. Without λ2, zero is
+a bound as well.
 """
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ def _balance(
 ) -> float:
     """Change multipliers in [0, C] so that Σ p_i y_i (a_i + tilt_i) = 0, or closest to zero.
 
-    Returns the sum that remains. The samples closest to the kink of the hinge are changed first, because they decrease the dual
-    least.
+    Returns the sum that remains. The samples closest to the kink of the hinge are changed first,
+    because they decrease the dual least.
     """
     excess = float(shares @ (y * (multipliers + tilt)))
     falls = y * excess > 0
