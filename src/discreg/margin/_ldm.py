@@ -81,9 +81,10 @@ class LDMClassifier(MarginClassifier):
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
     tol : float, default=1e-3
-        Relative duality gap at which to stop; with 0 there is no warning. Problems with at most
-        1000 samples, or 1000 features for a linear kernel, are solved to machine precision if
-        possible; `gap_` is the gap reached.
+        Relative duality gap at which to stop. With 0 a fit continues until `max_iter` or until
+        rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
+        "svrg", problems with at most 1000 samples, or 1000 features for a linear kernel, are solved
+        to machine precision if possible; `gap_` is the gap reached.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
@@ -114,7 +115,7 @@ class LDMClassifier(MarginClassifier):
         classes, else arrays with one entry per class.
     loo_error_bound_ : float or ndarray of shape (n_classes,)
         Upper bound of the leave-one-out error of the two-class problems, Theorem 2. Only with
-        ``fit_intercept=False``, and not after "svrg" on large problems.
+        ``fit_intercept=False``, and not after "svrg".
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective.
     gap_ : float

@@ -90,11 +90,12 @@ class ODMClassifier(MarginClassifier):
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
     tol : float, default=1e-3
-        Relative duality gap at which to stop; with 0 there is no warning. Problems with at most
-        1000 samples, or 1000 features for a linear kernel, are solved to machine precision if
-        possible; `gap_` is the gap reached. With more samples, dense rows and ``kernel="rbf"`` the
-        kernel matrix is in single precision if `tol` is at least 1e-4; `gap_` then refers to the
-        rounded matrix.
+        Relative duality gap at which to stop. With 0 a fit continues until `max_iter` or until
+        rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
+        "svrg", problems with at most 1000 samples, or 1000 features for "newton", are solved
+        to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
+        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4;
+        `gap_` then refers to the rounded matrix.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
@@ -135,7 +136,8 @@ class ODMClassifier(MarginClassifier):
         linear systems ("active_set"), Newton steps ("newton") or epochs ("svrg"). The steps that
         bring a small problem to machine precision afterwards are not counted.
     solver_ : str
-        The solver that ran; "dcd" if it replaced "active_set" in at least one problem.
+        The solver that ran; "dcd" if it replaced "active_set" in at least one problem, "newton" if
+        the values of a kernel are so large that the problem was solved on a factor of its matrix.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
