@@ -245,7 +245,7 @@ class MarginClassifier(BaseClassifier):
 
     def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
         """Set the fitted attributes that do not refer to single samples."""
-        others = {fit.solver for fit in fits} - {None, self.solver_}
+        others = {fit.solver for fit in fits if fit.solver is not None} - {self.solver_}
         solver = others.pop() if others else self.solver_
         self._forget_fit()
         self.solver_ = solver

@@ -181,7 +181,7 @@ def _next_shift(dual: Dual, ends: dict[bool, _End], end: _End, previous: _End | 
         share = min(max(share, 0.05), 0.95)
         return above.shift + share * (below.shift - above.shift)
     distance = max(abs(dual.best_shift(end.state, end.shift) - end.shift), SMALLEST_STEP)
-    if previous is not None:
+    if previous is not None and end.shift != previous.shift:
         made = abs(end.shift - previous.shift)
         slope = (end.excess - previous.excess) / (end.shift - previous.shift)
         secant = -end.excess / slope if slope < 0 else np.inf
