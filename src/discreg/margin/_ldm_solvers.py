@@ -209,7 +209,7 @@ def _dual_fit(
     excess = max(0.5 * float(dual.signed(solution.state.multipliers) @ error), 0.0)
     missing = objective - dual.lower_bound(solution.state, solution.shift) + excess
     gap = max(solution.gap, missing / max(convex, TINY))
-    if not np.isfinite(objective):
+    if not np.isfinite(missing) or gap < 0:
         raise ValueError(
             f"The objective of LDM overflows with lambda1={lambda1:g}. Lower lambda1, or scale the "
             "features, for example with sklearn.preprocessing.StandardScaler."
