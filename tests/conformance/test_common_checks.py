@@ -108,6 +108,11 @@ def title_of(check):
     return check.func.__name__ + (f"({keywords})" if keywords else "")
 
 
+# Stochastic gradients draw other samples for weights than for repeated rows, and stop at `tol`.
+# scikit-learn leaves these checks out for SGDClassifier too.
+EXACT_CHECKS = "check_sample_weight_equivalence"
+
+
 def pairs_of_estimator_and_check():
     for name in discreg.__all__:
         if not name.endswith(("Classifier", "ClassifierCV")):
@@ -121,6 +126,8 @@ def pairs_of_estimator_and_check():
             quick = CHECKS_OF_A_VARIANT if number <= len(VARIANTS.get(name, [])) else set()
             for candidate, check in estimator_checks_generator(instance):
                 title = title_of(check)
+                if variant.get("solver") == "svrg" and title.startswith(EXACT_CHECKS):
+                    continue
                 marks = [] if variant == {} else [pytest.mark.variant]
                 if variant != {} and title not in quick:
                     marks.append(pytest.mark.full)

@@ -41,7 +41,7 @@ def test_solvers_of_linear_odm_agree_on_many_rows(load_data, name):
     objectives = {}
     for solver in ("newton", "dcd", "svrg"):
         model = ODMClassifier(kernel="linear", C1=100, C2=50, solver=solver, random_state=0)
-        model.fit(X, y)
+        model.set_params(tol=1e-12, max_iter=20_000).fit(X, y)
         assert model.gap_ <= 1e-12
         objectives[solver] = model.objective_
     assert objectives["dcd"] == pytest.approx(objectives["newton"], rel=1e-10)

@@ -57,7 +57,7 @@ from .partial_fit import (
     update_partial_fit,
 )
 
-__all__ = ["BaseClassifier", "Prepared", "RegressionClassifier"]
+__all__ = ["BaseClassifier", "Prepared", "RegressionClassifier", "finite_scores"]
 
 SMALLEST_TRACE, LARGEST_TRACE = 1e-280, 1e280  # sums of squares of the features
 
@@ -414,7 +414,8 @@ class RegressionClassifier(BaseClassifier):
         """
         X = self._new_samples(X)
         rows = self.coef_ if self._kernel is None else self.dual_coef_
-        scores = self._linear_scores(X, rows, self.intercept_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = finite_scores(self._linear_scores(X, rows, self.intercept_))
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _new_samples(self, X: ArrayLike) -> Any:
@@ -428,6 +429,16 @@ class RegressionClassifier(BaseClassifier):
         if self._kernel.kernel == "precomputed" and hasattr(self, "support_"):
             X = X[:, self.support_]
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
+
+
+def finite_scores(scores: RealArray) -> RealArray:
+    """Return scores of new samples; raise ValueError if they overflow."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            "The scores of these samples overflow. Scale the features as in training, for "
+            "example with sklearn.preprocessing.StandardScaler in a pipeline."
+        )
+    return scores
 
 
 def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:

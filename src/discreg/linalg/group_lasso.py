@@ -336,6 +336,7 @@ def _descend(
     return bool(gap <= enough)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a trial that overflows has no smaller gap
 def _newton(
     gram: WorkingGram, moments: Array, coef: Array, correlations: Array, square: float, beta: float
 ) -> None:

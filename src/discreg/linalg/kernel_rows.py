@@ -97,8 +97,13 @@ class KernelRows:
         return self.trace / self.total
 
     def at(self, beta: float) -> None:
-        """Set the penalty."""
-        self.beta = beta
+        """Set the penalty; any positive number if the matrix is zero, where it has no effect."""
+        self.beta = 1.0 if self.trace == 0 else beta
+        if self.beta < np.finfo(np.float64).tiny:
+            raise ValueError(
+                f"beta is {beta:g} in units of the kernel, which is too small for double "
+                "precision. Increase beta."
+            )
 
     def rows(self, samples: Indices) -> Array:
         """Return the kernel between some samples and all samples."""

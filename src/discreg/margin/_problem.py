@@ -169,15 +169,18 @@ class MarginSamples:
         return EPS * self._largest * total > seen
 
     def kernel_coefficients(self, theta: Array, coef: Array) -> Array:
-        """Return θ, or smaller coefficients with Lᵀθ = coef if rounding would change the scores."""
-        if not self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
+        """Return coefficients with Lᵀθ = coef: close to θ, or small if rounding of θ is seen."""
+        if not self.factor.shape[1]:
             return theta
+        if self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
+            theta = np.zeros_like(theta)
         orthogonal, triangle = linalg.qr(self.factor, mode="economic", check_finite=False)
-        image = linalg.solve_triangular(triangle, coef, trans="T", check_finite=False)
-        smallest = np.asarray(orthogonal @ image)
+        rest = coef - theta @ self.factor
+        image = linalg.solve_triangular(triangle, rest, trans="T", check_finite=False)
+        theta = theta + orthogonal @ image
         if self.centred:
-            smallest -= self.weights / self.weights.sum() * smallest.sum()
-        return smallest
+            theta -= self.weights / self.weights.sum() * theta.sum()
+        return np.asarray(theta)
 
     @property
     def has_fast_kernel(self) -> bool:

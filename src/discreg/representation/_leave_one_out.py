@@ -154,7 +154,7 @@ def _inverse(matrix: Array) -> Array:
     """Compute the inverse of a positive definite matrix in place."""
     factor, scale, rcond = unit_cholesky(matrix)
     if not rcond > 10 * EPS:
-        raise np.linalg.LinAlgError(
+        raise ValueError(
             "The leave-one-out system is not numerically positive definite. Use a larger beta, or "
             "a positive semi-definite kernel."
         )

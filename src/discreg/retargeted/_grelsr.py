@@ -32,7 +32,9 @@ from ._fit import (
 from ._losses import MarginTargets, TargetLoss
 from ._solvers import Solution
 
-__all__ = ["GReLSRClassifier"]
+__all__ = ["LARGEST_GROUP_PENALTY", "GReLSRClassifier"]
+
+LARGEST_GROUP_PENALTY = 1e6
 
 
 class GReLSRClassifier(RegressionClassifier):
@@ -161,7 +163,7 @@ class GReLSRClassifier(RegressionClassifier):
     0.98
     """
 
-    _constraints = ITERATIVE_CONSTRAINTS | {"group_penalty": Number(0, 1e6)}
+    _constraints = ITERATIVE_CONSTRAINTS | {"group_penalty": Number(0, LARGEST_GROUP_PENALTY)}
 
     def __init__(
         self,

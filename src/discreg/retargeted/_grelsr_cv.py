@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.candidates import candidates_of
 from discreg.base.held_out import Setting
 from discreg.base.search import ClassifierSearch
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
-from ._grelsr import GReLSRClassifier
+from ._grelsr import LARGEST_GROUP_PENALTY, GReLSRClassifier
 from ._search import BETAS, beta_candidates, held_out_on_path
 
 __all__ = ["GReLSRClassifierCV"]
@@ -133,5 +134,10 @@ class GReLSRClassifierCV(ClassifierSearch):
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
         betas = beta_candidates("betas", self.betas)
-        groups = beta_candidates("group_penalties", self.group_penalties)
+        groups = candidates_of(
+            "group_penalties",
+            self.group_penalties,
+            lambda values: (values >= 0) & (values <= LARGEST_GROUP_PENALTY),
+            f"from 0 to {LARGEST_GROUP_PENALTY:g}",
+        )
         return [{"group_penalty": group, "beta": beta} for group in groups for beta in betas]

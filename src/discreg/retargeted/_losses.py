@@ -417,5 +417,8 @@ def _slack(at: Evaluation, y: Indices) -> Array:
 
 
 def weighted_square(residuals: Array, weights: Array) -> float:
-    """Compute the weighted sum of the squared residuals."""
-    return float(weights @ np.einsum("ij,ij->i", residuals, residuals))
+    """Compute the weighted sum of the squared residuals; rows of weight zero have no effect."""
+    squares = np.einsum("ij,ij->i", residuals, residuals)
+    if not np.isfinite(squares).all():
+        squares[weights == 0] = 0.0
+    return float(weights @ squares)

@@ -27,7 +27,7 @@ from discreg.linalg.ridge import (
 from discreg.linalg.rows import row_dots
 from discreg.linalg.types import Array
 
-from ._losses import Evaluation, TargetLoss
+from ._losses import Evaluation, TargetLoss, weighted_square
 
 __all__ = [
     "EXACT",
@@ -266,7 +266,7 @@ class ArrayProblem(RetargetedProblem):
             weighted = self.weights[:, None] * change
             balanced = balanced + self.regression.gradient(weighted, weighted.sum(axis=0))
         centred = point.scores - self.weights @ point.scores / self.regression.total
-        square = float(self.weights @ np.einsum("ij,ij->i", centred, centred))
+        square = weighted_square(centred, self.weights)
         return self._bound(balanced, cost, square, point.objective)
 
 
