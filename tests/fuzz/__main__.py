@@ -33,9 +33,9 @@ PATIENCE = 60  # seconds of processor time; a case has some forty rows
 class Run:
     """Counts and counterexamples of one run."""
 
-    def __init__(self, seconds: float, seed: int) -> None:
+    def __init__(self, seconds: float, seed: int, rounds: int | None) -> None:
         self.end = time.monotonic() + seconds
-        self.seed = seed
+        self.seed, self.rounds = seed, rounds
         self.tried: Counter[str] = Counter()
         self.failed: dict[tuple[str, ...], Path] = {}
         self.latest: tuple[Case, BaseException] | None = None
@@ -54,7 +54,7 @@ class Run:
         return time.monotonic() > self.end
 
     def run(self) -> None:
-        for number in count():
+        for number in count() if self.rounds is None else range(self.rounds):
             for name in PROPERTIES:
                 if self.is_over():
                     return
@@ -129,8 +129,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="another seed tries other cases")
+    parser.add_argument(
+        "--rounds", type=int, help="stop earlier, so that a fast machine tries no other cases"
+    )
     options: Any = parser.parse_args()
-    run = Run(60 * options.minutes, options.seed)
+    run = Run(60 * options.minutes, options.seed, options.rounds)
     run.know_stored()
     run.run()
     for what, times in sorted(run.tried.items()):
