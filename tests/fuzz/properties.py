@@ -156,7 +156,11 @@ def keeps_its_answer(case: Case) -> None:
     else:
         models[1] = fit(case, *two)
     refused = [isinstance(model, Exception) for model in models]
-    assert refused[0] == refused[1], f"only one is refused: {models[0]!r} and {models[1]!r}"
+    if refused[0] != refused[1]:
+        # At the limit of double precision, one form of the data may exceed it and the other not.
+        reason = str(models[refused.index(True)])
+        assert "rounding" in reason or "overflow" in reason, f"only one is refused: {models!r}"
+        return
     if not any(refused):
         if change in ("sparse", "memmap"):
             two = one
