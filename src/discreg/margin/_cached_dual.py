@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.kernel_rows import RowCache
 from discreg.linalg.types import Array
 
 from ._dual import CLEARLY, PATIENCE, Descended, Dual, DualState, GramDual, SolverOptions
@@ -48,21 +48,8 @@ class CachedDual(Dual):
     ) -> None:
         super().__init__(y, losses)
         self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
-        self._cache: OrderedDict[int, Array] = OrderedDict()
+        self.rows = RowCache(rows_of, self._n_rows)
         self._next = 0
-
-    def rows(self, samples: NDArray[np.intp]) -> Array:
-        """Return the kernel rows of some samples, from the cache if possible."""
-        missing = np.array([i for i in samples.tolist() if i not in self._cache], dtype=np.intp)
-        fetched = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
-        rows = np.array([fetched[i] if i in fetched else self._cache[i] for i in samples.tolist()])
-        for i in samples.tolist():
-            if i in fetched:
-                self._cache[i] = fetched[i].copy()  # a view would keep all fetched rows
-            self._cache.move_to_end(i)
-        while len(self._cache) > self._n_rows:
-            self._cache.popitem(last=False)
-        return rows
 
     def state(self, multipliers: Array) -> DualState:
         signed = self.signed(multipliers)
