@@ -281,9 +281,7 @@ TABLES = {
         f"where they are not the default: one run of at most about {SECONDS:.0f} s), and accuracy "
         "on the others. C is LinearSVC's, with C1 = n C for ODM. The gap is ODM's relative duality "
         "gap; for LinearSVC it is how far its objective is above the least value, relatively; "
-        "1e-07 means at most that. With at most 1,000 features every solver of ODM ends with exact "
-        "Newton steps: there neither gap nor seconds tell how good dcd or svrg are by themselves. "
-        "Iterations are passes, steps or epochs.",
+        "1e-07 means at most that. Iterations are passes, steps or epochs.",
         ["data", "shape", "setting", "model", "seconds", "ratio", "gap", "iterations", "accuracy"],
         linear_fits(),
     ),
