@@ -1,4 +1,6 @@
-"""Kernel fits of the retargeted models beside SVC. Run as ``python benchmarks/retargeted_kernels.py``.
+"""Kernel fits of the retargeted models beside SVC.
+
+Run as ``python benchmarks/retargeted_kernels.py``.
 
 ``DISCREG_DATA`` names the folder of the data sets; the default is ``../shared/data``.
 """
@@ -24,11 +26,12 @@ N_ROWS = 3_000
 REPEATS = 5
 MODELS = (DLSRClassifier, ReLSRClassifier, GReLSRClassifier)
 
-TEXT = f"""\
-Milliseconds to fit {N_ROWS:,} standardised rows, medians of {REPEATS} runs that take turns. RBF kernel with gamma = 1/d,
-`scale_beta=False`, other parameters at their defaults (a relative gap of 1e-6); SVC with C = 1/beta at its default
-tolerance. The ratio is to SVC in the same run. "stored" is the number of training samples in the model.
-"""
+TEXT = (
+    f"Milliseconds to fit {N_ROWS:,} standardised rows, medians of {REPEATS} runs that take turns. RBF "
+    "kernel with gamma = 1/d, `scale_beta=False`, other parameters at their defaults (a relative gap "
+    "of 1e-6); SVC with C = 1/beta at its default tolerance. The ratio is to SVC in the same run. "
+    '"stored" is the number of training samples in the model.'
+)
 
 
 def rows() -> Iterator[tuple[Any, ...]]:
