@@ -27,10 +27,10 @@ REPEATS = 5
 MODELS = (DLSRClassifier, ReLSRClassifier, GReLSRClassifier)
 
 TEXT = (
-    f"Milliseconds to fit {N_ROWS:,} standardised rows, medians of {REPEATS} runs that take turns. RBF "
-    "kernel with gamma = 1/d, `scale_beta=False`, other parameters at their defaults (a relative gap "
-    "of 1e-6); SVC with C = 1/beta at its default tolerance. The ratio is to SVC in the same run. "
-    '"stored" is the number of training samples in the model.'
+    f"Milliseconds to fit {N_ROWS:,} standardised rows, medians of {REPEATS} runs that take turns. "
+    "RBF kernel with gamma = 1/d, `scale_beta=False`, other parameters at their defaults (a "
+    "relative gap of 1e-6); SVC with C = 1/beta at its default tolerance. The ratio is to SVC in "
+    'the same run. "stored" is the number of training samples in the model.'
 )
 
 
