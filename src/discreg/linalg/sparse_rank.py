@@ -28,6 +28,7 @@ __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 
 MAX_SETS = 200  # working sets of a group lasso
 ROUNDING = 1e-15
+EMPTY = 1e-12  # relative square of the targets in a direction that counts as zero
 SMALL_STEP = 1e-12  # relative decrease of the objective that is not progress
 STANDSTILL = 10  # steps without progress after which only rounding errors are left
 ROUGH_START = 1e-3  # certificate at which a candidate for the start is accurate enough
@@ -71,6 +72,16 @@ class SparseRankProblem:
     def rest(self, directions: Array) -> float:
         """Compute the part of the objective that is independent of A: ‖T‖² − ‖TV‖² + constant."""
         return self.constant + max(float(self.second.trace()) - self.square(directions), 0.0)
+
+    def span(self) -> Array:
+        """Compute the projector onto the row space of T, where all coefficients of a minimum are.
+
+        It decreases the objective. Without it, coefficients outside of the row space could cancel
+        in the scores, until coefficients of the largest rank are stored.
+        """
+        values, vectors = linalg.eigh(self.second, check_finite=False)
+        vectors = vectors[:, values > EMPTY * values[-1]]
+        return np.asarray(vectors @ vectors.T)
 
     def certify(self, coef: Array, directions: Array) -> tuple[float, float]:
         """Compute the objective at A and V, and the relative certificate."""
@@ -165,7 +176,9 @@ def alternate(
     everything = np.eye(len(problem.second))
     if problem.rank is None:
         first = None if start is None else start.coef @ start.directions.T
-        return problem.lasso(everything, tol=tol, max_iter=max_iter, start=first)
+        solution = problem.lasso(everything, tol=tol, max_iter=max_iter, start=first)
+        solution.coef = solution.coef @ problem.span()
+        return solution
     if start is None or not _has_rank(start, problem.rank):
         start = _best_start(problem, everything, tol, max_iter)
         left = max(max_iter - len(start.objective_history), 1)
