@@ -157,9 +157,11 @@ def keeps_its_answer(case: Case) -> None:
         models[1] = fit(case, *two)
     refused = [isinstance(model, Exception) for model in models]
     if refused[0] != refused[1]:
-        # At the limit of double precision, one form of the data may exceed it and the other not.
+        # At the limit of double precision, one form of the data may exceed it and the other not. Of
+        # a kernel that does not fit into the cache only a part is checked.
         reason = str(models[refused.index(True)])
-        assert "rounding" in reason or "overflow" in reason, f"only one is refused: {models!r}"
+        causes = ("rounding", "overflow", "positive semi-definite")
+        assert any(cause in reason for cause in causes), f"only one is refused: {models!r}"
         return
     if not any(refused):
         if change in ("sparse", "memmap"):

@@ -375,26 +375,21 @@ class RegressionClassifier(BaseClassifier):
         rows, offset = (
             prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
         )
-        for name in (
-            "coef_",
-            "dual_coef_",
-            "X_fit_",
-            "support_",
-        ):  # an earlier fit may have another kernel
+        # An earlier fit may have had another kernel.
+        for name in ("coef_", "dual_coef_", "X_fit_", "support_"):
             self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
         self._kernel = prepared.kernel
         if prepared.kernel is None:
             self.coef_ = rows
         else:
-            samples = prepared.X
             if sparse:
                 used = np.flatnonzero(coef.any(axis=1))
                 self.support_ = (used if len(used) else np.zeros(1)).astype(np.int32)
-                samples, rows = prepared.X[self.support_], rows[:, self.support_]
+                rows = rows[:, self.support_]
             self.dual_coef_ = rows
             if prepared.kernel.kernel != "precomputed":
-                self.X_fit_ = samples
+                self.X_fit_ = prepared.X[self.support_] if sparse else prepared.X
         self.intercept_ = offset
 
     @lazily

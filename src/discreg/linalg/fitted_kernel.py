@@ -68,7 +68,8 @@ class FittedKernel:
             estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
         )
         by_variance = "gamma" in kernel.facts.params and estimator.gamma == "scale"
-        if named and estimator.kernel != "linear" and (kernel.has_product or by_variance):
+        squared = kernel.has_product and estimator.kernel not in ("linear", "laplacian")
+        if squared or by_variance:
             require_squares(X)
         return kernel
 

@@ -16,6 +16,7 @@ from .types import Array, Indices
 __all__ = ["KernelRows", "RowCache"]
 
 BLOCK_ROWS = 256  # number of rows that are computed at once
+CHECKED = 500  # number of samples for the check of a kernel whose matrix does not fit
 
 
 class RowCache:
@@ -36,7 +37,8 @@ class RowCache:
     def __call__(self, indices: Indices) -> Array:
         """Return some rows, as a new array."""
         missing = np.array([i for i in indices.tolist() if i not in self._kept], dtype=np.intp)
-        computed = dict(zip(missing.tolist(), self._rows_of(missing), strict=True))
+        new = self._rows_of(missing) if len(missing) else ()
+        computed = dict(zip(missing.tolist(), new, strict=True))
         rows = np.array([computed[i] if i in computed else self._kept[i] for i in indices.tolist()])
         for i in indices.tolist():
             if i in computed:
@@ -79,6 +81,8 @@ class KernelRows:
             self.matrix, self.mean = kernel.centred_matrix(X, weights if centre else None)
             self.diagonal = self.matrix.diagonal().copy()
         else:
+            some = X[np.linspace(0, self.size - 1, CHECKED).astype(np.intp)]
+            kernel.centred_matrix(some, None)  # raises if the kernel is not positive semi-definite
             self._compute = partial(_kernel_rows, kernel, X)
             self.diagonal = kernel.diagonal(X)
             if centre:
@@ -98,7 +102,7 @@ class KernelRows:
 
     def at(self, beta: float) -> None:
         """Set the penalty; any positive number if the matrix is zero, where it has no effect."""
-        self.beta = 1.0 if self.trace == 0 else beta
+        self.beta = 1.0 if self.trace <= 0 else beta
         if self.beta < np.finfo(np.float64).tiny:
             raise ValueError(
                 f"beta is {beta:g} in units of the kernel, which is too small for double "

@@ -18,10 +18,12 @@ from ._working_set import solve_on_working_sets
 
 __all__ = ["solve_odm"]
 
+SEEN_IN_DUAL = 1e-6  # rounding error of scores above which dual solvers no longer converge
+
 
 def solve_odm(problem: BinaryProblem) -> BinaryFit:
     """Fit ODM to labels ±1."""
-    if problem.training.is_seen(problem.loss.total_of_multipliers):
+    if problem.training.is_seen(problem.loss.total_of_multipliers, seen=SEEN_IN_DUAL):
         return _in_factor(problem)
     if problem.solver in ("active_set", "dcd"):
         return _by_dual(problem)

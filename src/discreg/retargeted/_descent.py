@@ -56,9 +56,13 @@ class _Descent:
     def __init__(self, rows: KernelRows, loss: TargetLoss, y: Indices, n_classes: int) -> None:
         self.rows, self.loss, self.y, self.n_classes = rows, loss, y, n_classes
         self.weights, self.scales = rows.weights, rows.weights / rows.beta
+        # The second terms are steps for the curvature of the loss, if the kernel is small.
         unit = PULL * float(rows.weights @ rows.diagonal) / rows.total
-        self.pull = unit if rows.centred else 0.0
-        self.group_pull = unit / rows.beta if loss.group_penalty > 0 else 0.0
+        self.pull = max(unit, rows.beta / rows.total) if rows.centred else 0.0
+        self.group_pull = 0.0
+        if loss.group_penalty > 0:
+            least = (1.0 + 1.0 / loss.group_penalty) / rows.total
+            self.group_pull = max(unit / rows.beta, least)
         self.random = np.random.default_rng(0)
 
     def state(self, residuals: Array, offset: Array, centres: Array) -> DescentState:
@@ -160,16 +164,14 @@ def descend(
     problem = _Descent(rows, loss, y, n_classes)
     theta = np.zeros((len(y) + 1, n_classes)) if start is None else start
     state = problem.state(loss.feasible(theta[:-1], y), theta[-1].copy(), np.zeros(n_classes))
-    history: list[float] = []
-    wanted, smallest, patience = tol, np.inf, PATIENCE
+    at, gaps = problem.evaluate(state, best_centres=False)
+    history = [problem.objective(state, at)]
+    wanted, smallest, patience, n_sweeps = tol, np.inf, PATIENCE, 0
     while True:
-        at, gaps = problem.evaluate(state, best_centres=False)
-        objective = problem.objective(state, at)
-        history.append(min([objective, *history[-1:]]))
-        gap = float(gaps.sum()) / objective_unit(objective, rows.total)
+        gap = float(gaps.sum()) / objective_unit(history[-1], rows.total)
         patience = PATIENCE if gap < smallest or gap > NEAR_ROUNDING else patience - 1
         smallest = min(gap, smallest)
-        ended = len(history) >= max_iter or patience == 0
+        ended = n_sweeps >= max_iter or patience == 0
         if gap <= wanted or ended:
             certified = problem.balanced(state)
             at, certified_gaps = problem.evaluate(certified, best_centres=True)
@@ -179,5 +181,9 @@ def descend(
                 break
             wanted *= TIGHTER
         problem.sweep(state, gaps)
+        n_sweeps += 1
+        at, gaps = problem.evaluate(state, best_centres=False)
+        history.append(problem.objective(state, at))
+    history = [*np.minimum.accumulate(history[1:-1]).tolist(), objective]
     theta = np.vstack([certified.residuals, certified.offset])
-    return Solution(theta, at.targets, history, gap, "dcd", at.centres)
+    return Solution(theta, at.targets, history, min(gap, 1.0), "dcd", at.centres)

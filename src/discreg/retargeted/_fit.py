@@ -267,14 +267,20 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
 
 def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
     """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
-    if solution.gap <= estimator.tol or estimator.tol == 0:
+    gap = max(solution.gap, estimator.gap_)
+    if gap <= estimator.tol or estimator.tol == 0:
         return
     advice = "Increase max_iter, tol or beta, or standardise the features."
-    if solution.solver == "alternating" and not _is_structured(estimator):
+    if solution.gap <= estimator.tol:
+        advice = (
+            "Coefficients in float32, the type of X, are too inaccurate. Standardise the features, "
+            "or pass X in float64."
+        )
+    elif solution.solver == "alternating" and not _is_structured(estimator):
         advice = "Use solver='newton', or increase max_iter, tol or beta."
     warn_of_convergence(
         f"{type(estimator).__name__} stopped at a relative optimality gap of "
-        f"{solution.gap:.2g} after {len(solution.objective_history)} iterations; tol is "
+        f"{gap:.2g} after {len(solution.objective_history)} iterations; tol is "
         f"{estimator.tol:g}. {advice}"
     )
 

@@ -43,7 +43,7 @@ class GReLSRClassifierCV(ClassifierSearch):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
-    solver, tol, max_iter
+    solver, cache_size, tol, max_iter
         As for the classifier; `tol` and `max_iter` apply to each fit.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
@@ -105,6 +105,7 @@ class GReLSRClassifierCV(ClassifierSearch):
         coef0: float = 1,
         kernel_params: KernelParams = None,
         solver: str = "auto",
+        cache_size: float = 1000,
         tol: float = 1e-6,
         max_iter: int = 1000,
         cv: Splitting = None,
@@ -123,6 +124,7 @@ class GReLSRClassifierCV(ClassifierSearch):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.solver = solver
+        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
         self.cv = cv
