@@ -5,6 +5,7 @@ import pytest
 from oracles import convex_optimum
 from scipy import sparse
 from sklearn.datasets import load_digits, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
@@ -105,6 +106,49 @@ def test_rows_computed_on_demand_give_the_same_model(name):
         relative.set_params(cache_size=size).fit(X, y).decision_function(X) for size in (1000, 0.02)
     ]
     np.testing.assert_allclose(*scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.99])
+def test_a_cache_of_most_rows_gives_the_same_model(share):
+    X, y = wine()
+    stored = model("relsr", tol=1e-10).fit(X, y)
+    megabytes = share * 8 * len(X) ** 2 / 2**20
+    cached = model("relsr", tol=1e-10, cache_size=megabytes).fit(X, y)
+    np.testing.assert_allclose(cached.decision_function(X), stored.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("cache_size", [1000, 0.02])
+def test_an_indefinite_kernel_is_refused(cache_size):
+    X, y = wine()
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        model("dlsr", kernel="sigmoid", gamma=0.1, coef0=0, cache_size=cache_size).fit(X, y)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_large_penalty_leaves_the_intercept(name):
+    X, y = wine()
+    heavy = model(name, beta=1e9).fit(X, y)
+    constant = model(name).fit(np.ones_like(X), y)
+    assert max(heavy.gap_, constant.gap_) <= 1e-6
+    newton = model(name, beta=1e9, solver="newton").fit(X, y)
+    for scores in (heavy.decision_function(X), constant.decision_function(np.ones_like(X))):
+        np.testing.assert_allclose(scores, newton.decision_function(X), atol=1e-3)
+
+
+def test_coefficients_in_float32_that_miss_the_tolerance_warn():
+    X, y = wine()
+    K = ((X + 100) @ (X + 100).T).astype(np.float32)
+    with pytest.warns(ConvergenceWarning, match="float32"):
+        fitted = DLSRClassifier(kernel="precomputed").fit(K, y)
+    assert fitted.gap_ > fitted.tol
+
+
+def test_the_number_of_sweeps_is_limited():
+    X, y = wine()
+    with pytest.warns(ConvergenceWarning):
+        one = model("relsr", max_iter=1).fit(X, y)
+    assert one.n_iter_ == 1
+    assert one.gap_ < 1
 
 
 @pytest.mark.parametrize("name", ["dlsr", "relsr"])

@@ -33,6 +33,7 @@ def relative_penalty(estimator: Any) -> float:
     return float(estimator.beta) if getattr(estimator, "scale_beta", False) else 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a factorisation with infinities fails
 def single_error(gram: NDArray[Any], penalty: float, errors: tuple[float, ...] = ERRORS) -> float:
     """Bound the relative error of a Gram matrix whose products were formed in float32.
 

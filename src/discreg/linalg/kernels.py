@@ -86,9 +86,9 @@ def kernel_matrix(
     if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
     if callable(kernel):
-        return np.asarray(
-            pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {})).astype(dtype)
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
+            matrix = pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {}))
+        return np.asarray(matrix.astype(dtype))
     facts = KERNELS[kernel]
     if not facts.on_tiles:
         # Not every kernel accepts None for its default.
