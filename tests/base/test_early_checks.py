@@ -121,7 +121,7 @@ def test_other_mistakes_are_named_before_the_first_fit(search, monkeypatch):
 
 OWN_MISTAKES = [
     (SLRRClassifierCV(stopping="change"), "stopping='change' requires"),
-    (GReLSRClassifierCV(group_penalties=[1e7]), "'group_penalty' parameter"),
+    (GReLSRClassifierCV(group_penalties=[1e7]), "group_penalties must hold"),
     (DRMClassifierCV(reject_above=0.5, unknown_label=1), "unknown_label must be"),
     (DRMClassifierCV(reject_above=0.5, unknown_label="new"), "unknown_label must be"),
     (ODMClassifierCV(kernel="rbf", solver="svrg"), "solver='svrg' needs kernel='linear'"),
