@@ -19,7 +19,7 @@ KINDS = {
     "fourier": {
         "kernel": "rbf",
         "n_components": 30,
-        "approximation": "fourier",
+        "approximation": "random_features",
         "random_state": 0,
     },
 }

@@ -30,7 +30,7 @@ MODELS = {
     "SLRR": SLRRClassifier(beta=0.3, tol=1e-12),
     "DRM": DRMClassifier(kernel="linear"),
     "DRM, Nyström": DRMClassifier(n_components=15, random_state=0),
-    "DRM, Fourier": DRMClassifier(n_components=20, approximation="fourier", random_state=0),
+    "DRM, Fourier": DRMClassifier(n_components=20, approximation="random_features", random_state=0),
     "ODM": ODMClassifier(kernel="linear", tol=1e-12),
 }
 BY_PARTS = ("LSR", "LSR without intercept", "LRLR", "LRRR", "DRM")

@@ -6,9 +6,8 @@ from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
-from discreg.linalg import resources
 from discreg.linalg.fitted_kernel import FittedKernel
-from discreg.linalg.kernel_approximation import FourierMap, NystroemMap, feature_map
+from discreg.linalg.kernel_approximation import NystroemMap, RandomFeatures, map_of_rows
 
 
 def rows(n_rows=40, n_features=4, seed=0):
@@ -21,7 +20,7 @@ def kernel_named(name, gamma=0.2):
 
 def draw(X, n_components, name="nystroem", kernel="rbf", seed=0):
     random = np.random.RandomState(seed)
-    return feature_map(name, kernel_named(kernel), X, n_components, random)
+    return map_of_rows(name, kernel_named(kernel), X, n_components, random)
 
 
 def gram(features, A, B):
@@ -114,31 +113,32 @@ def test_a_kernel_of_zeros_is_refused():
         draw(np.zeros((10, 3)), 5, kernel="linear")
 
 
-# Fourier -----------------------------------------------------------------------------------------
+# Random features ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 9, 100])
-def test_fourier_features_have_norm_one(n_components):
+def test_random_features_have_norm_one(n_components):
     X = 1e3 * rows()
-    features = draw(X, n_components, "fourier")
+    features = draw(X, n_components, "random_features")
     np.testing.assert_allclose(np.sum(features(X) ** 2, axis=1), 1, rtol=1e-14)
     assert features(X).shape[1] == max(2, 2 * (n_components // 2))
 
 
-def test_fourier_features_do_not_change_with_a_shift():
+def test_random_features_do_not_change_with_a_shift():
     """The approximate kernel depends on differences of rows, as the RBF kernel does."""
     X = rows()
-    features = draw(X, 20, "fourier")
+    features = draw(X, 20, "random_features")
     np.testing.assert_allclose(gram(features, X + 5, X + 5), gram(features, X, X), atol=1e-12)
 
 
-def test_fourier_features_are_unbiased_with_the_variance_of_their_number():
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_random_features_are_unbiased_with_the_variance_of_their_number(kernel):
     """The mean over many draws is the kernel; the error of one falls as 1 / √m."""
     X = rows(8)
-    K = rbf_kernel(X, gamma=0.2)
+    K = pairwise_kernels(X, metric=kernel, gamma=0.2)
     errors = {}
     for m in (10, 160):
-        draws = [draw(X, m, "fourier", seed=seed) for seed in range(300)]
+        draws = [draw(X, m, "random_features", kernel, seed) for seed in range(300)]
         values = np.array([gram(features, X, X) for features in draws])
         spread = values.std(axis=0) / np.sqrt(300)
         off = ~np.eye(8, dtype=bool)
@@ -147,16 +147,19 @@ def test_fourier_features_are_unbiased_with_the_variance_of_their_number():
     assert errors[10] / errors[160] == pytest.approx(4, rel=0.1)
 
 
-@pytest.mark.parametrize("kernel", ["poly", "linear", "laplacian"])
-def test_fourier_features_are_for_the_rbf_kernel(kernel):
-    with pytest.raises(ValueError, match=rf"kernel='rbf', not '{kernel}'\. Use approximation='nys"):
-        draw(rows(), 10, "fourier", kernel=kernel)
+@pytest.mark.parametrize("kernel", ["poly", "linear", "cosine"])
+def test_random_features_are_for_kernels_with_a_fourier_transform(kernel):
+    message = rf"kernel='laplacian' or 'rbf', not '{kernel}'\. Use approximation='nys"
+    with pytest.raises(ValueError, match=message):
+        draw(rows(), 10, "random_features", kernel=kernel)
 
 
 # Both ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "kind"), [("nystroem", NystroemMap), ("fourier", FourierMap)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("nystroem", NystroemMap), ("random_features", RandomFeatures)]
+)
 def test_sparse_rows_have_the_features_of_dense_ones(name, kind):
     X = np.where(rows() > 0, rows(), 0)
     dense, features = draw(X, 12, name), draw(sparse.csr_array(X), 12, name)
@@ -165,7 +168,7 @@ def test_sparse_rows_have_the_features_of_dense_ones(name, kind):
     np.testing.assert_allclose(features(X), dense(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["nystroem", "fourier"])
+@pytest.mark.parametrize("name", ["nystroem", "random_features"])
 def test_features_of_single_precision_rows_are_double(name):
     X = rows().astype(np.float32)
     features = draw(X, 12, name)
@@ -173,10 +176,14 @@ def test_features_of_single_precision_rows_are_double(name):
     np.testing.assert_allclose(features(X), features(X.astype(np.float64)), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["nystroem", "fourier"])
-def test_features_that_do_not_fit_into_memory_are_refused(name, monkeypatch):
-    monkeypatch.setattr(resources, "available_bytes", lambda: 10_000)
-    monkeypatch.setattr(resources, "NEGLIGIBLE_BYTES", 0)
-    draw(rows(), 10, name)
-    with pytest.raises(MemoryError, match=r"30 features of 40 samples.*Use fewer n_components"):
-        draw(rows(), 30, name)
+@pytest.mark.parametrize("name", ["nystroem", "random_features"])
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_scores_are_features_times_coefficients(name, n_rows):
+    features = draw(rows(), 12, name)
+    coef = np.random.default_rng(0).normal(size=(3, features.n_components))
+    new = rows(n_rows, seed=1)
+    expected = features(new) @ coef.T + np.arange(3)
+    np.testing.assert_allclose(features.scores(new, coef, np.arange(3.0)), expected, atol=1e-9)
+    single = features.scores(new, coef.astype(np.float32), np.arange(3, dtype=np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, atol=1e-5)

@@ -211,7 +211,7 @@ def test_sparse_equals_dense(kernel, solver, container):
     close(dense.decision_function(container(points)), dense.decision_function(points))
 
 
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
 def test_sparse_equals_dense_in_features(approximation):
     X, y = wine()
     X = np.where(X > 0.3, X, 0)

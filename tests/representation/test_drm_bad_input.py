@@ -55,7 +55,7 @@ def with_a_single_sample():
         ({"penalty": None}, "'penalty'"),
         ({"n_components": 0}, "'n_components'"),
         ({"n_components": 2.5}, "'n_components'"),
-        ({"approximation": "random"}, "'nystroem' or 'fourier'"),
+        ({"approximation": "random"}, "'nystroem' or 'random_features'"),
         ({"backtracking": 1}, "'backtracking' parameter of DRMClassifier must be a bool"),
         ({"probability": "yes"}, "'probability'"),
         ({"reject_above": -0.1}, "'reject_above'"),
@@ -83,12 +83,8 @@ def test_parameters_are_checked(params, message):
             "solver='scatter' requires penalty='ridge'",
         ),
         (
-            {"kernel": "poly", "n_components": 10, "approximation": "fourier"},
-            r"supports kernel='rbf', not 'poly'\. Use approximation='nystroem'",
-        ),
-        (
-            {"kernel": "linear", "n_components": 10, "approximation": "fourier"},
-            "supports kernel='rbf', not 'linear'",
+            {"kernel": "poly", "n_components": 10, "approximation": "random_features"},
+            r"supports kernel='laplacian' or 'rbf', not 'poly'\. Use approximation='nystroem'",
         ),
     ],
 )
@@ -317,7 +313,12 @@ def test_duplicated_features_double_the_kernel():
         {"kernel": "poly", "gamma": 1.0},
         {"kernel": "cosine"},
         {"kernel": "rbf", "n_components": 30, "random_state": 0},
-        {"kernel": "rbf", "n_components": 30, "approximation": "fourier", "random_state": 0},
+        {
+            "kernel": "rbf",
+            "n_components": 30,
+            "approximation": "random_features",
+            "random_state": 0,
+        },
     ],
     ids=lambda params: "-".join(str(value) for value in params.values()),
 )

@@ -137,7 +137,10 @@ def test_fourier_features_have_a_self_kernel_of_one():
     X, y = wine()
     for n_components in (1, 2, 7, 50):
         model = DRMClassifier(
-            n_components=n_components, approximation="fourier", random_state=0, solver="closed"
+            n_components=n_components,
+            approximation="random_features",
+            random_state=0,
+            solver="closed",
         ).fit(X, y)
         features = model._solver.training.features(new_points())
         np.testing.assert_allclose(np.sum(features**2, axis=1), 1, rtol=1e-14)
@@ -152,7 +155,10 @@ def test_more_fourier_features_are_nearer_to_the_kernel():
             [
                 np.abs(
                     DRMClassifier(
-                        gamma=0.05, n_components=m, approximation="fourier", random_state=seed
+                        gamma=0.05,
+                        n_components=m,
+                        approximation="random_features",
+                        random_state=seed,
                     )
                     .fit(X, y)
                     .decision_function(new_points())
@@ -168,7 +174,7 @@ def test_more_fourier_features_are_nearer_to_the_kernel():
 
 def test_a_random_state_is_repeatable_and_counts_in_features_only():
     X, y = wine()
-    for approximation in ("nystroem", "fourier"):
+    for approximation in ("nystroem", "random_features"):
         params = {"n_components": 10, "approximation": approximation}
         scores = [
             DRMClassifier(random_state=seed, **params).fit(X, y).decision_function(X)
@@ -188,7 +194,7 @@ def test_a_random_state_is_repeatable_and_counts_in_features_only():
     [
         {},
         {"n_components": 120, "approximation": "nystroem"},
-        {"n_components": 400, "approximation": "fourier"},
+        {"n_components": 400, "approximation": "random_features"},
     ],
 )
 def test_points_far_from_all_samples_are_unknown_and_training_samples_are_not(features):

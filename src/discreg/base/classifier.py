@@ -16,11 +16,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
 from discreg.blocks.lazy import lazily
+from discreg.blocks.mapped import MappedBlocks
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.moments import Moments, block_moments, moments_by_group, source_moments
 from discreg.blocks.precision import relative_penalty
 from discreg.blocks.source import (
     AddableTuple,
+    ArrayBlocks,
     Block,
     BlockSource,
     open_blocks,
@@ -31,13 +33,14 @@ from discreg.blocks.validation import (
     in_blocks,
     is_dask,
     new_rows,
+    number_of_rows,
     row_weights,
     sample_weights,
     set_input_tags,
     training_rows,
-    why_kernel_in_memory,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import FeatureMap, map_rows
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     require_memory,
@@ -51,6 +54,13 @@ from discreg.linalg.ridge import (
 from discreg.linalg.rows import class_sums, varies
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray
 
+from .components import (
+    components_of,
+    fit_map,
+    fit_map_to_blocks,
+    fits_in_memory,
+    why_exact_kernel,
+)
 from .partial_fit import (
     PartialFitState,
     merge_partial_fits,
@@ -219,13 +229,22 @@ class Prepared:
     sizes: NDArray[np.float64]  # sum of the sample weights in each class
     class_weights: NDArray[np.float64]  # sum of sample weight times class weight in each class
     dtype: np.dtype[Any]
-    kernel: FittedKernel | None  # None: linear
+    kernel: FittedKernel | None  # None: linear, or approximated by features
     regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
     X: Any = None
     y: Any = None
     weights: Any = None
     copies: Any = None  # sample weights without class weights
     source: BlockSource | None = None  # the rows if they are not in memory
+    features: FeatureMap | None = None  # components that approximate a kernel
+
+    def cross(self, X: Any) -> Any:
+        """Compute what the coefficients multiply for new samples: features or kernel values."""
+        if self.features is not None:
+            return self.features(X)
+        if self.kernel is None or self.kernel.kernel == "precomputed":
+            return X
+        return self.kernel(X, self.X)
 
     def in_precision(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
         """Convert fitted numbers to the precision of the data; refuse those that overflow."""
@@ -244,17 +263,29 @@ class RegressionClassifier(BaseClassifier):
 
     fit_intercept: bool
     n_features_in_: int
+    _features: FeatureMap | None = None  # components that approximate the kernel
     _known_by_moments = False  # whether the moments of the rows determine the model
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
         self._forget_parts()
         if in_blocks(self, X):
-            return self._prepare_blocks(open_blocks(self, X, y, sample_weight, self.class_weight))
+            n_components = components_of(self, number_of_rows(X))
+            source = open_blocks(self, X, y, sample_weight, self.class_weight)
+            return self._prepare_blocks(source, n_components)
         X, y = training_rows(self, X, y)
         classes, indices = encode_labels(y)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
-        kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
+        dtype, kernel, features = X.dtype, None, None
+        n_components = components_of(self, X.shape[0])
+        if n_components is not None:
+            if self._why_in_memory(None) is None and not fits_in_memory(X.shape[0], n_components):
+                source = ArrayBlocks(X, y, sample_weight, self.class_weight)
+                return self._prepare_blocks(source, n_components)
+            features = fit_map(self, X, weights, n_components)
+            X = map_rows(features, X)
+        elif self.kernel != "linear":
+            kernel = FittedKernel.of(self, X, weights)
         if kernel is None:
             require_memory(
                 3 * 8 * min(X.shape) ** 2,
@@ -263,6 +294,8 @@ class RegressionClassifier(BaseClassifier):
             )
             with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
                 regression: Any = self._linear_regression(X, weights)
+            if features is not None:
+                regression.n_features = None  # a relative penalty is in the units of the kernel
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 regression = self._kernel_regression(kernel, X, weights)
@@ -276,20 +309,25 @@ class RegressionClassifier(BaseClassifier):
             classes,
             sizes,
             class_weights,
-            X.dtype,
+            dtype,
             kernel,
             regression,
             X=X,
             y=indices,
             weights=weights,
             copies=copies,
+            features=features,
         )
 
-    def _prepare_blocks(self, source: BlockSource) -> Prepared:
+    def _prepare_blocks(self, source: BlockSource, n_components: int | None) -> Prepared:
         """Prepare rows in blocks by one pass that computes their moments."""
-        moments = source_moments(source, relative_penalty(self))
+        dtype, features, penalty = source.dtype, None, relative_penalty(self)
+        if n_components is not None:
+            features, penalty = fit_map_to_blocks(self, source, n_components), 0.0
+            source = MappedBlocks(source, features)
+        moments = source_moments(source, penalty)
         prepared = self._prepare_moments(
-            moments, source.layout.classes, source.sizes, source.layout.dtype
+            moments, source.layout.classes, source.sizes, dtype, features
         )
         prepared.source = source
         return prepared
@@ -300,13 +338,16 @@ class RegressionClassifier(BaseClassifier):
         classes: NDArray[Any],
         sizes: NDArray[np.float64],
         dtype: np.dtype[Any],
+        features: FeatureMap | None,
     ) -> Prepared:
-        """Prepare a fit from the moments of the rows."""
+        """Prepare a fit from the moments of the rows, which are mapped if there are features."""
         with np.errstate(over="ignore", invalid="ignore"):
             regression = self._moment_regression(moments)
+        if features is not None:
+            regression.n_features = None  # a relative penalty is in the units of the kernel
         lost = regression.trace < SMALLEST_TRACE and moments.differ
         self._require_squares(regression, lost=lost)
-        return Prepared(classes, sizes, moments.weights, dtype, None, regression)
+        return Prepared(classes, sizes, moments.weights, dtype, None, regression, features=features)
 
     def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
         if lost or not regression.trace < LARGEST_TRACE:
@@ -316,9 +357,12 @@ class RegressionClassifier(BaseClassifier):
                 "sklearn.preprocessing.StandardScaler."
             )
 
-    def _why_in_memory(self) -> str | None:
-        """Explain why the rows must be in memory and what to use instead; None if they need not."""
-        return why_kernel_in_memory(self.kernel)
+    def _why_in_memory(self, n_rows: int | None) -> str | None:
+        """Explain why the rows must be in memory and what to use instead; None if they need not.
+
+        `n_rows` is None if the rows can only be read in blocks.
+        """
+        return why_exact_kernel(self, n_rows)
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         """Create the regression of linear models."""
@@ -343,7 +387,7 @@ class RegressionClassifier(BaseClassifier):
     def _why_no_partial_fit(self) -> str | None:
         if not self._known_by_moments:
             return super()._why_no_partial_fit()
-        return None if self.kernel == "linear" else f"kernel is {self.kernel!r}."
+        return why_exact_kernel(self, None)
 
     def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
         if self.class_weight is None:
@@ -357,7 +401,9 @@ class RegressionClassifier(BaseClassifier):
             parts = zip(moments, factors, strict=True)
             moments = reduce(add, (part.scaled(factor) for part, factor in parts))
         self._fit_moments(
-            self._prepare_moments(moments, state.layout.classes, state.sizes, state.layout.dtype)
+            self._prepare_moments(
+                moments, state.layout.classes, state.sizes, state.layout.dtype, state.features
+            )
         )
 
     def _set_coefficients(
@@ -376,10 +422,12 @@ class RegressionClassifier(BaseClassifier):
             prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
         )
         # An earlier fit may have had another kernel.
-        for name in ("coef_", "dual_coef_", "X_fit_", "support_"):
+        for name in ("coef_", "dual_coef_", "X_fit_", "support_", "n_components_"):
             self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
-        self._kernel = prepared.kernel
+        self._kernel, self._features = prepared.kernel, prepared.features
+        if prepared.features is not None:
+            self.n_components_ = prepared.features.n_components
         if prepared.kernel is None:
             self.coef_ = rows
         else:
@@ -419,6 +467,8 @@ class RegressionClassifier(BaseClassifier):
 
     def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
         """Compute scores of new samples from rows of feature or kernel coefficients."""
+        if self._features is not None:
+            return self._features.scores(X, rows, intercept)
         if self._kernel is None:
             return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
         if self._kernel.kernel == "precomputed" and hasattr(self, "support_"):

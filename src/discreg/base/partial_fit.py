@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
-from discreg.blocks.source import BlockLayout, require_labels
+from discreg.blocks.mapped import map_block
+from discreg.blocks.source import Block, BlockLayout, require_labels
 from discreg.blocks.validation import (
+    KERNEL_CONSTRAINTS,
     class_weights,
     require_sum_of_weights,
     require_two_classes,
@@ -20,8 +23,11 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
+from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
+
+from .components import COMPONENT_CONSTRAINTS, components_of, fit_map
 
 __all__ = ["PartialFitState", "merge_partial_fits", "update_partial_fit"]
 
@@ -34,6 +40,7 @@ class PartialFitState:
     sizes: Array  # sum of the sample weights in each class
     statistics: Any
     params: dict[str, Any]  # parameters that the statistics depend on
+    features: FeatureMap | None = None  # components that approximate a kernel
 
     def class_factors(self, class_weight: Any) -> Array:
         """Compute the class weights for the rows seen so far."""
@@ -68,11 +75,15 @@ def update_partial_fit(
         layout = _layout(rows, classes, before)
         block = layout.block(rows, labels, sample_weight)
         copies = sample_weights(sample_weight, len(block.y), in_part=True)
+        features = _components(estimator, block) if before is None else before.features
+        if features is not None:
+            block = map_block(block, features)
         state = PartialFitState(
             layout,
             class_sums(block.y, copies, len(layout.classes)),
             estimator._statistics(block, len(layout.classes)),
             _params_of_statistics(estimator),
+            features,
         )
         _fit_and_keep(estimator, state if before is None else _together(before, state))
 
@@ -104,9 +115,20 @@ def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
     estimator._partial_fit_state = state
 
 
+def _components(estimator: Any, block: Block) -> FeatureMap | None:
+    """Create the components that approximate the kernel from the first rows, if they do."""
+    n_components = components_of(estimator, None)
+    if n_components is None:
+        return None
+    return fit_map(estimator, block.X, block.weights, n_components)
+
+
 def _params_of_statistics(estimator: Any) -> dict[str, Any]:
     params = estimator.get_params(deep=False)
-    return {name: params[name] for name in estimator._statistics_depend_on}
+    names = [*estimator._statistics_depend_on, "kernel"]
+    if estimator.kernel != "linear":
+        names += [*KERNEL_CONSTRAINTS, *COMPONENT_CONSTRAINTS]
+    return {name: params[name] for name in names if name in params}
 
 
 def _layout(rows: Any, classes: ArrayLike | None, before: PartialFitState | None) -> BlockLayout:
@@ -156,10 +178,20 @@ def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:
             f"{other.layout.classes.tolist()}."
         )
     _require_same_params(one.params, other.params)
+    if one.features is not other.features and hash_of(one.features) != hash_of(other.features):
+        raise ValueError(
+            "The two models approximate the kernel by different components. Use "
+            "approximation='random_features', numbers for gamma and n_components, and the same "
+            "integer random_state."
+        )
     dtype = np.promote_types(one.layout.dtype, other.layout.dtype)
     layout = BlockLayout(one.layout.n_features, dtype, one.layout.classes, one.layout.factors)
     return PartialFitState(
-        layout, one.sizes + other.sizes, one.statistics + other.statistics, one.params
+        layout,
+        one.sizes + other.sizes,
+        one.statistics + other.statistics,
+        one.params,
+        one.features,
     )
 
 

@@ -43,11 +43,13 @@ __all__ = [
     "ChunkError",
     "Counts",
     "SequentialBlocks",
+    "Statistic",
     "count_block",
     "count_labels",
     "labels_of_block",
     "open_blocks",
     "require_labels",
+    "require_same_length",
     "rows_of_block",
 ]
 
@@ -138,11 +140,7 @@ class BlockLayout:
         """Check the shapes and the labels of a block; the statistics check its numbers."""
         rows = rows_of_block(X, self.n_features).astype(self.dtype, copy=False)
         labels = labels_of_block(y)
-        if len(labels) != rows.shape[0]:
-            raise ValueError(
-                f"X has {rows.shape[0]} rows, but y has {len(labels)} labels. If the sizes of "
-                "Dask's chunks are not known, pass X.to_dask_array(lengths=True) and y likewise."
-            )
+        require_same_length(rows, labels)
         _, indices = find_labels(labels, self.classes)
         strange = self.classes[indices] != labels
         if np.any(strange):
@@ -168,6 +166,15 @@ def rows_of_block(X: Any, n_features: int) -> Any:
     if rows.shape[1] != n_features:
         raise ValueError(f"X has {rows.shape[1]} columns, but the first chunk has {n_features}.")
     return rows
+
+
+def require_same_length(rows: Any, labels: NDArray[Any]) -> None:
+    """Raise ValueError if a block has not one label for each row."""
+    if len(labels) != rows.shape[0]:
+        raise ValueError(
+            f"X has {rows.shape[0]} rows, but y has {len(labels)} labels. If the sizes of Dask's "
+            "chunks are not known, pass X.to_dask_array(lengths=True) and y likewise."
+        )
 
 
 def labels_of_block(y: Any) -> NDArray[Any]:
@@ -239,14 +246,19 @@ class BlockSource(ABC):
         return (self._known or self.settle(self._count()))[0]
 
     @property
+    def counts(self) -> Counts:
+        """Labels of all rows with their sums of sample weights, and the number of rows."""
+        return (self._known or self.settle(self._count()))[1]
+
+    @property
     def sizes(self) -> Array:
         """Sum of the sample weights of each class, without class weights."""
-        return (self._known or self.settle(self._count()))[1].sizes
+        return self.counts.sizes
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return (self._known or self.settle(self._count()))[1].n_rows
+        return self.counts.n_rows
 
     @property
     def n_classes(self) -> int:

@@ -36,6 +36,7 @@ __all__ = [
     "is_streamed",
     "largest_block",
     "new_rows",
+    "number_of_rows",
     "require_fitted",
     "require_sum_of_weights",
     "require_two_classes",
@@ -44,7 +45,6 @@ __all__ = [
     "sample_weights",
     "set_input_tags",
     "training_rows",
-    "why_kernel_in_memory",
 ]
 
 LARGEST_BLOCK = 64 << 20  # bytes
@@ -359,6 +359,11 @@ def is_out_of_core(X: Any) -> bool:
     return is_dask(X) or hasattr(X, "open_blocks")
 
 
+def number_of_rows(X: Any) -> int | None:
+    """Return the number of rows of an array; None if X can only be read in blocks."""
+    return None if is_out_of_core(X) else int(X.shape[0])
+
+
 def is_streamed(X: Any) -> bool:
     """Return whether X is read in blocks: out of core, or a memory map of more than one block."""
     if is_out_of_core(X):
@@ -374,7 +379,7 @@ def in_blocks(estimator: Any, X: Any) -> bool:
     """
     if not is_streamed(X):
         return False
-    reason: str | None = estimator._why_in_memory()
+    reason: str | None = estimator._why_in_memory(number_of_rows(X))
     if reason is not None and is_out_of_core(X):
         raise ValueError(reason)
     return reason is None
@@ -386,13 +391,3 @@ def set_input_tags(input_tags: Any, kernel: Any) -> None:
     input_tags.sparse = known is None or not known.of_histograms
     input_tags.positive_only = known is not None and known.of_histograms
     input_tags.pairwise = kernel == "precomputed"
-
-
-def why_kernel_in_memory(kernel: Any) -> str | None:
-    """Explain why a model with this kernel needs its rows in memory; None if it does not."""
-    if kernel == "linear":
-        return None
-    return (
-        f"kernel={kernel!r} needs the rows in memory. On Dask use kernel='linear', or "
-        "DRMClassifier with n_components, which approximates the kernel."
-    )

@@ -263,6 +263,11 @@ def _coefficients(classifier: Any) -> NDArray[Any]:
             )
     coef = classifier.coef_
     coef = check_array(coef.toarray() if sparse.issparse(coef) else coef, input_name="coef_")
+    if coef.shape[1] != getattr(classifier, "n_features_in_", coef.shape[1]):
+        raise ValueError(
+            f"The coefficients of {kind} are those of {coef.shape[1]} components that approximate "
+            "its kernel, not of features. Pass a linear classifier."
+        )
     n_classes = len(classifier.classes_)
     pairwise = hasattr(classifier, "decision_function_shape") and n_classes > 2
     if pairwise or len(coef) not in ({1, 2} if n_classes == 2 else {n_classes}):

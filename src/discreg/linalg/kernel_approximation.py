@@ -1,4 +1,4 @@
-"""Features whose inner products approximate a kernel: Nyström and random Fourier features."""
+"""Features whose inner products approximate a kernel: Nyström and random features."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
 from discreg.linalg.types import Array
@@ -15,19 +16,22 @@ from discreg.linalg.types import Array
 from .factorisation import EPS
 from .fitted_kernel import FittedKernel
 from .kernel_registry import KERNELS
-from .resources import (
-    require_memory,
-)
 
 __all__ = [
+    "APPROXIMATIONS",
     "Draw",
     "FeatureMap",
-    "FourierMap",
     "NystroemMap",
+    "RandomFeatures",
     "draw_rows",
-    "feature_map",
+    "map_of_rows",
+    "map_rows",
+    "random_features",
     "random_seed",
 ]
+
+
+BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,6 @@ class NystroemMap:
     whitening: Array
 
     @classmethod
-    def of(
-        cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
-    ) -> NystroemMap:
-        """Draw the basis from the distinct rows of X, so that repeated rows have no effect."""
-        return cls.on(kernel, draw_rows(X, n_components, random_seed(random)).rows)
-
-    @classmethod
     def on(cls, kernel: FittedKernel, basis: Any) -> NystroemMap:
         """Create the map of a basis; directions without variation are dropped."""
         matrix, _ = kernel.centred_matrix(basis, None)
@@ -62,47 +59,56 @@ class NystroemMap:
             )
         return cls(kernel, basis, _with_fixed_signs(vectors[:, kept]) / np.sqrt(values[kept]))
 
+    @property
+    def n_components(self) -> int:
+        """Number of features."""
+        return int(self.whitening.shape[1])
+
     def __call__(self, X: Any) -> Array:
         """Compute the features of the rows of X."""
         return self.kernel(X, self.basis) @ self.whitening
 
+    def scores(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+        """Compute ``features(X) @ coef.T + intercept``.
+
+        Coefficients of the basis avoid a product with the whitening matrix for every row.
+        """
+        if X.shape[0] < len(coef):
+            return np.asarray((self(X) @ coef.T + intercept).astype(coef.dtype, copy=False))
+        of_basis = coef.astype(np.float64) @ self.whitening.T
+        scores = self.kernel.scores(X, self.basis, of_basis, intercept)
+        return scores.astype(coef.dtype, copy=False)
+
 
 @dataclass(frozen=True)
-class FourierMap:
+class RandomFeatures:
     """Random Fourier features φ(x) = (cos Ωx, sin Ωx) / √m.
 
     The m rows of Ω are drawn from the Fourier transform of the kernel. Inner products of features
     are unbiased estimates of the kernel, and k(x, x) = 1 holds exactly.
     """
 
+    kernel: FittedKernel
     directions: Array
 
-    @classmethod
-    def of(
-        cls, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
-    ) -> FourierMap:
-        """Draw n_components / 2 directions."""
-        return cls.in_features(kernel, X.shape[1], n_components, random)
-
-    @classmethod
-    def in_features(
-        cls, kernel: FittedKernel, n_features: int, n_components: int, random: np.random.RandomState
-    ) -> FourierMap:
-        """Draw n_components / 2 directions for rows with `n_features` columns."""
-        frequencies = kernel.facts.frequencies
-        if frequencies is None or kernel.gamma is None:
-            names = " or ".join(repr(name) for name, each in KERNELS.items() if each.frequencies)
-            raise ValueError(
-                f"approximation='fourier' supports kernel={names}, not {kernel.kernel!r}. "
-                "Use approximation='nystroem'."
-            )
-        return cls(frequencies(random, (n_features, max(1, n_components // 2)), kernel.gamma))
+    @property
+    def n_components(self) -> int:
+        """Number of features."""
+        return int(2 * self.directions.shape[1])
 
     def __call__(self, X: Any) -> Array:
         """Compute the features of the rows of X."""
         angles = np.asarray(safe_sparse_dot(X, self.directions, dense_output=True))
         features = np.hstack([np.cos(angles), np.sin(angles)])
-        return np.asarray(features / np.sqrt(angles.shape[1]))
+        features /= np.sqrt(angles.shape[1])
+        return features
+
+    def scores(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+        """Compute ``features(X) @ coef.T + intercept`` in batches of rows."""
+        scores = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
+        for rows in gen_batches(X.shape[0], max(1, BATCH_BYTES // (16 * self.n_components))):
+            scores[rows] = self(X[rows]) @ coef.T + intercept
+        return scores
 
 
 @dataclass(frozen=True)
@@ -159,18 +165,44 @@ def _with_fixed_signs(vectors: Array) -> Array:
     return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
 
 
-FeatureMap = NystroemMap | FourierMap
-MAPS: dict[str, Any] = {"nystroem": NystroemMap, "fourier": FourierMap}
+FeatureMap = NystroemMap | RandomFeatures
+APPROXIMATIONS = ("nystroem", "random_features")
 
 
-def feature_map(
+def random_features(
+    kernel: FittedKernel, n_features: int, n_components: int, random: np.random.RandomState
+) -> RandomFeatures:
+    """Draw random features of a kernel for rows with `n_features` columns.
+
+    There are n_components / 2 directions, at least one, each with a sine and a cosine.
+    """
+    frequencies = kernel.facts.frequencies
+    if frequencies is None or kernel.gamma is None:
+        names = " or ".join(repr(name) for name, each in KERNELS.items() if each.frequencies)
+        raise ValueError(
+            f"approximation='random_features' supports kernel={names}, not {kernel.kernel!r}. "
+            "Use approximation='nystroem'."
+        )
+    size = (n_features, max(1, n_components // 2))
+    return RandomFeatures(kernel, frequencies(random, size, kernel.gamma))
+
+
+def map_of_rows(
     name: str, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
 ) -> FeatureMap:
-    """Draw a feature map for training data X; raise MemoryError if its features do not fit."""
-    require_memory(
-        8 * n_components * (X.shape[0] + 2 * n_components),
-        f"{n_components:,} features of {X.shape[0]:,} samples",
-        "Use fewer n_components.",
-    )
-    drawn: FeatureMap = MAPS[name].of(kernel, X, n_components, random)
-    return drawn
+    """Create a feature map for training rows X, which repeated rows do not change."""
+    if name == "random_features":
+        return random_features(kernel, X.shape[1], n_components, random)
+    return NystroemMap.on(kernel, draw_rows(X, n_components, random_seed(random)).rows)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # the features are checked
+def map_rows(features: FeatureMap, X: Any) -> Array:
+    """Compute the features of training rows; raise ValueError if they are not finite."""
+    mapped = features(X)
+    if not np.isfinite(mapped).all():
+        raise ValueError(
+            "The kernel gives infinite or undefined values on these data. Scale the features, for "
+            "example with sklearn.preprocessing.StandardScaler, or change gamma, degree or coef0."
+        )
+    return mapped

@@ -68,6 +68,10 @@ def _normal(random: np.random.RandomState, shape: tuple[int, int], gamma: float)
     return np.asarray(np.sqrt(2 * gamma) * random.normal(size=shape))
 
 
+def _cauchy(random: np.random.RandomState, shape: tuple[int, int], gamma: float) -> Array:
+    return np.asarray(gamma * random.standard_cauchy(size=shape))
+
+
 _POLYNOMIAL = KernelFacts(("gamma", "degree", "coef0"), True, is_psd=_polynomial_is_psd)
 
 # The kernels of sklearn.metrics.pairwise.pairwise_kernels.
@@ -75,7 +79,14 @@ KERNELS: dict[str, KernelFacts] = {
     "additive_chi2": KernelFacts(diagonal=0.0, of_histograms=True),
     "chi2": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always, of_histograms=True),
     "cosine": KernelFacts(on_tiles=True, bounded=True, is_psd=_always),
-    "laplacian": KernelFacts(("gamma",), on_tiles=True, bounded=True, diagonal=1.0, is_psd=_always),
+    "laplacian": KernelFacts(
+        ("gamma",),
+        on_tiles=True,
+        bounded=True,
+        diagonal=1.0,
+        is_psd=_always,
+        frequencies=_cauchy,
+    ),
     "linear": KernelFacts(on_tiles=True, is_psd=_always),
     "poly": _POLYNOMIAL,
     "polynomial": _POLYNOMIAL,

@@ -31,6 +31,7 @@ __all__ = [
     "kernel_product",
     "require_kernel_memory",
     "resolve_gamma",
+    "spread_of_entries",
 ]
 
 Kernel = str | Callable[..., float]
@@ -349,13 +350,18 @@ def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # callers check the kernel matrix
-def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
-    """Compute the variance of all entries of X with the weights of their rows."""
+def spread_of_entries(X: Any, weights: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Compute the total weight of all entries of X, their mean, and their squared deviations.
+
+    Every entry has the weight of its row.
+    """
     X = _as_float64(X)
-    total = weights.sum() * X.shape[1]
+    total = float(weights.sum()) * X.shape[1]
+    origin = 0.0
     if not sparse.issparse(X):
-        X = X - X[0, 0]  # exactly zero if all entries are equal
-    mean = weights @ np.asarray(X.sum(axis=1)).ravel() / total
+        origin = float(X[0, 0])
+        X = X - origin  # exactly zero if all entries are equal
+    mean = float(weights @ np.asarray(X.sum(axis=1)).ravel()) / total
     if sparse.issparse(X):
         deviations = X.copy()
         deviations.data -= mean
@@ -363,4 +369,9 @@ def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
         squares = row_norms(deviations) + n_zeros * mean**2
     else:
         squares = row_norms(X - mean)
-    return float(weights @ squares / total)
+    return total, origin + mean, float(weights @ squares)
+
+
+def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
+    total, _, squares = spread_of_entries(X, weights)
+    return squares / total

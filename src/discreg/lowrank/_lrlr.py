@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.components import COMPONENT_CONSTRAINTS
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
@@ -61,18 +63,29 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components : int, "auto" or None, default="auto"
+        Number of components that approximate the kernel, for many samples; None means the exact
+        kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
+        with a warning. It is not the number of discriminant directions, which is `rank`.
+        Ignored with the linear kernel.
+    approximation : {"nystroem", "random_features"}, default="nystroem"
+        "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
+        random Fourier features, for the kernels "rbf" and "laplacian".
+    random_state : int, RandomState instance or None, default=None
+        Seed of the components.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients for the linear kernel; for two classes, those of the second minus those of the
-        first.
+        Coefficients for the linear kernel, or of the components of an approximated kernel; for two
+        classes, those of the second minus those of the first.
     dual_coef_ : ndarray of shape (n_classes, n_samples) or (1, n_samples)
         Coefficients of the kernel functions of the training samples for other kernels.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training samples; only set for kernels other than "linear" and "precomputed".
+        Training samples; only set for exact kernels other than "linear" and
+        "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights.
     rank_ : int
@@ -84,6 +97,8 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     eigenvalues_ : ndarray of shape (rank_,)
         Leading eigenvalues of :math:`S_t^+ S_b`: the ratio of between-class scatter to total
         scatter along each discriminative direction.
+    n_components_ : int
+        Number of components; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -113,7 +128,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     0.99
     """
 
-    _constraints = CONSTRAINTS | KERNEL_CONSTRAINTS
+    _constraints = CONSTRAINTS | KERNEL_CONSTRAINTS | COMPONENT_CONSTRAINTS
     _known_by_moments = True
 
     def __init__(
@@ -127,6 +142,9 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         degree: float = 3,
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.rank = rank
         self.fit_intercept = fit_intercept
@@ -136,6 +154,9 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
+        self.random_state = random_state
 
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -145,8 +166,9 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
-            fit memory maps and Dask collections block by block.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Models
+            with a linear or approximated kernel fit memory maps and Dask collections block by
+            block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None

@@ -46,6 +46,8 @@ class LRRRClassifierCV(LowRankSearch):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components, approximation, random_state
+        As for :class:`~discreg.LRRRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out. Leave-one-out requires positive
         betas and at least two samples per class. It skips, with a warning, every beta so small
@@ -107,6 +109,9 @@ class LRRRClassifierCV(LowRankSearch):
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
+        random_state: int | np.random.RandomState | None = None,
         cv: Splitting = None,
         scoring: Scoring = None,
         n_jobs: int | None = None,
@@ -121,6 +126,9 @@ class LRRRClassifierCV(LowRankSearch):
         self.degrees = degrees
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
+        self.random_state = random_state
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs

@@ -87,9 +87,7 @@ def held_out_by_rank(
     largest = largest_rank(prepared)  # a fold may lack a class
     indicators = Indicators.of(prepared)
     shift = indicators.shift * indicators.scale
-    cross = X_test
-    if prepared.kernel is not None and prepared.kernel.kernel != "precomputed":
-        cross = prepared.kernel(X_test, prepared.X)
+    cross = prepared.cross(X_test)
     for beta, settings in groupby(penalties, key=lambda setting: setting.get("beta", 0.0)):
         ranked = ranked_ridge(prepared, beta)
         scalings, means = prepared.regression.predictor(

@@ -31,7 +31,9 @@ CONSTRAINTS: dict[str, Any] = {
 def largest_rank(prepared: Prepared) -> int:
     """Compute the largest possible rank; centring removes one direction of the classes."""
     of_classes = len(prepared.classes) - int(prepared.regression.centred)
-    return of_classes if prepared.kernel else min(of_classes, prepared.regression.n_features)
+    if prepared.kernel is not None:
+        return of_classes
+    return int(min(of_classes, prepared.regression.n_features or prepared.regression.size))
 
 
 def checked_rank(rank: int | None, prepared: Prepared) -> int:
@@ -43,7 +45,9 @@ def checked_rank(rank: int | None, prepared: Prepared) -> int:
         what = f"{len(prepared.classes)} classes"
         if prepared.regression.centred:
             what += ", whose centred targets have one direction fewer,"
-        if prepared.kernel is None:
+        if prepared.features is not None:
+            what += f" and {prepared.features.n_components} components"
+        elif prepared.kernel is None:
             what += f" and {prepared.regression.n_features} features"
         raise ValueError(
             f"rank={rank} is too large: with {what} the largest rank is {largest}. Use a rank from "

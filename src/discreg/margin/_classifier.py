@@ -15,7 +15,15 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import BaseClassifier, finite_scores
+from discreg.base.components import (
+    COMPONENT_CONSTRAINTS,
+    components_of,
+    fit_map,
+    fit_map_to_blocks,
+)
 from discreg.blocks.lazy import lazily
+from discreg.blocks.mapped import MappedBlocks
+from discreg.blocks.source import BlockSource
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
     KERNEL_CONSTRAINTS,
@@ -25,10 +33,13 @@ from discreg.blocks.validation import (
     encode_labels,
     in_blocks,
     new_rows,
+    number_of_rows,
     row_weights,
     training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import FeatureMap, map_rows
+from discreg.linalg.resources import require_memory
 from discreg.linalg.rows import require_squares
 from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
@@ -53,9 +64,11 @@ class MarginData:
     indices: NDArray[np.intp]
     classes: NDArray[Any]
     seen: NDArray[np.intp]  # samples of positive weight
+    dtype: np.dtype[Any]
     training: MarginSamples
     signs: list[Array]  # labels ±1 of each two-class problem
     positives: list[Any]  # their positive classes
+    features: FeatureMap | None = None  # components that approximate the kernel
 
 
 class MarginClassifier(BaseClassifier):
@@ -72,9 +85,12 @@ class MarginClassifier(BaseClassifier):
         "max_iter": Number(1, closed="left", integer=True),
         "n_jobs": Choice((None,), others=(Number(integer=True),)),
         **KERNEL_CONSTRAINTS,
+        **COMPONENT_CONSTRAINTS,
     }
 
     kernel: str | Callable[..., float]
+    n_components: int | str | None
+    approximation: str
     fit_intercept: bool
     class_weight: ClassWeight
     solver: str
@@ -86,6 +102,8 @@ class MarginClassifier(BaseClassifier):
     max_iter: int
     n_jobs: int | None
     random_state: Any
+
+    _features: FeatureMap | None = None  # components that approximate the kernel
 
     # Smallest `tol` for which a kernel matrix in single precision is accurate enough.
     _single_precision_tol = np.inf
@@ -103,17 +121,21 @@ class MarginClassifier(BaseClassifier):
         few = training.n_samples <= FEW_SAMPLES and training.fits_gram
         return "active_set" if training.kernel is not None and few else "dcd"
 
-    def _why_in_memory(self) -> str | None:
+    def _why_in_memory(self, n_rows: int | None) -> str | None:
         """Return the reason why the model needs rows in memory, or None if it does not."""
         return (
             f"{type(self).__name__} needs the rows in memory. On Dask use "
-            "ODMClassifier(kernel='linear')."
+            "ODMClassifier with kernel='linear' or n_components."
         )
 
-    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
-        """Fit rows in blocks if X is out of core; return whether this was done."""
+    def _open_blocks(self, X: Any, y: Any, sample_weight: Any) -> BlockSource | None:
+        """Open rows that are fitted in blocks; return None if they are fitted in memory."""
         in_blocks(self, X)  # raises on Dask collections
-        return False
+        return None
+
+    def _fit_source(self, source: BlockSource, dtype: Any) -> None:
+        """Fit the model to rows in blocks."""
+        raise ValueError(self._why_in_memory(None))
 
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -136,21 +158,40 @@ class MarginClassifier(BaseClassifier):
             The fitted classifier.
         """
         self._check_params()
-        if not self._fit_in_blocks(X, y, sample_weight):
-            data = self._prepare(X, y, sample_weight)
-            fits = self._fit_all(data, self._starts(data), exact=True)
-            self._store(fits, data.classes, data.X.dtype)
-            self._store_samples(data, fits)
+        source = self._open_blocks(X, y, sample_weight)
+        if source is None:
+            self._fit_data(self._prepare(X, y, sample_weight))
+        else:
+            self._fit_blocks(source, components_of(self, number_of_rows(X)))
         self._warn()
         return self
+
+    def _fit_blocks(self, source: BlockSource, n_components: int | None) -> None:
+        """Fit the model to rows in blocks, mapped if the kernel has components."""
+        if n_components is None:
+            self._fit_source(source, source.dtype)
+            return
+        features = fit_map_to_blocks(self, source, n_components)
+        self._fit_source(MappedBlocks(source, features), source.dtype)
+        self._store_features(features)
+
+    def _fit_data(self, data: MarginData) -> None:
+        """Fit the model to rows in memory."""
+        fits = self._fit_all(data, self._starts(data), exact=True)
+        self._store(fits, data.classes, data.dtype)
+        if data.features is None:
+            self._store_samples(data, fits)
+        else:
+            self._store_features(data.features)
 
     def _check_params(self) -> None:
         super()._check_params()
         check_random_state(self.random_state)
-        if self.kernel != "linear" and self.solver in ("newton", "svrg"):
+        exact = self.kernel != "linear" and self.n_components in (None, "auto")
+        if exact and self.solver in ("newton", "svrg"):
             raise ValueError(
-                f"solver={self.solver!r} needs kernel='linear'. With kernel={self.kernel!r} use "
-                "solver='auto', 'active_set' or 'dcd'."
+                f"solver={self.solver!r} needs kernel='linear' or a number of n_components. With "
+                f"kernel={self.kernel!r} use solver='auto', 'active_set' or 'dcd'."
             )
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
@@ -160,18 +201,31 @@ class MarginClassifier(BaseClassifier):
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         seen = np.flatnonzero(weights > 0)
         positives = [1] if len(classes) == 2 else list(range(len(classes)))
-        training = self._training(rows, weights, seen, len(positives))
+        dtype, features = rows.dtype, None
+        n_components = components_of(self, rows.shape[0])
+        if n_components is not None:
+            require_memory(
+                8 * n_components * rows.shape[0],
+                f"{n_components:,} components of {rows.shape[0]:,} samples",
+                "Use fewer n_components.",
+            )
+            features = fit_map(self, rows, weights, n_components)
+            rows = map_rows(features, rows)
+        training = self._training(rows, weights, seen, len(positives), features is not None)
         training.check_kernel()
         self.solver_ = self._default_solver(training) if self.solver == "auto" else self.solver
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
         labels_of_positives = classes[positives].tolist()
-        return MarginData(rows, indices, classes, seen, training, signs, labels_of_positives)
+        return MarginData(
+            rows, indices, classes, seen, dtype, training, signs, labels_of_positives, features
+        )
 
     def _training(
-        self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int
+        self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int, is_mapped: bool
     ) -> MarginSamples:
         """Create the samples of positive weight with their kernel."""
-        kernel = None if self.kernel == "linear" else FittedKernel.of(self, X, weights)
+        linear = is_mapped or self.kernel == "linear"
+        kernel = None if linear else FittedKernel.of(self, X, weights)
         if kernel is None:
             require_squares(X)
         if len(seen) < len(weights):
@@ -251,6 +305,7 @@ class MarginClassifier(BaseClassifier):
         self.solver_ = solver
         self.classes_ = classes
         self._kernel: FittedKernel | None = None
+        self._features = None
         if fits[0].coef is not None:
             self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
         self.intercept_ = np.array([fit.intercept for fit in fits]).astype(dtype)
@@ -261,6 +316,11 @@ class MarginClassifier(BaseClassifier):
         self.gap_ = max(fit.gap for fit in fits)
         self.n_iter_ = max(fit.n_iter for fit in fits)
 
+    def _store_features(self, features: FeatureMap) -> None:
+        """Set the components of an approximated kernel."""
+        self._features = features
+        self.n_components_ = features.n_components
+
     def _store_samples(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Set the fitted attributes that refer to single samples."""
         thetas = np.array([fit.theta for fit in fits])
@@ -270,7 +330,7 @@ class MarginClassifier(BaseClassifier):
         self.n_support_ = np.bincount(
             data.indices[self.support_], minlength=len(data.classes)
         ).astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(data.X.dtype)
+        self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(data.dtype)
         if self.kernel != "precomputed":
             self.support_vectors_ = data.X[self.support_]
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
@@ -317,6 +377,8 @@ class MarginClassifier(BaseClassifier):
 
     def _scores(self, rows: Any) -> RealArray:
         """Compute one column of scores per two-class problem."""
+        if self._features is not None:
+            return self._features.scores(rows, self.coef_, self.intercept_)
         if self._kernel is None:
             scores = safe_sparse_dot(rows, self.coef_.T, dense_output=True) + self.intercept_
             return np.asarray(scores)

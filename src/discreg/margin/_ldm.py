@@ -53,6 +53,13 @@ class LDMClassifier(MarginClassifier):
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components : int, "auto" or None, default="auto"
+        Number of components that approximate the kernel, for many samples; None means the exact
+        kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
+        with a warning. Ignored with the linear kernel.
+    approximation : {"nystroem", "random_features"}, default="nystroem"
+        "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
+        random Fourier features, for the kernels "rbf" and "laplacian".
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None
@@ -90,14 +97,15 @@ class LDMClassifier(MarginClassifier):
     n_jobs : int, default=None
         Number of threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
-        Seed of the order of the samples.
+        Seed of the order of the samples and of the components.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels. With two classes, the second is the positive one.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, for ``kernel="linear"``.
+        Coefficients of the features for ``kernel="linear"``, or of the components of an
+        approximated kernel.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     support_ : ndarray of shape (n_support,)
@@ -127,6 +135,8 @@ class LDMClassifier(MarginClassifier):
         machine precision afterwards are not counted.
     solver_ : str
         The solver that ran; "dcd" if it replaced "active_set" in at least one problem.
+    n_components_ : int
+        Number of components; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -170,6 +180,8 @@ class LDMClassifier(MarginClassifier):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         solver: str = "auto",
@@ -190,6 +202,8 @@ class LDMClassifier(MarginClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver

@@ -40,8 +40,8 @@ class LDMClassifierCV(MarginSearch):
         "scale" for "rbf" and "scale" for the other kernels that have a width.
     degrees : array-like of float, default=(3,)
         Candidates for the degree of a polynomial kernel.
-    coef0, kernel_params, fit_intercept, class_weight, solver, selection, shrinking, cache_size, \
-tol, max_iter, random_state
+    coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, solver, \
+selection, shrinking, cache_size, tol, max_iter, random_state
         As for :class:`~discreg.LDMClassifier`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
@@ -100,6 +100,8 @@ tol, max_iter, random_state
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         solver: str = "auto",
@@ -122,6 +124,8 @@ tol, max_iter, random_state
         self.degrees = degrees
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver

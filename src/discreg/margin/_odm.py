@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from discreg.base.components import why_exact_kernel
 from discreg.blocks.source import (
     BlockSource,
     open_blocks,
@@ -16,7 +17,6 @@ from discreg.blocks.validation import (
     Number,
     in_blocks,
     is_out_of_core,
-    why_kernel_in_memory,
 )
 from discreg.linalg.types import Array, ClassWeight, KernelParams
 
@@ -63,6 +63,13 @@ class ODMClassifier(MarginClassifier):
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components : int, "auto" or None, default="auto"
+        Number of components that approximate the kernel, for many samples; None means the exact
+        kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
+        with a warning. Ignored with the linear kernel.
+    approximation : {"nystroem", "random_features"}, default="nystroem"
+        "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
+        random Fourier features, for the kernels "rbf" and "laplacian".
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None
@@ -101,14 +108,15 @@ class ODMClassifier(MarginClassifier):
     n_jobs : int, default=None
         Number of threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
-        Seed of the order of the samples.
+        Seed of the order of the samples and of the components.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels. With two classes, the second is the positive one.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, for ``kernel="linear"``.
+        Coefficients of the features for ``kernel="linear"``, or of the components of an
+        approximated kernel.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     support_ : ndarray of shape (n_support,)
@@ -138,6 +146,8 @@ class ODMClassifier(MarginClassifier):
     solver_ : str
         The solver that ran; "dcd" if it replaced "active_set" in at least one problem, "newton" if
         the values of a kernel are so large that the problem was solved on a factor of its matrix.
+    n_components_ : int
+        Number of components; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -191,6 +201,8 @@ class ODMClassifier(MarginClassifier):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         solver: str = "auto",
@@ -211,6 +223,8 @@ class ODMClassifier(MarginClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver
@@ -236,31 +250,31 @@ class ODMClassifier(MarginClassifier):
     def _solve(self, problem: BinaryProblem) -> BinaryFit:
         return solve_odm(problem)
 
-    def _why_in_memory(self) -> str | None:
-        if self.kernel == "linear" and self.solver not in ("auto", "newton"):
+    def _why_in_memory(self, n_rows: int | None) -> str | None:
+        reason = why_exact_kernel(self, n_rows)
+        if reason is None and self.solver not in ("auto", "newton"):
             return (
                 f"solver={self.solver!r} needs the rows in memory. On Dask use solver='newton' or "
                 "'auto'."
             )
-        return why_kernel_in_memory(self.kernel)
+        return reason
 
-    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
+    def _open_blocks(self, X: Any, y: Any, sample_weight: Any) -> BlockSource | None:
         if not in_blocks(self, X):
-            return False
-        if not is_out_of_core(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
-            return False
+            return None
+        wide = self.solver == "auto" and self.kernel == "linear"
+        if wide and not is_out_of_core(X) and X.shape[1] > X.shape[0]:
+            return None
         source = open_blocks(self, X, y, sample_weight, self.class_weight)
-        if self.solver == "auto" and source.layout.n_features > source.n_rows:
+        if wide and source.layout.n_features > source.n_rows:
             raise ValueError(
                 f"X has more features ({source.layout.n_features}) than rows ({source.n_rows}), "
                 "for which solver='auto' needs the rows in memory. Use solver='newton', or pass an "
                 "array."
             )
-        self._fit_source(source)
-        return True
+        return source
 
-    def _fit_source(self, source: BlockSource) -> None:
-        """Fit the model to rows in blocks."""
+    def _fit_source(self, source: BlockSource, dtype: Any) -> None:
         self.solver_ = "newton"
         fits = newton_on_blocks(
             source,
@@ -270,7 +284,7 @@ class ODMClassifier(MarginClassifier):
             max_iter=self.max_iter,
             start=self._start_in_blocks(source) if self.warm_start else None,
         )
-        self._store(fits, source.layout.classes, source.layout.dtype)
+        self._store(fits, source.layout.classes, dtype)
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
         """Return coefficients and intercepts of a previous fit of the same shape and classes."""

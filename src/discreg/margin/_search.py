@@ -36,6 +36,8 @@ class MarginSearch(ClassifierSearch):
         if classifier.solver == "auto" and classifier.solver_ == "active_set":
             classifier.solver_ = "dcd"  # faster with warm starts and a `tol`
         cross = None
+        if data.features is not None:
+            X_test = data.features(X_test)
         if training.kernel is not None:
             precomputed = training.kernel.kernel == "precomputed"
             cross = X_test[:, data.seen] if precomputed else training.kernel(X_test, training.X)

@@ -11,11 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from discreg.base.calibration import fit_inverse_temperature
+from discreg.base.components import (
+    COMPONENT_CONSTRAINTS,
+    components_of,
+    fits_in_memory,
+    why_exact_kernel,
+)
 from discreg.base.partial_fit import PartialFitState
 from discreg.blocks.moments import class_scatters
 from discreg.blocks.source import (
+    ArrayBlocks,
     Block,
     BlockLayout,
+    BlockSource,
     open_blocks,
 )
 from discreg.blocks.validation import (
@@ -26,6 +34,8 @@ from discreg.blocks.validation import (
     Number,
     encode_labels,
     in_blocks,
+    is_out_of_core,
+    number_of_rows,
     row_weights,
     sample_weights,
     training_rows,
@@ -36,7 +46,7 @@ from ._base import RepresentationClassifier, one_column_if_binary
 from ._blocks import scatter_solver, solve_blocks
 from ._held_out import held_out_units, require_finite
 from ._penalties import NAMES, Penalty
-from ._problem import LINEAR, Groups, TrainingSamples, training_samples
+from ._problem import Groups, TrainingSamples, training_samples
 from ._rejection import check_rejection
 from ._scatter import LossOfPrecisionError
 from ._solvers import DRMSettings, IterativeSolver, Solver, choose_solver, make_solver
@@ -87,12 +97,13 @@ class DRMClassifier(RepresentationClassifier):
         time that does not depend on the number of training samples. "auto" is "scatter" for a
         linear or approximated kernel with few features, otherwise "closed"; for penalties other
         than ridge it is "apg".
-    n_components : int, default=None
-        Number of features that approximate the kernel; None means the exact kernel. Needed for many
-        samples.
-    approximation : {"nystroem", "fourier"}, default="nystroem"
-        Kernel approximation: the Nyström method for any kernel, or random Fourier features for
-        "rbf".
+    n_components : int, "auto" or None, default="auto"
+        Number of components that approximate the kernel, for many samples; None means the exact
+        kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
+        with a warning. Ignored with the linear kernel.
+    approximation : {"nystroem", "random_features"}, default="nystroem"
+        "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
+        random Fourier features, for the kernels "rbf" and "laplacian".
     backtracking : bool, default=False
         Whether "apg" finds its step by backtracking, (25), instead of by Lanczos' method.
     class_weight : dict, "balanced" or None, default=None
@@ -140,6 +151,8 @@ class DRMClassifier(RepresentationClassifier):
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         With ``probability=True``, held-out decision values of the training samples: by
         leave-one-out, with `gamma` and features from all samples, or by folds (other penalties).
+    n_components_ : int
+        Number of components; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -175,8 +188,7 @@ class DRMClassifier(RepresentationClassifier):
             tuple(NAMES), test=lambda value: isinstance(value, tuple | list), described="a triple"
         ),
         "solver": Choice(("auto", "closed", "scatter", "gd", "ppa", "apg")),
-        "n_components": Choice((None,), others=(Number(1, closed="left", integer=True),)),
-        "approximation": Choice(("nystroem", "fourier")),
+        **COMPONENT_CONSTRAINTS,
         "backtracking": Boolean(),
         "class_weight": CLASS_WEIGHT,
         "probability": Boolean(),
@@ -203,7 +215,7 @@ class DRMClassifier(RepresentationClassifier):
         kernel_params: KernelParams = None,
         penalty: str | tuple[float, float, str] = "ridge",
         solver: str = "auto",
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
         approximation: str = "nystroem",
         backtracking: bool = False,
         class_weight: ClassWeight = None,
@@ -261,17 +273,20 @@ class DRMClassifier(RepresentationClassifier):
         self._forget_parts()
         random = check_random_state(self.random_state)
         if in_blocks(self, X):
+            n_components = components_of(self, number_of_rows(X))
             source = open_blocks(self, X, y, sample_weight, self.class_weight)
-            check_rejection(self, source.layout.classes)
-            self._solver = solve_blocks(self, source, random, X)
-            self._store_scatter(source.layout)
-            return self
+            return self._fit_source(source, random, n_components, out_of_core=is_out_of_core(X))
         rows, labels = training_rows(self, X, y)
+        n_components = components_of(self, rows.shape[0])
+        small = n_components is None or fits_in_memory(rows.shape[0], n_components)
+        if not small and self._why_in_memory(None) is None:
+            source = ArrayBlocks(rows, labels, sample_weight, self.class_weight)
+            return self._fit_source(source, random, n_components, out_of_core=False)
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         check_rejection(self, classes)
         groups = Groups.of(indices, weights, len(classes))
-        training = training_samples(self, rows, groups, weights, random)
+        training = training_samples(self, rows, groups, weights, n_components, random)
         settings = DRMSettings(
             self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking
         )
@@ -288,6 +303,8 @@ class DRMClassifier(RepresentationClassifier):
         self.fit_order_ = groups.order
         if not training.is_precomputed:
             self.X_fit_ = training.rows
+        if training.features is not None:
+            self.n_components_ = training.features.n_components
         self.n_iter_ = 1
         if isinstance(solver, IterativeSolver):
             outcome = solver.largest_sample()
@@ -301,6 +318,20 @@ class DRMClassifier(RepresentationClassifier):
         self._solver = solver
         return self
 
+    def _fit_source(
+        self,
+        source: BlockSource,
+        random: np.random.RandomState,
+        n_components: int | None,
+        *,
+        out_of_core: bool,
+    ) -> DRMClassifier:
+        """Fit the model to rows in blocks."""
+        check_rejection(self, source.layout.classes)
+        self._solver = solve_blocks(self, source, random, n_components, out_of_core=out_of_core)
+        self._store_scatter(source.layout)
+        return self
+
     def _check_params(self) -> None:
         super()._check_params()
         if not Penalty.of(self.penalty).is_ridge and self.solver not in ("auto", "apg"):
@@ -308,10 +339,11 @@ class DRMClassifier(RepresentationClassifier):
                 f"solver={self.solver!r} requires penalty='ridge'; other penalties are solved by "
                 "accelerated proximal gradient. Use solver='auto' or 'apg'."
             )
-        if self.solver == "scatter" and self.kernel != "linear" and self.n_components is None:
+        exact = self.kernel != "linear" and self.n_components in (None, "auto")
+        if self.solver == "scatter" and exact:
             raise ValueError(
                 "solver='scatter' requires a linear kernel. Use kernel='linear', or set "
-                "n_components to approximate the kernel by features."
+                "n_components to a number of components that approximate the kernel."
             )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -342,7 +374,7 @@ class DRMClassifier(RepresentationClassifier):
         require_finite(scores)
         self.loo_decision_function_ = one_column_if_binary(scores)
 
-    def _why_in_memory(self) -> str | None:
+    def _why_in_memory(self, n_rows: int | None) -> str | None:
         """Explain why the rows must be in memory and what to use instead; None if they need not."""
         if not Penalty.of(self.penalty).is_ridge:
             return f"penalty={self.penalty!r} needs the rows in memory. Use penalty='ridge'."
@@ -350,19 +382,10 @@ class DRMClassifier(RepresentationClassifier):
             return f"solver={self.solver!r} needs the rows in memory. Use solver='scatter'."
         if self.probability:
             return "probability=True needs the rows in memory. Use probability=False."
-        if self.kernel == "precomputed":
-            return "A precomputed kernel has to be in memory. Use kernel='linear' or n_components."
-        if self.kernel != "linear" and self.n_components is None:
-            return (
-                f"kernel={self.kernel!r} needs the rows in memory. Use kernel='linear', or set "
-                "n_components to approximate the kernel by features."
-            )
-        return None
+        return why_exact_kernel(self, n_rows)
 
     def _why_no_partial_fit(self) -> str | None:
-        if self.kernel != "linear" or self.n_components is not None:
-            return f"kernel is {self.kernel!r} and n_components {self.n_components!r}."
-        return self._why_in_memory()
+        return self._why_in_memory(None)
 
     @np.errstate(over="ignore", invalid="ignore")  # a fit to the scatters fails if they overflow
     def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
@@ -372,7 +395,7 @@ class DRMClassifier(RepresentationClassifier):
         check_rejection(self, state.layout.classes)
         factors = state.class_factors(self.class_weight)
         scatters = factors[:, None, None] * state.statistics
-        solver = scatter_solver(self, scatters, factors * state.sizes, LINEAR)
+        solver = scatter_solver(self, scatters, factors * state.sizes, state.features)
         self._forget_fit()  # only now: if the lines above fail, the old model stays
         self._solver = solver
         self._store_scatter(state.layout)
@@ -385,4 +408,7 @@ class DRMClassifier(RepresentationClassifier):
         """Set the attributes of a fit that keeps no rows."""
         self.classes_ = layout.classes
         self.solver_, self.n_iter_ = "scatter", 1
+        features = self._solver.training.features
+        if features is not None:
+            self.n_components_ = features.n_components
         self._dtype = layout.dtype

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from discreg.base.calibration import fit_inverse_temperature, log_loss
 from discreg.base.candidates import candidates_of
+from discreg.base.components import components_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
 from discreg.blocks.validation import (
@@ -127,7 +128,7 @@ class DRMClassifierCV(ClassifierSearch):
         coef0: float = 1,
         kernel_params: KernelParams = None,
         solver: str = "auto",
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
         approximation: str = "nystroem",
         class_weight: ClassWeight = None,
         reject_above: float | None = None,
@@ -251,7 +252,8 @@ def _groups(
 def _samples(classifier: DRMClassifier, X: Any, groups: Groups, weights: Array) -> TrainingSamples:
     """Prepare the training samples of one kernel and check that the solver applies."""
     random = check_random_state(classifier.random_state)
-    training = training_samples(classifier, X, groups, weights, random)
+    n_components = components_of(classifier, X.shape[0])
+    training = training_samples(classifier, X, groups, weights, n_components, random)
     choose_solver(classifier, training, Penalty.of(classifier.penalty))
     return training
 

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import gen_batches
 
+from discreg.base.components import fit_map
 from discreg.linalg.factorisation import pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel, require_square
-from discreg.linalg.kernel_approximation import FeatureMap, feature_map
+from discreg.linalg.kernel_approximation import FeatureMap, map_rows
+from discreg.linalg.resources import require_memory
 from discreg.linalg.rows import matmul, rmatmul, row_dots, row_norms
 from discreg.linalg.types import Array
 
@@ -280,29 +282,26 @@ def training_samples(
     X: Any,
     groups: Groups,
     weights: NDArray[np.float64],
+    n_components: int | None,
     random: np.random.RandomState,
 ) -> TrainingSamples:
-    """Sort the training rows by class and apply the feature map if there is one."""
-    kernel = FittedKernel.of(estimator, X, weights)
-    precomputed = kernel.kernel == "precomputed"
-    require_squares(X, kernel)
-    rows = X if precomputed else X[groups.order]
-    if estimator.n_components is None:
+    """Sort the training rows by class and map them if the kernel has components."""
+    if n_components is None:
+        kernel = FittedKernel.of(estimator, X, weights)
+        require_squares(X, kernel)
+        precomputed = kernel.kernel == "precomputed"
+        rows = X if precomputed else X[groups.order]
         return TrainingSamples(rows, None if precomputed else rows, groups, kernel, None, kernel)
-    if precomputed:
-        raise ValueError(
-            "n_components cannot approximate a precomputed kernel, because it needs the features. "
-            "Set n_components=None, or pass the features and the name of the kernel."
-        )
-    features = feature_map(estimator.approximation, kernel, rows, estimator.n_components, random)
-    mapped = features(rows)
-    if not np.all(np.isfinite(mapped)):
-        raise ValueError(
-            f"The kernel {kernel.kernel!r} gives infinite or undefined values on these data. Scale "
-            "the features, for example with sklearn.preprocessing.StandardScaler, or change gamma, "
-            "degree or coef0."
-        )
-    return TrainingSamples(mapped, rows, groups, LINEAR, features, kernel)
+    require_memory(
+        8 * n_components * (X.shape[0] + 2 * n_components),
+        f"{n_components:,} components of {X.shape[0]:,} samples",
+        "Use fewer n_components.",
+    )
+    features = fit_map(estimator, X, weights, n_components, random)
+    require_squares(X, features.kernel)
+    rows = X[groups.order]
+    mapped = map_rows(features, rows)
+    return TrainingSamples(mapped, rows, groups, LINEAR, features, features.kernel)
 
 
 def require_squares(X: Any, kernel: FittedKernel) -> None:

@@ -38,6 +38,8 @@ class DLSRClassifierCV(ClassifierSearch):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components, approximation, random_state
+        As for :class:`~discreg.DLSRClassifier`; "auto" refers to the rows of all folds together.
     solver, cache_size, tol, max_iter
         As for the classifier; `tol` and `max_iter` apply to each fit.
     cv : int, splitter or iterable of splits, default=None
@@ -98,6 +100,9 @@ class DLSRClassifierCV(ClassifierSearch):
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
+        random_state: int | np.random.RandomState | None = None,
         solver: str = "auto",
         cache_size: float = 1000,
         tol: float = 1e-6,
@@ -116,6 +121,9 @@ class DLSRClassifierCV(ClassifierSearch):
         self.degrees = degrees
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
+        self.random_state = random_state
         self.solver = solver
         self.cache_size = cache_size
         self.tol = tol

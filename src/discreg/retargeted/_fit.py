@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import Prepared
+from discreg.base.components import COMPONENT_CONSTRAINTS
 from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
@@ -54,12 +55,18 @@ FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast an
 MEGABYTE = 1 << 20
 FEW_MULTIPLICATIONS = 5_000_000  # up to this size a product is faster on one thread than on two
 
+EXACT_KERNEL = (
+    "solver='dcd' is for exact kernels, but the kernel is approximated. Set n_components=None, or "
+    "use solver='auto'."
+)
+
 RIDGE_CONSTRAINTS: dict[str, Any] = {
     "beta": Number(0, closed="left"),
     "scale_beta": Boolean(),
     "fit_intercept": Boolean(),
     "class_weight": CLASS_WEIGHT,
     **KERNEL_CONSTRAINTS,
+    **COMPONENT_CONSTRAINTS,
 }
 ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
     "solver": Choice(("auto", "newton", "dcd", "alternating")),
@@ -84,6 +91,8 @@ def check_iterative_params(estimator: Any) -> None:
         raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
     if _is_structured(estimator) and estimator.solver == "newton":
         raise ValueError("solver='newton' needs penalty='l2' and rank=None. Use solver='auto'.")
+    if estimator.solver == "dcd" and estimator.n_components not in (None, "auto"):
+        raise ValueError(EXACT_KERNEL)
     if estimator.solver == "dcd" and (
         _is_structured(estimator)
         or estimator.kernel == "linear"
@@ -174,13 +183,15 @@ def solve(
     """
     most = len(prepared.classes)
     if prepared.kernel is None:
-        most = min(most, prepared.regression.n_features)
+        most = min(most, prepared.regression.n_features or prepared.regression.size)
     if estimator.rank is not None and estimator.rank > most:
         raise ValueError(
             f"rank={estimator.rank} is too large: the largest rank of these data is "
             f"{most}. Use a rank from 1 to {most}, or None."
         )
     largest_rank = min(most, largest_rank)
+    if estimator.solver == "dcd" and not isinstance(prepared.regression, KernelRows):
+        raise ValueError(EXACT_KERNEL)
     solver = "newton" if estimator.solver == "auto" else estimator.solver
     tol, options = estimator.tol, {"max_iter": estimator.max_iter, "start": start}
     if isinstance(prepared.regression, KernelRows):

@@ -77,17 +77,26 @@ class LSRClassifier(RegressionClassifier):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components : int, "auto" or None, default="auto"
+        Number of components that approximate the kernel, for many samples; None means the exact
+        kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
+        with a warning. Ignored with the linear kernel.
+    approximation : {"nystroem", "random_features"}, default="nystroem"
+        "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
+        random Fourier features, for the kernels "rbf" and "laplacian".
+    random_state : int, RandomState instance or None, default=None
+        Seed of the components.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients for the linear kernel; for two classes, those of the second minus those of the
-        first.
+        Coefficients for the linear kernel, or of the components of an approximated kernel; for two
+        classes, those of the second minus those of the first.
     support_ : ndarray of shape (n_support,)
-        Indices of the training samples with coefficients other than zero, for kernels other than
-        "linear".
+        Indices of the training samples with coefficients other than zero, for an exact kernel
+        other than "linear".
     dual_coef_ : ndarray of shape (n_classes, n_support) or (1, n_support)
         Coefficients of the kernel functions of these samples.
     X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
@@ -104,6 +113,8 @@ class LSRClassifier(RegressionClassifier):
         Number of iterations.
     solver_ : str
         Solver that ran.
+    n_components_ : int
+        Number of components; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -146,6 +157,9 @@ class LSRClassifier(RegressionClassifier):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.beta = beta
         self.scale_beta = scale_beta
@@ -156,6 +170,9 @@ class LSRClassifier(RegressionClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
+        self.random_state = random_state
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -163,8 +180,9 @@ class LSRClassifier(RegressionClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Linear models
-            fit memory maps and Dask collections block by block.
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Models
+            with a linear or approximated kernel fit memory maps and Dask collections block by
+            block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None

@@ -44,6 +44,8 @@ class LSRClassifierCV(ClassifierSearch):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
+    n_components, approximation, random_state
+        As for :class:`~discreg.LSRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, which requires positive betas.
     scoring : str or callable, default=None
@@ -104,6 +106,9 @@ class LSRClassifierCV(ClassifierSearch):
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        n_components: int | str | None = "auto",
+        approximation: str = "nystroem",
+        random_state: int | np.random.RandomState | None = None,
         cv: Splitting = None,
         scoring: Scoring = None,
         n_jobs: int | None = None,
@@ -118,6 +123,9 @@ class LSRClassifierCV(ClassifierSearch):
         self.degrees = degrees
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.approximation = approximation
+        self.random_state = random_state
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs

@@ -1,0 +1,129 @@
+"""The parameters `n_components` and `approximation`, by which kernels scale to many rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from discreg.blocks.mapped import kernel_of_blocks, map_of_blocks
+from discreg.blocks.source import BlockSource
+from discreg.blocks.validation import Choice, Number
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import (
+    APPROXIMATIONS,
+    FeatureMap,
+    map_of_rows,
+)
+from discreg.linalg.types import Array
+
+from .caller import user_stacklevel
+
+__all__ = [
+    "COMPONENT_CONSTRAINTS",
+    "EXACT_ROWS",
+    "components_of",
+    "fit_map",
+    "fit_map_to_blocks",
+    "fits_in_memory",
+    "why_exact_kernel",
+]
+
+EXACT_ROWS = 10_000  # n_components="auto": number of rows up to which a kernel is exact
+AUTO_COMPONENTS = 1_000  # n_components="auto": number of components for more rows
+LARGEST_FEATURES = 1 << 30  # bytes of mapped rows that are kept in memory
+
+COMPONENT_CONSTRAINTS: dict[str, Any] = {
+    "n_components": Choice(("auto", None), others=(Number(1, closed="left", integer=True),)),
+    "approximation": Choice(APPROXIMATIONS),
+}
+
+
+def components_of(estimator: Any, n_rows: int | None) -> int | None:
+    """Return the number of components that approximate the kernel; None for an exact kernel.
+
+    Parameters
+    ----------
+    estimator : object
+        Estimator with the parameters `kernel` and `n_components`.
+    n_rows : int or None
+        Number of training rows; None if the rows come in blocks, whose kernel matrix is not
+        computed.
+    """
+    given: int | str | None = estimator.n_components
+    if estimator.kernel == "linear" or given is None:
+        return None
+    if estimator.kernel == "precomputed":
+        if given == "auto":
+            return None
+        raise ValueError(
+            "n_components cannot approximate a precomputed kernel, because it needs the features. "
+            "Set n_components=None, or pass the features and the name of the kernel."
+        )
+    if given != "auto":
+        return int(given)
+    if n_rows is not None and n_rows <= EXACT_ROWS:
+        return None
+    what = "rows in blocks" if n_rows is None else f"{n_rows:,} rows"
+    warnings.warn(
+        f"{type(estimator).__name__} approximates the kernel by {AUTO_COMPONENTS:,} components, "
+        f"because there are {what}; it is exact for at most {EXACT_ROWS:,} rows in memory. Set "
+        "n_components to choose their number, or n_components=None for the exact kernel.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
+    return AUTO_COMPONENTS
+
+
+def why_exact_kernel(estimator: Any, n_rows: int | None) -> str | None:
+    """Explain why a kernel needs its rows in memory; None if it does not.
+
+    `n_rows` is None if the rows can only be read in blocks.
+    """
+    if estimator.kernel == "linear":
+        return None
+    if estimator.kernel == "precomputed":
+        return "A precomputed kernel has to be in memory. Use kernel='linear' or kernel='rbf'."
+    few = n_rows is not None and n_rows <= EXACT_ROWS
+    if estimator.n_components is None or (few and estimator.n_components == "auto"):
+        return (
+            f"kernel={estimator.kernel!r} needs the rows in memory. Set n_components to "
+            "approximate it, or use kernel='linear'."
+        )
+    return None
+
+
+def fits_in_memory(n_rows: int, n_components: int) -> bool:
+    """Return whether the components of all rows are kept; otherwise they are read in blocks."""
+    return 8 * n_rows * n_components <= LARGEST_FEATURES
+
+
+def fit_map(
+    estimator: Any,
+    X: Any,
+    weights: Array,
+    n_components: int,
+    random: np.random.RandomState | None = None,
+) -> FeatureMap:
+    """Create the components that approximate an estimator's kernel on rows X.
+
+    Rows of weight zero have no effect.
+    """
+    random = check_random_state(estimator.random_state) if random is None else random
+    kernel = FittedKernel.of(estimator, X, weights)
+    seen = X if np.all(weights > 0) else X[weights > 0]
+    return map_of_rows(estimator.approximation, kernel, seen, n_components, random)
+
+
+def fit_map_to_blocks(
+    estimator: Any,
+    source: BlockSource,
+    n_components: int,
+    random: np.random.RandomState | None = None,
+) -> FeatureMap:
+    """Create the components that approximate an estimator's kernel on rows in blocks."""
+    random = check_random_state(estimator.random_state) if random is None else random
+    kernel = kernel_of_blocks(estimator, source)
+    return map_of_blocks(estimator.approximation, kernel, source, n_components, random)

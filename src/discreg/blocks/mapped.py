@@ -1,0 +1,149 @@
+"""Approximated kernels on rows in blocks: the components, and blocks of mapped rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.kernel_approximation import (
+    Draw,
+    FeatureMap,
+    NystroemMap,
+    draw_rows,
+    map_rows,
+    random_features,
+    random_seed,
+)
+from discreg.linalg.kernels import gamma_from_variance, spread_of_entries
+
+from .moments import require_finite
+from .source import Block, BlockSource, Counts, Statistic, require_same_length, rows_of_block
+
+__all__ = ["MappedBlocks", "kernel_of_blocks", "map_block", "map_of_blocks"]
+
+FEATURE_BYTES = 32 << 20  # memory for the features of a batch of rows
+
+
+class MappedBlocks(BlockSource):
+    """Rows of another source, mapped to features.
+
+    Each block is mapped in batches, so that memory does not depend on the number of components.
+
+    Parameters
+    ----------
+    source : BlockSource
+    features : FeatureMap
+    """
+
+    def __init__(self, source: BlockSource, features: FeatureMap) -> None:
+        super().__init__(features.n_components, np.float64, source.class_weight)
+        self._source, self._features = source, features
+
+    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
+        width = self._source.n_features
+        return self._source.reduce_raw(_on_mapped, width, self._features, statistic, args)
+
+    def _count(self) -> Counts:
+        return self._source.counts
+
+
+def _on_mapped(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    first: int,
+    n_features: int,
+    features: FeatureMap,
+    statistic: Statistic,
+    args: Any,
+) -> Any:
+    """Sum a statistic over batches of mapped rows of a block."""
+    X, y = rows_of_block(X, n_features), np.asarray(y)
+    require_same_length(X, y)
+    require_finite(X)
+    is_one = sample_weight is None or np.isscalar(sample_weight)
+    weights = sample_weight if is_one else np.asarray(sample_weight)
+    size = max(64, FEATURE_BYTES // (8 * features.n_components))
+    parts = (
+        statistic(
+            map_rows(features, X[rows]),
+            y[rows],
+            weights if is_one else weights[rows],
+            first + rows.start,
+            *args,
+        )
+        for rows in gen_batches(X.shape[0], size)
+    )
+    return reduce(add, parts)
+
+
+def map_block(block: Block, features: FeatureMap) -> Block:
+    """Map the rows of a block."""
+    require_finite(block.X)
+    return block._replace(X=map_rows(features, block.X))
+
+
+def kernel_of_blocks(estimator: Any, source: BlockSource) -> FittedKernel:
+    """Create the kernel of an estimator; gamma="scale" needs a pass over the rows."""
+    gamma: float | None = None
+    if isinstance(estimator.kernel, str) and estimator.kernel != "linear":
+        gamma = gamma_from_variance(
+            estimator.gamma, source.layout.n_features, lambda: source.reduce(_spread).variance
+        )
+    return FittedKernel(
+        estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
+    )
+
+
+def map_of_blocks(
+    name: str,
+    kernel: FittedKernel,
+    source: BlockSource,
+    n_components: int,
+    random: np.random.RandomState,
+) -> FeatureMap:
+    """Create a feature map for rows in blocks; "nystroem" needs one pass over the rows."""
+    if name == "random_features":
+        return random_features(kernel, source.layout.n_features, n_components, random)
+    drawn: Draw = source.reduce(_draw_from_block, n_components, random_seed(random))
+    return NystroemMap.on(kernel, drawn.rows)
+
+
+def _draw_from_block(block: Block, size: int, seed: int) -> Draw:
+    require_finite(block.X)
+    return draw_rows(block.X[block.weights > 0], size, seed)
+
+
+@dataclass(frozen=True)
+class EntrySpread:
+    """Total weight, mean and squared deviations of the entries of some rows."""
+
+    total: float
+    mean: float
+    squares: float
+
+    def __add__(self, other: EntrySpread) -> EntrySpread:
+        if other.total == 0 or self.total == 0:
+            return self if other.total == 0 else other
+        total, apart = self.total + other.total, other.mean - self.mean
+        share = other.total / total
+        squares = self.squares + other.squares + self.total * share * apart**2
+        return EntrySpread(total, self.mean + share * apart, squares)
+
+    @property
+    def variance(self) -> float:
+        """Weighted variance of the entries."""
+        return self.squares / self.total
+
+
+def _spread(block: Block) -> EntrySpread:
+    require_finite(block.X)
+    if not np.any(block.weights):
+        return EntrySpread(0.0, 0.0, 0.0)
+    return EntrySpread(*spread_of_entries(block.X, block.weights))
