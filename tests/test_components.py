@@ -329,16 +329,16 @@ def test_combinations_that_do_not_work_are_refused(name):
     with_components(model, "auto", kernel="precomputed").fit(X @ X.T, y)
 
 
-def test_solvers_of_exact_kernels_are_refused(few_exact_rows):
+@pytest.mark.filterwarnings("ignore:ReLSRClassifier approximates")
+@pytest.mark.parametrize("n_components", [20, "auto"])
+def test_descent_for_exact_kernels_is_refused(n_components, few_exact_rows):
+    model = with_components(ReLSRClassifier(solver="dcd"), n_components)
+    with pytest.raises(ValueError, match=r"for exact kernels.*n_components=None, or"):
+        model.fit(*samples())
+
+
+def test_solvers_of_linear_models_need_a_number_of_components():
     X, y = samples()
-    for n_components in (20, "auto"):
-        model = with_components(ReLSRClassifier(solver="dcd"), n_components)
-        with (
-            pytest.raises(ValueError, match=r"for exact kernels.*n_components=None, or"),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            model.fit(X, y)
     exact = with_components(ODMClassifier(solver="newton"), "auto")
     with pytest.raises(ValueError, match=r"needs kernel='linear' or a number of n_components"):
         exact.fit(X, y)

@@ -154,10 +154,9 @@ def test_a_fit_begins_anew():
 @pytest.mark.parametrize(
     "model",
     [
-        LSRClassifier(kernel="rbf"),
-        LRRRClassifier(kernel="rbf"),
-        DRMClassifier(),
-        DRMClassifier(kernel="linear", n_components=5),
+        LSRClassifier(kernel="rbf", n_components=None),
+        LRRRClassifier(kernel="precomputed"),
+        DRMClassifier(n_components=None),
         DRMClassifier(kernel="linear", solver="closed"),
         ReLSRClassifier(),
         ODMClassifier(kernel="linear"),

@@ -277,7 +277,7 @@ class RegressionClassifier(BaseClassifier):
         classes, indices = encode_labels(y)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         dtype, kernel, features = X.dtype, None, None
-        n_components = components_of(self, X.shape[0])
+        n_components = None if self.kernel == "linear" else components_of(self, X.shape[0])
         if n_components is not None:
             if self._why_in_memory(None) is None and not fits_in_memory(X.shape[0], n_components):
                 source = ArrayBlocks(X, y, sample_weight, self.class_weight)
@@ -338,7 +338,7 @@ class RegressionClassifier(BaseClassifier):
         classes: NDArray[Any],
         sizes: NDArray[np.float64],
         dtype: np.dtype[Any],
-        features: FeatureMap | None,
+        features: FeatureMap | None = None,
     ) -> Prepared:
         """Prepare a fit from the moments of the rows, which are mapped if there are features."""
         with np.errstate(over="ignore", invalid="ignore"):

@@ -28,6 +28,7 @@ __all__ = [
     "fit_map",
     "fit_map_to_blocks",
     "fits_in_memory",
+    "settle_components",
     "why_exact_kernel",
 ]
 
@@ -52,9 +53,9 @@ def components_of(estimator: Any, n_rows: int | None) -> int | None:
         Number of training rows; None if the rows come in blocks, whose kernel matrix is not
         computed.
     """
-    given: int | str | None = estimator.n_components
-    if estimator.kernel == "linear" or given is None:
+    if estimator.kernel == "linear" or estimator.n_components is None:
         return None
+    given: int | str = estimator.n_components
     if estimator.kernel == "precomputed":
         if given == "auto":
             return None
@@ -75,6 +76,12 @@ def components_of(estimator: Any, n_rows: int | None) -> int | None:
         stacklevel=user_stacklevel(),
     )
     return AUTO_COMPONENTS
+
+
+def settle_components(classifier: Any, n_rows: int) -> None:
+    """Replace "auto" by the number of components for all rows, also for folds of fewer rows."""
+    if vars(classifier).get("n_components") == "auto":
+        classifier.n_components = components_of(classifier, n_rows) or "auto"
 
 
 def why_exact_kernel(estimator: Any, n_rows: int | None) -> str | None:

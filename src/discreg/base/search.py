@@ -44,7 +44,7 @@ from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Sco
 
 from .caller import collected_convergence, user_stacklevel, warn_of_convergence
 from .candidates import kernel_settings
-from .components import components_of
+from .components import settle_components
 from .early_checks import check_scorer, check_settings, find_missing_classes, scorer_of
 from .held_out import (
     Fold,
@@ -162,9 +162,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         rows, labels = training_rows(self, X, y)
         if self.kernel == "precomputed":
             require_square(rows)
-        if getattr(self, "n_components", None) == "auto":  # the same for folds of fewer rows
-            n_components = components_of(self, rows.shape[0])
-            classifier.n_components = n_components or "auto"
+        settle_components(classifier, rows.shape[0])
         weights = None if sample_weight is None else sample_weights(sample_weight, len(labels))
         classes, indices = encode_labels(labels)
         kernels = kernel_settings(

@@ -135,7 +135,7 @@ class FittedKernel:
         X: Any,
         *,
         copies: int = 1,
-        has_components: bool = False,
+        has_components: bool = True,
         dtype: type[np.floating[Any]] = np.float64,
     ) -> NDArray[np.float64]:
         """Compute and check the kernel matrix of the training rows; return a new array.
@@ -143,6 +143,7 @@ class FittedKernel:
         `copies` is the number of arrays of this size that the caller needs. MemoryError is raised
         before the computation if they do not fit into memory; `has_components` selects its advice.
         """
+        has_components = has_components and self.kernel not in ("linear", "precomputed")
         require_kernel_memory(X.shape[0], copies=copies, has_components=has_components)
         if not isinstance(self.kernel, str) or self.kernel != "precomputed":
             matrix = self(X, dtype=dtype)

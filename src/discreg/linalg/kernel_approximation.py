@@ -202,7 +202,8 @@ def map_rows(features: FeatureMap, X: Any) -> Array:
     mapped = features(X)
     if not np.isfinite(mapped).all():
         raise ValueError(
-            "The kernel gives infinite or undefined values on these data. Scale the features, for "
-            "example with sklearn.preprocessing.StandardScaler, or change gamma, degree or coef0."
+            f"The kernel {features.kernel.kernel!r} gives infinite or undefined values on these "
+            "data. Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
+            "change gamma, degree or coef0."
         )
     return mapped

@@ -264,7 +264,7 @@ def gamma_from_variance(
 
 
 def require_kernel_memory(
-    n_rows: int, n_cols: int | None = None, copies: int = 1, *, has_components: bool = False
+    n_rows: int, n_cols: int | None = None, copies: int = 1, *, has_components: bool = True
 ) -> None:
     """Raise MemoryError if a kernel matrix would not fit into the free memory.
 
@@ -276,7 +276,7 @@ def require_kernel_memory(
     copies : int
         Number of arrays of this size that are in memory at once.
     has_components : bool
-        Whether the model has a parameter `n_components` that approximates the kernel.
+        Whether the parameter `n_components` can approximate the kernel.
     """
     entry = 8 * copies
     width = n_rows if n_cols is None else n_cols
@@ -286,14 +286,10 @@ def require_kernel_memory(
             return f"Pass at most {max(1, free // (entry * width)):,} rows at a time."
         # Half of the memory is for the features, half for the solver of the model.
         n_components = max(1, free // (2 * 8 * n_rows))
-        fewer = f"Fit on at most {isqrt(free // entry):,} samples, or "
+        fewer = f"Fit on at most {isqrt(free // entry):,} samples"
         if has_components:
-            return f"{fewer}approximate the kernel: set n_components={n_components}."
-        return (
-            f"{fewer}map them to features with "
-            f"sklearn.kernel_approximation.Nystroem(n_components={n_components}) and use "
-            "kernel='linear'."
-        )
+            return f"{fewer}, or approximate the kernel: set n_components={n_components}."
+        return f"{fewer}."
 
     held = "" if copies == 1 else f", held {copies} times,"
     what = f"A kernel matrix of {n_rows:,} x {width:,}{held}"

@@ -133,8 +133,8 @@ class MarginClassifier(BaseClassifier):
         in_blocks(self, X)  # raises on Dask collections
         return None
 
-    def _fit_source(self, source: BlockSource, dtype: Any) -> None:
-        """Fit the model to rows in blocks."""
+    def _fit_source(self, source: BlockSource, dtype: Any = None) -> None:
+        """Fit a linear model to rows in blocks; store it in their dtype, or in another one."""
         raise ValueError(self._why_in_memory(None))
 
     def fit(
@@ -169,7 +169,7 @@ class MarginClassifier(BaseClassifier):
     def _fit_blocks(self, source: BlockSource, n_components: int | None) -> None:
         """Fit the model to rows in blocks, mapped if the kernel has components."""
         if n_components is None:
-            self._fit_source(source, source.dtype)
+            self._fit_source(source)
             return
         features = fit_map_to_blocks(self, source, n_components)
         self._fit_source(MappedBlocks(source, features), source.dtype)

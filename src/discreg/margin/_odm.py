@@ -274,7 +274,7 @@ class ODMClassifier(MarginClassifier):
             )
         return source
 
-    def _fit_source(self, source: BlockSource, dtype: Any) -> None:
+    def _fit_source(self, source: BlockSource, dtype: Any = None) -> None:
         self.solver_ = "newton"
         fits = newton_on_blocks(
             source,
@@ -284,7 +284,7 @@ class ODMClassifier(MarginClassifier):
             max_iter=self.max_iter,
             start=self._start_in_blocks(source) if self.warm_start else None,
         )
-        self._store(fits, source.layout.classes, dtype)
+        self._store(fits, source.layout.classes, dtype or source.dtype)
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
         """Return coefficients and intercepts of a previous fit of the same shape and classes."""

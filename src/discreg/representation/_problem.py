@@ -214,12 +214,11 @@ class TrainingSamples:
 
     def matrix(self, copies: int) -> Array:
         """Compute and check the kernel matrix of the training samples, as a new array."""
-        has_components = self.features is None and not self.is_precomputed
         X = self.X
         if self.is_precomputed:
             require_square(X)
             X = X[np.ix_(self.groups.order, self.groups.order)]
-        options = {"copies": copies, "has_components": has_components}
+        options = {"copies": copies, "has_components": self.features is None}
         return self.kernel.centred_matrix(X, None, **options)[0]
 
     def subset(self, rows: NDArray[np.intp], weights: Array) -> TrainingSamples:
