@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from discreg import (
@@ -239,6 +240,20 @@ def test_bad_numbers_in_blocks_are_refused(value, approximation):
     model = with_components(LSRClassifier(), approximation=approximation, gamma=0.1)
     with pytest.raises(ValueError, match="Chunk 2: Input X contains"):
         model.fit(dask_array.from_array(X, chunks=(25, -1)), y)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
+def test_the_error_of_the_kernel_is_reported(name, approximation):
+    X, y = wide_samples()
+    X, y = X[:700, :5], y[:700]
+    model = with_components(MODELS[name], 100, approximation=approximation, gamma=0.1).fit(X, y)
+    features = (model._solver.training if name == "DRM" else model).__dict__
+    features = features["features" if name == "DRM" else "_features"]
+    mapped, exact = features(X), rbf_kernel(X, gamma=0.1)
+    error = np.linalg.norm(mapped @ mapped.T - exact) / np.linalg.norm(exact)
+    assert model.kernel_error_ == pytest.approx(error, rel=0.25)
+    assert error > 1e-3
 
 
 # The number of components ------------------------------------------------------------------------

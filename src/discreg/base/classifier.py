@@ -422,12 +422,13 @@ class RegressionClassifier(BaseClassifier):
             prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
         )
         # An earlier fit may have had another kernel.
-        for name in ("coef_", "dual_coef_", "X_fit_", "support_", "n_components_"):
+        for name in ("coef_", "dual_coef_", "X_fit_", "support_", "n_components_", "kernel_error_"):
             self.__dict__.pop(name, None)
         self.classes_ = prepared.classes
         self._kernel, self._features = prepared.kernel, prepared.features
         if prepared.features is not None:
             self.n_components_ = prepared.features.n_components
+            self.kernel_error_ = prepared.features.error
         if prepared.kernel is None:
             self.coef_ = rows
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:
             f"{other.layout.classes.tolist()}."
         )
     _require_same_params(one.params, other.params)
-    if one.features is not other.features and hash_of(one.features) != hash_of(other.features):
+    if not _are_same(one.features, other.features):
         raise ValueError(
             "The two models approximate the kernel by different components. Use "
             "approximation='random_features', numbers for gamma and n_components, and the same "
@@ -193,6 +193,13 @@ def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:
         one.params,
         one.features,
     )
+
+
+def _are_same(one: FeatureMap | None, other: FeatureMap | None) -> bool:
+    """Return whether two maps compute the same components; their measured errors may differ."""
+    if one is other or one is None or other is None:
+        return one is other
+    return bool(hash_of(replace(one, error=0.0)) == hash_of(replace(other, error=0.0)))
 
 
 def _require_same_params(before: dict[str, Any], after: dict[str, Any]) -> None:

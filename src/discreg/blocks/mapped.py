@@ -12,12 +12,12 @@ from sklearn.utils import gen_batches
 
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import (
+    CHECKED,
     Draw,
     FeatureMap,
-    NystroemMap,
     draw_rows,
+    map_of_draw,
     map_rows,
-    random_features,
     random_seed,
 )
 from discreg.linalg.kernels import gamma_from_variance, spread_of_entries
@@ -108,11 +108,9 @@ def map_of_blocks(
     n_components: int,
     random: np.random.RandomState,
 ) -> FeatureMap:
-    """Create a feature map for rows in blocks; "nystroem" needs one pass over the rows."""
-    if name == "random_features":
-        return random_features(kernel, source.layout.n_features, n_components, random)
-    drawn: Draw = source.reduce(_draw_from_block, n_components, random_seed(random))
-    return NystroemMap.on(kernel, drawn.rows)
+    """Create a feature map for rows in blocks by one pass."""
+    drawn: Draw = source.reduce(_draw_from_block, n_components + CHECKED, random_seed(random))
+    return map_of_draw(name, kernel, drawn, n_components, random)
 
 
 def _draw_from_block(block: Block, size: int, seed: int) -> Draw:

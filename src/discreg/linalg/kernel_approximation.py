@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from .kernel_registry import KERNELS
 
 __all__ = [
     "APPROXIMATIONS",
+    "CHECKED",
     "Draw",
     "FeatureMap",
     "NystroemMap",
     "RandomFeatures",
     "draw_rows",
+    "map_of_draw",
     "map_of_rows",
     "map_rows",
     "random_features",
@@ -32,6 +34,8 @@ __all__ = [
 
 
 BATCH_BYTES = 64 << 20
+CHECKED = 500  # rows on which the error of an approximation is measured
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class NystroemMap:
     kernel: FittedKernel
     basis: Any
     whitening: Array
+    error: float = 0.0  # see `map_of_draw`
 
     @classmethod
     def on(cls, kernel: FittedKernel, basis: Any) -> NystroemMap:
@@ -90,6 +95,7 @@ class RandomFeatures:
 
     kernel: FittedKernel
     directions: Array
+    error: float = 0.0  # see `map_of_draw`
 
     @property
     def n_components(self) -> int:
@@ -191,9 +197,28 @@ def map_of_rows(
     name: str, kernel: FittedKernel, X: Any, n_components: int, random: np.random.RandomState
 ) -> FeatureMap:
     """Create a feature map for training rows X, which repeated rows do not change."""
+    drawn = draw_rows(X, n_components + CHECKED, random_seed(random))
+    return map_of_draw(name, kernel, drawn, n_components, random)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # features of training rows are checked
+def map_of_draw(
+    name: str, kernel: FittedKernel, drawn: Draw, n_components: int, random: np.random.RandomState
+) -> FeatureMap:
+    """Create a feature map from a draw of `n_components` + CHECKED training rows, if there are.
+
+    Its `error` is the root mean square error of the kernel on the last CHECKED rows of the draw,
+    relative to the root mean square of its values. The Nyström basis consists of the first rows.
+    """
+    features: FeatureMap
     if name == "random_features":
-        return random_features(kernel, X.shape[1], n_components, random)
-    return NystroemMap.on(kernel, draw_rows(X, n_components, random_seed(random)).rows)
+        features = random_features(kernel, drawn.rows.shape[1], n_components, random)
+    else:
+        features = NystroemMap.on(kernel, drawn.rows[:n_components])
+    rows = drawn.rows[-CHECKED:]
+    exact, mapped = kernel(rows), features(rows)
+    error = float(np.linalg.norm(exact - mapped @ mapped.T))
+    return replace(features, error=error / max(float(np.linalg.norm(exact)), TINY))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the features are checked

@@ -319,7 +319,7 @@ class MarginClassifier(BaseClassifier):
     def _store_features(self, features: FeatureMap) -> None:
         """Set the components of an approximated kernel."""
         self._features = features
-        self.n_components_ = features.n_components
+        self.n_components_, self.kernel_error_ = features.n_components, features.error
 
     def _store_samples(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Set the fitted attributes that refer to single samples."""

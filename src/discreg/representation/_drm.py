@@ -40,6 +40,7 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
+from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
 from ._base import RepresentationClassifier, one_column_if_binary
@@ -153,6 +154,9 @@ class DRMClassifier(RepresentationClassifier):
         leave-one-out, with `gamma` and features from all samples, or by folds (other penalties).
     n_components_ : int
         Number of components; only set if the kernel is approximated.
+    kernel_error_ : float
+        Root mean square error of the approximated kernel on some 500 training rows, relative to
+        the root mean square of its values; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -304,7 +308,7 @@ class DRMClassifier(RepresentationClassifier):
         if not training.is_precomputed:
             self.X_fit_ = training.rows
         if training.features is not None:
-            self.n_components_ = training.features.n_components
+            self._store_components(training.features)
         self.n_iter_ = 1
         if isinstance(solver, IterativeSolver):
             outcome = solver.largest_sample()
@@ -404,11 +408,14 @@ class DRMClassifier(RepresentationClassifier):
         super()._forget_fit()
         self.__dict__.pop("_solver", None)
 
+    def _store_components(self, features: FeatureMap) -> None:
+        self.n_components_, self.kernel_error_ = features.n_components, features.error
+
     def _store_scatter(self, layout: BlockLayout) -> None:
         """Set the attributes of a fit that keeps no rows."""
         self.classes_ = layout.classes
         self.solver_, self.n_iter_ = "scatter", 1
         features = self._solver.training.features
         if features is not None:
-            self.n_components_ = features.n_components
+            self._store_components(features)
         self._dtype = layout.dtype

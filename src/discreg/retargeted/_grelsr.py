@@ -145,6 +145,9 @@ class GReLSRClassifier(RegressionClassifier):
         Solver that ran.
     n_components_ : int
         Number of components; only set if the kernel is approximated.
+    kernel_error_ : float
+        Root mean square error of the approximated kernel on some 500 training rows, relative to
+        the root mean square of its values; only set if the kernel is approximated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
