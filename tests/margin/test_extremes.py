@@ -42,7 +42,7 @@ def test_integer_weights_of_ldm_are_copies_to_rounding(kernel, fit_intercept):
 
 
 @every_model
-@pytest.mark.parametrize("n_samples", [120, 400])
+@pytest.mark.parametrize("n_samples", [300, 400])
 def test_a_small_cache_needs_about_as_many_passes_as_a_large_one(model, n_samples):
     X, y = two_classes(n_samples)
     params = {"solver": "dcd", "tol": 0, "random_state": 0}
@@ -58,7 +58,7 @@ def test_a_small_cache_needs_about_as_many_passes_as_a_large_one(model, n_sample
 @with_and_without_intercept
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_ldm_with_rows_on_demand_is_ldm_on_the_matrix(kernel, fit_intercept):
-    X, y = two_classes()
+    X, y = two_classes(300)
     params = {"kernel": kernel, "lambda1": 0, "solver": "dcd", "fit_intercept": fit_intercept}
     whole = LDMClassifier(**params, random_state=0).fit(X, y)
     small = LDMClassifier(**params, random_state=0, cache_size=0.04).fit(X, y)

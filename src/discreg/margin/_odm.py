@@ -76,7 +76,7 @@ class ODMClassifier(MarginClassifier):
         - "active_set": a semismooth Newton method on the dual, for at most 2000 non-zero
           multipliers. "dcd" replaces it if it does not converge within `max_iter` steps.
         - "newton": a semismooth Newton method on the primal, for ``kernel="linear"``.
-        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"``.
+        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` and many samples.
         - "auto": "newton" for a linear kernel with at most as many features as samples,
           "active_set" for other kernels with at most 300 samples, else "dcd".
     selection : {"random", "cyclic"}, default="random"
@@ -85,7 +85,8 @@ class ODMClassifier(MarginClassifier):
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes. The rows of a larger matrix are computed on
-        demand and cached up to this size.
+        demand and cached up to this size; working sets of up to 256 rows come on top. The matrix of
+        at most 256 samples is always stored.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
