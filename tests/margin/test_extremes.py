@@ -121,6 +121,26 @@ def test_a_fit_that_rounding_ends_says_so(model):
         assert 1e-3 < fitted.gap_ <= 1
 
 
+@pytest.mark.parametrize(
+    ("model", "solver"),
+    [
+        (ODMClassifier, "dcd"),
+        (ODMClassifier, "newton"),
+        (ODMClassifier, "svrg"),
+        (LDMClassifier, "dcd"),
+        (LDMClassifier, "svrg"),
+    ],
+)
+@with_and_without_intercept
+def test_a_fit_that_max_iter_ends_says_so(model, solver, fit_intercept):
+    X, y = two_classes(1_100)
+    kernel = "rbf" if solver == "dcd" else "linear"
+    params = {"kernel": kernel, "fit_intercept": fit_intercept, "solver": solver}
+    short = model(**params, tol=1e-12, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="ncrease max_iter or tol"):
+        short.fit(X, y)
+
+
 def random_problem(seed):
     """A model, rows, labels and weights, with scales and penalties of all sizes."""
     random = np.random.RandomState(seed)

@@ -110,10 +110,10 @@ class MarginClassifier(BaseClassifier):
             "ODMClassifier(kernel='linear')."
         )
 
-    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
-        """Fit rows in blocks if X is out of core; return whether this was done."""
+    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> list[BinaryFit] | None:
+        """Fit rows in blocks if X is out of core, else return None."""
         in_blocks(self, X)  # raises on Dask collections
-        return False
+        return None
 
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -136,12 +136,13 @@ class MarginClassifier(BaseClassifier):
             The fitted classifier.
         """
         self._check_params()
-        if not self._fit_in_blocks(X, y, sample_weight):
+        fits = self._fit_in_blocks(X, y, sample_weight)
+        if fits is None:
             data = self._prepare(X, y, sample_weight)
             fits = self._fit_all(data, self._starts(data), exact=True)
             self._store(fits, data.classes, data.X.dtype)
             self._store_samples(data, fits)
-        self._warn()
+        self._warn(fits)
         return self
 
     def _check_params(self) -> None:
@@ -245,8 +246,8 @@ class MarginClassifier(BaseClassifier):
 
     def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
         """Set the fitted attributes that do not refer to single samples."""
-        others = {fit.solver for fit in fits if fit.solver is not None} - {self.solver_}
-        solver = others.pop() if others else self.solver_
+        others = [fit.solver for fit in fits if fit.solver not in (None, self.solver_)]
+        solver = others[0] if others else self.solver_
         self._forget_fit()
         self.solver_ = solver
         self.classes_ = classes
@@ -278,11 +279,16 @@ class MarginClassifier(BaseClassifier):
         if self.warm_start:
             self._previous = (self._warm_key(data), [fit.warm for fit in fits])
 
-    def _warn(self) -> None:
-        rounded = self.n_iter_ < self.max_iter  # nothing else ends a fit before `tol`
-        if not self.gap_ <= (self.tol or (LARGE_GAP if rounded else np.inf)):
+    def _warn(self, fits: list[BinaryFit]) -> None:
+        """Warn if a fit missed `tol`, and say why."""
+        missed = [
+            fit
+            for fit in fits
+            if not fit.gap <= (self.tol or (np.inf if fit.limited else LARGE_GAP))
+        ]
+        if missed:
             advice = "Increase max_iter or tol, or scale the features."
-            if rounded:
+            if not any(fit.limited for fit in missed):
                 advice = (
                     "Rounding errors prevent a smaller gap. Scale the features, for example with "
                     "sklearn.preprocessing.StandardScaler, use smaller penalties, or increase tol."

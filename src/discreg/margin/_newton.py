@@ -11,7 +11,7 @@ which is also the duality gap of the multipliers a. It is reported as the gap, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,7 @@ class PrimalSolution:
     objective: float
     gap: float
     n_iter: int
+    limited: bool = False  # whether `max_iter` ended the iterations
 
 
 class NewtonSystem(Protocol):
@@ -77,7 +78,7 @@ def newton(
     coef, shift = (np.zeros(X.shape[1]), 0.0) if start is None else start
     margins = y * (matmul(X, coef[:, None])[:, 0] + shift)
     best: PrimalSolution | None = None
-    lowest, stalled = np.inf, 0
+    lowest, stalled, limited = np.inf, 0, True
     for n_iter in range(1, max_iter + 1):
         if fit_intercept:
             step_of_shift = losses.minimum_along(margins, y)
@@ -93,6 +94,7 @@ def newton(
         stalled = stalled + 1 if objective >= lowest * (1 - ROUNDING) else 0
         lowest = min(lowest, objective)
         if gap <= max(tol, EXACT) or stalled == STANDSTILL:
+            limited = False
             break
         step = system.step(curvature, gradient, gap)
         moved = matmul(X, step[:, None])[:, 0]
@@ -104,7 +106,7 @@ def newton(
         shift += length * along
         margins = margins + length * (y * moved)
     assert best is not None
-    return best
+    return replace(best, n_iter=n_iter, limited=limited)
 
 
 class FactoredHessian:

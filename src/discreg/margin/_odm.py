@@ -245,11 +245,11 @@ class ODMClassifier(MarginClassifier):
             )
         return why_kernel_in_memory(self.kernel)
 
-    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> bool:
+    def _fit_in_blocks(self, X: Any, y: Any, sample_weight: Any) -> list[BinaryFit] | None:
         if not in_blocks(self, X):
-            return False
+            return None
         if not is_out_of_core(X) and self.solver == "auto" and X.shape[1] > X.shape[0]:
-            return False
+            return None
         source = open_blocks(self, X, y, sample_weight, self.class_weight)
         if self.solver == "auto" and source.layout.n_features > source.n_rows:
             raise ValueError(
@@ -257,10 +257,9 @@ class ODMClassifier(MarginClassifier):
                 "for which solver='auto' needs the rows in memory. Use solver='newton', or pass an "
                 "array."
             )
-        self._fit_source(source)
-        return True
+        return self._fit_source(source)
 
-    def _fit_source(self, source: BlockSource) -> None:
+    def _fit_source(self, source: BlockSource) -> list[BinaryFit]:
         """Fit the model to rows in blocks."""
         self.solver_ = "newton"
         fits = newton_on_blocks(
@@ -272,6 +271,7 @@ class ODMClassifier(MarginClassifier):
             start=self._start_in_blocks(source) if self.warm_start else None,
         )
         self._store(fits, source.layout.classes, source.layout.dtype)
+        return fits
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
         """Return coefficients and intercepts of a previous fit of the same shape and classes."""

@@ -65,6 +65,7 @@ class BinaryFit:
     bound: float | None = None  # upper bound of the leave-one-out error
     warm: Any = None  # start of a later fit
     solver: str | None = None  # solver of the dual; None if the dual was not solved
+    limited: bool = False  # whether `max_iter` ended the iterations; else `tol` or rounding did
 
 
 @dataclass
