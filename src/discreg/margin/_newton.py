@@ -33,6 +33,7 @@ ROUNDING = 1e-14  # relative decrease of the objective due to rounding
 STANDSTILL = 2  # steps without a decrease before stopping
 MAX_CG_STEPS = 500
 CG_ACCURACY = 0.1
+LINE_ACCURACY = 0.01  # derivative at the end of a line search, relative to that at its start
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def newton(
         total = float(curvature.sum())
         along = -float(curvature @ moved) / total if fit_intercept and total > 0 else 0.0
         moved += along
-        length = losses.minimum_along(margins, y * moved, float(coef @ step), float(step @ step))
+        length = losses.minimum_along(
+            margins, y * moved, float(coef @ step), float(step @ step), accuracy=LINE_ACCURACY
+        )
         coef = coef + length * step
         shift += length * along
         margins = margins + length * (y * moved)
