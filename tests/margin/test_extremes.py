@@ -42,7 +42,7 @@ def test_integer_weights_of_ldm_are_copies_to_rounding(kernel, fit_intercept):
 
 
 @every_model
-@pytest.mark.parametrize("n_samples", [120, 400])
+@pytest.mark.parametrize("n_samples", [300, 400])
 def test_a_small_cache_needs_about_as_many_passes_as_a_large_one(model, n_samples):
     X, y = two_classes(n_samples)
     params = {"solver": "dcd", "tol": 0, "random_state": 0}
@@ -58,7 +58,7 @@ def test_a_small_cache_needs_about_as_many_passes_as_a_large_one(model, n_sample
 @with_and_without_intercept
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_ldm_with_rows_on_demand_is_ldm_on_the_matrix(kernel, fit_intercept):
-    X, y = two_classes()
+    X, y = two_classes(300)
     params = {"kernel": kernel, "lambda1": 0, "solver": "dcd", "fit_intercept": fit_intercept}
     whole = LDMClassifier(**params, random_state=0).fit(X, y)
     small = LDMClassifier(**params, random_state=0, cache_size=0.04).fit(X, y)
@@ -119,6 +119,26 @@ def test_a_fit_that_rounding_ends_says_so(model):
             fitted.fit(X, y)
         assert fitted.n_iter_ < 100_000
         assert 1e-3 < fitted.gap_ <= 1
+
+
+@pytest.mark.parametrize(
+    ("model", "solver"),
+    [
+        (ODMClassifier, "dcd"),
+        (ODMClassifier, "newton"),
+        (ODMClassifier, "svrg"),
+        (LDMClassifier, "dcd"),
+        (LDMClassifier, "svrg"),
+    ],
+)
+@with_and_without_intercept
+def test_a_fit_that_max_iter_ends_says_so(model, solver, fit_intercept):
+    X, y = two_classes(1_100)
+    kernel = "rbf" if solver == "dcd" else "linear"
+    params = {"kernel": kernel, "fit_intercept": fit_intercept, "solver": solver}
+    short = model(**params, tol=1e-12, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="ncrease max_iter or tol"):
+        short.fit(X, y)
 
 
 def random_problem(seed):

@@ -219,6 +219,32 @@ def test_stopping_early_warns_with_the_gap():
         ReLSRClassifier(solver="alternating", max_iter=3, tol=0).fit(X, y)
 
 
+def separable_rows():
+    rng = np.random.default_rng(3)
+    y = np.arange(33) % 4
+    return 100 * (rng.normal(size=(33, 40)) + 5 * rng.normal(size=(4, 40))[y]), y
+
+
+@pytest.mark.parametrize("model", [DLSRClassifier, ReLSRClassifier, GReLSRClassifier])
+def test_separable_classes_are_solved_for_a_tiny_penalty(model):
+    """The objective is nearly proportional to the penalty, and so is its minimum."""
+    X, y = separable_rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small, tiny = (model(beta=beta).fit(X, y) for beta in (1e-5, 1e-9))
+    assert max(small.gap_, tiny.gap_) <= 1e-6
+    objectives = small.objective_history_[-1] / 1e-5, tiny.objective_history_[-1] / 1e-9
+    np.testing.assert_allclose(*objectives, rtol=1e-3)
+    assert np.all(np.diff(tiny.objective_history_) <= 0)
+
+
+def test_rounding_stops_a_fit_with_the_right_advice():
+    X, y = separable_rows()
+    with pytest.warns(ConvergenceWarning, match="more iterations do not help. Increase beta"):
+        fitted = ReLSRClassifier(beta=1e-14).fit(X, y)
+    assert fitted.n_iter_ < fitted.max_iter
+
+
 @pytest.mark.parametrize("model", [DLSRClassifier, ReLSRClassifier, GReLSRClassifier])
 def test_gap_without_penalty_is_finite_and_small(model):
     X, y = load_wine(return_X_y=True)

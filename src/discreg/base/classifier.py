@@ -61,6 +61,7 @@ from .components import (
     fits_in_memory,
     why_exact_kernel,
 )
+from .missing_params import with_missing_params
 from .partial_fit import (
     PartialFitState,
     merge_partial_fits,
@@ -210,6 +211,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         for name in list(vars(self)):
             if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
                 delattr(self, name)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(with_missing_params(type(self), state))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the model can predict: with `partial_fit`, once every class was seen."""
@@ -478,11 +482,11 @@ class RegressionClassifier(BaseClassifier):
 
 
 def finite_scores(scores: RealArray) -> RealArray:
-    """Return scores of new samples; raise ValueError if they overflow."""
+    """Return scores of new samples; raise ValueError if they are infinite or NaN."""
     if not np.isfinite(scores).all():
         raise ValueError(
-            "The scores of these samples overflow. Scale the features as in training, for "
-            "example with sklearn.preprocessing.StandardScaler in a pipeline."
+            "The scores of these samples overflow or are NaN. Scale the features as in training, "
+            "for example with sklearn.preprocessing.StandardScaler in a pipeline."
         )
     return scores
 

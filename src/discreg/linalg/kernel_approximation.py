@@ -59,7 +59,7 @@ class NystroemMap:
         kept = values > 10 * len(values) * EPS * values[-1]
         if not kept.any():
             raise ValueError(
-                f"The kernel {kernel.kernel!r} is zero on all {len(values)} basis samples. Choose "
+                f"The {kernel.description} is zero on all {len(values)} basis samples. Choose "
                 "another kernel or scale the features."
             )
         return cls(kernel, basis, _with_fixed_signs(vectors[:, kept]) / np.sqrt(values[kept]))
@@ -227,7 +227,7 @@ def map_rows(features: FeatureMap, X: Any) -> Array:
     mapped = features(X)
     if not np.isfinite(mapped).all():
         raise ValueError(
-            f"The kernel {features.kernel.kernel!r} gives infinite or undefined values on these "
+            f"The {features.kernel.description} gives infinite or undefined values on these "
             "data. Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
             "change gamma, degree or coef0."
         )

@@ -24,7 +24,7 @@ has its minimum over t in closed form. At the optimal b both S are equal, and t 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -267,8 +267,10 @@ def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter
         gap = local.gap
         if best is None or gap < best.gap:
             best = _end(local, origin, gap, n_iter)
-        if gap <= max(tol, EXACT) or stalled == STANDSTILL or n_iter == max_iter:
+        if gap <= max(tol, EXACT) or stalled == STANDSTILL:
             break
+        if n_iter == max_iter:
+            return replace(best, limited=True)
         precise = precise or gap > SLOW * previous
         following = yield from _search(local, local.newton_step(), precise=precise)
         if following is None:

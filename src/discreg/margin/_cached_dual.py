@@ -16,7 +16,7 @@ from discreg.linalg.types import Array
 from ._dual import CLEARLY, PATIENCE, Descended, Dual, DualState, GramDual, SolverOptions
 from ._losses import SampleLosses
 
-__all__ = ["CachedDual"]
+__all__ = ["WORKING_SET", "CachedDual"]
 
 WORKING_SET = 256
 SET_BYTES = 16 << 20  # kernel rows of a working set, even if the cache is smaller
@@ -36,7 +36,7 @@ class CachedDual(Dual):
     rows_of : callable
         ``rows_of(samples)`` returns the kernel between these samples and all samples.
     n_rows : int
-        Number of cached rows; at least two.
+        Number of cached rows; at least those of a working set are cached.
     """
 
     def __init__(
@@ -47,25 +47,25 @@ class CachedDual(Dual):
         losses: SampleLosses,
     ) -> None:
         super().__init__(y, losses)
-        self._rows_of, self._n_rows = rows_of, max(n_rows, 2)
-        self.rows = RowCache(rows_of, self._n_rows)
+        n_samples = len(y)
+        self._rows_of = rows_of
+        self._size = min(WORKING_SET, n_samples, max(n_rows, SET_BYTES // (8 * n_samples), 2))
+        self.rows = RowCache(rows_of, max(n_rows, self._size))
         self._next = 0
 
     def state(self, multipliers: Array) -> DualState:
         signed = self.signed(multipliers)
         scores = np.zeros(len(signed))
         support = np.flatnonzero(signed)
-        step = min(WORKING_SET, self._n_rows)
-        for start in range(0, len(support), step):
-            block = support[start : start + step]
+        for start in range(0, len(support), self._size):
+            block = support[start : start + self._size]
             scores += signed[block] @ self._rows_of(block)
         return DualState(multipliers, scores)
 
     def descend(self, state: DualState, shift: float, options: SolverOptions) -> Descended:
         multipliers, scores = state.multipliers.copy(), state.scores.copy()
         state = DualState(multipliers, scores)
-        n_samples = len(multipliers)
-        size = min(WORKING_SET, n_samples, max(self._n_rows, SET_BYTES // (8 * n_samples)))
+        n_samples, size = len(multipliers), self._size
         random = np.random.default_rng(options.seed)
         per_pass = ceil(n_samples / size)
         sets, most = 0, ceil(options.max_iter * n_samples / size)

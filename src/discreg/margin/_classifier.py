@@ -133,7 +133,7 @@ class MarginClassifier(BaseClassifier):
         in_blocks(self, X)  # raises on Dask collections
         return None
 
-    def _fit_source(self, source: BlockSource, dtype: Any = None) -> None:
+    def _fit_source(self, source: BlockSource, dtype: Any = None) -> list[BinaryFit]:
         """Fit a linear model to rows in blocks; store it in their dtype, or in another one."""
         raise ValueError(self._why_in_memory(None))
 
@@ -160,22 +160,22 @@ class MarginClassifier(BaseClassifier):
         self._check_params()
         source = self._open_blocks(X, y, sample_weight)
         if source is None:
-            self._fit_data(self._prepare(X, y, sample_weight))
+            fits = self._fit_data(self._prepare(X, y, sample_weight))
         else:
-            self._fit_blocks(source, components_of(self, number_of_rows(X)))
-        self._warn()
+            fits = self._fit_blocks(source, components_of(self, number_of_rows(X)))
+        self._warn(fits)
         return self
 
-    def _fit_blocks(self, source: BlockSource, n_components: int | None) -> None:
+    def _fit_blocks(self, source: BlockSource, n_components: int | None) -> list[BinaryFit]:
         """Fit the model to rows in blocks, mapped if the kernel has components."""
         if n_components is None:
-            self._fit_source(source)
-            return
+            return self._fit_source(source)
         features = fit_map_to_blocks(self, source, n_components)
-        self._fit_source(MappedBlocks(source, features), source.dtype)
+        fits = self._fit_source(MappedBlocks(source, features), source.dtype)
         self._store_features(features)
+        return fits
 
-    def _fit_data(self, data: MarginData) -> None:
+    def _fit_data(self, data: MarginData) -> list[BinaryFit]:
         """Fit the model to rows in memory."""
         fits = self._fit_all(data, self._starts(data), exact=True)
         self._store(fits, data.classes, data.dtype)
@@ -183,6 +183,7 @@ class MarginClassifier(BaseClassifier):
             self._store_samples(data, fits)
         else:
             self._store_features(data.features)
+        return fits
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -299,8 +300,8 @@ class MarginClassifier(BaseClassifier):
 
     def _store(self, fits: list[BinaryFit], classes: NDArray[Any], dtype: Any) -> None:
         """Set the fitted attributes that do not refer to single samples."""
-        others = {fit.solver for fit in fits if fit.solver is not None} - {self.solver_}
-        solver = others.pop() if others else self.solver_
+        others = [fit.solver for fit in fits if fit.solver not in (None, self.solver_)]
+        solver = others[0] if others else self.solver_
         self._forget_fit()
         self.solver_ = solver
         self.classes_ = classes
@@ -338,11 +339,16 @@ class MarginClassifier(BaseClassifier):
         if self.warm_start:
             self._previous = (self._warm_key(data), [fit.warm for fit in fits])
 
-    def _warn(self) -> None:
-        rounded = self.n_iter_ < self.max_iter  # nothing else ends a fit before `tol`
-        if not self.gap_ <= (self.tol or (LARGE_GAP if rounded else np.inf)):
+    def _warn(self, fits: list[BinaryFit]) -> None:
+        """Warn if a fit missed `tol`, and say why."""
+        missed = [
+            fit
+            for fit in fits
+            if not fit.gap <= (self.tol or (np.inf if fit.limited else LARGE_GAP))
+        ]
+        if missed:
             advice = "Increase max_iter or tol, or scale the features."
-            if rounded:
+            if not any(fit.limited for fit in missed):
                 advice = (
                     "Rounding errors prevent a smaller gap. Scale the features, for example with "
                     "sklearn.preprocessing.StandardScaler, use smaller penalties, or increase tol."

@@ -41,6 +41,7 @@ class DualSolution:
     gap: float
     n_iter: int  # passes of coordinate descent, or linear systems of the active set method
     solver: str = "dcd"
+    limited: bool = False  # whether the iteration limit ended the descent
 
 
 @dataclass
@@ -60,8 +61,16 @@ def solve_dual(
     start: tuple[DualState, float] | None = None,
 ) -> DualSolution:
     """Find multipliers and intercept by coordinate descent, up to the tolerance."""
-    state, shift = (dual.start(), 0.0) if start is None else start
     options = replace(options, tol=max(options.tol, EXACT))
+    begin = (dual.start(), 0.0) if start is None else start
+    found = _descend(dual, options, *begin, fit_intercept=fit_intercept)
+    limited = found.gap > options.tol and found.n_iter >= options.max_iter
+    return replace(found, limited=limited)
+
+
+def _descend(
+    dual: Dual, options: SolverOptions, state: DualState, shift: float, *, fit_intercept: bool
+) -> DualSolution:
     if not fit_intercept:
         state, passes, gap = dual.descend(state, 0.0, options)
         return DualSolution(state, 0.0, gap, passes)

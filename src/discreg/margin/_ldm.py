@@ -73,8 +73,9 @@ class LDMClassifier(MarginClassifier):
           dense rows, or for an n × n matrix if there are more features than samples.
         - "active_set": a semismooth Newton method on the same dual, for at most 2000 free
           multipliers. "dcd" replaces it if it does not converge within `max_iter` steps.
-        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` with too many features
-          and samples for the other solvers. It converges slowly because the loss is not smooth.
+        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` and many samples, with
+          too many features for the other solvers. It converges slowly because the loss is not
+          smooth.
         - "auto": "active_set" for a kernel other than linear with at most 300 samples, else "dcd".
     selection : {"random", "cyclic"}, default="random"
         Order in which coordinate descent passes over the samples.
@@ -82,8 +83,8 @@ class LDMClassifier(MarginClassifier):
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger
-        matrix are computed on demand and cached up to this size. With ``lambda1 > 0`` the whole
-        matrix is needed.
+        matrix are computed on demand and cached up to this size; working sets of up to 256 rows
+        come on top. With ``lambda1 > 0`` or at most 256 samples the whole matrix is stored.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.

@@ -146,7 +146,7 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
 def _by_svrg(problem: BinaryProblem) -> BinaryFit:
     """Fit by stochastic gradients."""
     training, y, losses = problem.training, problem.y, problem.losses
-    coef, intercept, gap, n_iter = problem.stochastic_gradients()
+    coef, intercept, gap, n_iter, limited = problem.stochastic_gradients()
     scores = matmul(training.X, coef[:, None])[:, 0] + intercept
     objective, _ = _objective(problem, float(coef @ coef), scores)
     variance = variance_term(scores, y, training.weights, problem.loss.lambda1)
@@ -159,6 +159,7 @@ def _by_svrg(problem: BinaryProblem) -> BinaryFit:
         coef,
         theta=y * (losses.multipliers(y * scores) + losses.tilt) - variance,
         warm=(coef, intercept),
+        limited=limited,
     )
 
 
@@ -226,6 +227,7 @@ def _dual_fit(
         bound,
         warm=(multipliers, solution.shift),
         solver=solution.solver,
+        limited=solution.limited,
     )
 
 

@@ -1,11 +1,17 @@
-"""Value, derivatives and conjugate of the loss ℓ of `_losses` at one margin, compiled."""
+"""The loss ℓ of `_losses`, its derivatives and its conjugate, compiled."""
 
 from __future__ import annotations
 
-from discreg.linalg.compiled import compiled
+from discreg.linalg.compiled import REORDER, compiled
 from discreg.linalg.types import RealArray
 
-__all__ = ["best_multiplier", "derivatives_along", "evaluate_margin", "gap_of_margin"]
+__all__ = [
+    "best_multiplier",
+    "evaluate_margin",
+    "gap_of_margin",
+    "hinge_derivatives",
+    "smooth_derivatives",
+]
 
 
 @compiled()
@@ -71,38 +77,58 @@ def best_multiplier(
     return pushed / (diagonal + ridge_high) if pushed < 0.0 else 0.0
 
 
-@compiled()
-def derivatives_along(
+@compiled(fastmath=REORDER)
+def smooth_derivatives(
     margins: RealArray,
     direction: RealArray,
     step: float,
     low: float,
     high: float,
-    ridge_low: RealArray,
-    ridge_high: RealArray,
-    upper: RealArray,
-) -> tuple[float, float, float, float]:
-    """Compute the left, right and second derivatives of the losses along a line.
+    curvature_low: RealArray,
+    curvature_high: RealArray,
+) -> tuple[float, float, float]:
+    """Compute the first and second derivatives of squared losses along a line.
 
     The last number returned is the sum of the absolute values of the terms of the first derivative.
     """
     slope = 0.0
-    left = 0.0
-    right = 0.0
     curved = 0.0
     size = 0.0
     for i in range(len(margins)):
         d = direction[i]
         margin = margins[i] + step * d
-        _, multiplier, curvature = evaluate_margin(
-            margin, low, high, ridge_low[i], ridge_high[i], upper[i]
-        )
-        if margin == low and ridge_low[i] == 0.0:  # the kink of the hinge loss
-            if d > 0.0:
-                left -= upper[i] * d
+        short = max(low - margin, 0.0)
+        beyond = min(high - margin, 0.0)
+        curvature = curvature_low[i] if short > 0.0 else 0.0
+        curvature += curvature_high[i] if beyond < 0.0 else 0.0
+        term = (short + beyond) * (curvature * d)
+        slope -= term
+        curved += curvature * d * d
+        size += abs(term)
+    return slope, curved, size
+
+
+@compiled()
+def hinge_derivatives(
+    margins: RealArray, direction: RealArray, step: float, low: float, upper: RealArray
+) -> tuple[float, float, float]:
+    """Compute the left and right derivatives of hinge losses along a line.
+
+    The last number returned is the sum of the absolute values of the terms at margins below `low`.
+    """
+    slope = 0.0
+    left = 0.0
+    right = 0.0
+    size = 0.0
+    for i in range(len(margins)):
+        term = upper[i] * direction[i]
+        margin = margins[i] + step * direction[i]
+        if margin < low:
+            slope -= term
+            size += abs(term)
+        elif margin == low:  # the kink
+            if term > 0.0:
+                left -= term
             else:
-                right -= upper[i] * d
-        curved += d * d * curvature
-        slope -= multiplier * d
-        size += abs(multiplier * d)
-    return slope + left, slope + right, curved, size
+                right -= term
+    return slope + left, slope + right, size

@@ -34,7 +34,7 @@ __all__ = ["LossArrays", "MarginLoss", "Numbers", "SampleLosses", "mean_and_vari
 Numbers = tuple[float, float, float, float, float]
 LossArrays = tuple[float, float, Array, Array, Array]
 LINE_STEPS = 200
-ROUNDING = 1e-15
+ROUNDING = 2e-16  # times √n, relative rounding error of a sum of n terms
 
 
 @dataclass(frozen=True)
@@ -165,23 +165,31 @@ class SampleLosses:
         return 0.5 * gaps
 
     def minimum_along(
-        self, margins: Array, direction: Array, slope: float = 0.0, curvature: float = 0.0
+        self,
+        margins: Array,
+        direction: Array,
+        slope: float = 0.0,
+        curvature: float = 0.0,
+        accuracy: float = 0.0,
     ) -> float:
         """Minimise slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction) over t.
 
-        This is Newton's method on the derivative, with bisection if a step leaves the bracket. If
-        the minimum is attained on an interval, some point of it is returned.
+        This is Newton's method on the derivative, with bisection if a step leaves the bracket. It
+        ends if the derivative is at most `accuracy` times that at 0, or zero up to rounding. If the
+        minimum is attained on an interval, some point of it is returned.
         """
-        from ._loss_loops import derivatives_along
-
-        lowest, highest, step = -np.inf, np.inf, 0.0
+        rounding = ROUNDING * np.sqrt(len(margins))
+        lowest, highest, step, enough = -np.inf, np.inf, 0.0, 0.0
         for _ in range(LINE_STEPS):
-            left, right, curved, size = derivatives_along(margins, direction, step, *self.arrays())
+            left, right, curved, size = self._derivatives_along(margins, direction, step)
             left += slope + curvature * step
             right += slope + curvature * step
             curved += curvature
-            if left - ROUNDING * size <= 0.0 <= right + ROUNDING * size:
+            allowed = max(rounding * size, enough)
+            if left - allowed <= 0.0 <= right + allowed:
                 break
+            if step == 0.0:
+                enough = accuracy * min(abs(left), abs(right))
             if right < 0.0:
                 lowest, value = step, right
             else:
@@ -198,6 +206,21 @@ class SampleLosses:
                         break
             step = following
         return step
+
+    def _derivatives_along(
+        self, margins: Array, direction: Array, step: float
+    ) -> tuple[float, float, float, float]:
+        """Compute the left, right and second derivatives along a line and the size of terms."""
+        from ._loss_loops import hinge_derivatives, smooth_derivatives
+
+        if self.is_smooth:
+            curvatures = self._low_curvatures, self._high_curvatures
+            slope, curved, size = smooth_derivatives(
+                margins, direction, step, self.low, self.high, *curvatures
+            )
+            return slope, slope, curved, size
+        left, right, size = hinge_derivatives(margins, direction, step, self.low, self.upper)
+        return left, right, 0.0, size
 
 
 def mean_and_variance(margins: Array, weights: Any) -> tuple[float, float]:

@@ -11,7 +11,7 @@ which is also the duality gap of the multipliers a. It is reported as the gap, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ ROUNDING = 1e-14  # relative decrease of the objective due to rounding
 STANDSTILL = 2  # steps without a decrease before stopping
 MAX_CG_STEPS = 500
 CG_ACCURACY = 0.1
+LINE_ACCURACY = 0.01  # derivative at the end of a line search, relative to that at its start
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class PrimalSolution:
     objective: float
     gap: float
     n_iter: int
+    limited: bool = False  # whether `max_iter` ended the iterations
 
 
 class NewtonSystem(Protocol):
@@ -77,7 +79,7 @@ def newton(
     coef, shift = (np.zeros(X.shape[1]), 0.0) if start is None else start
     margins = y * (matmul(X, coef[:, None])[:, 0] + shift)
     best: PrimalSolution | None = None
-    lowest, stalled = np.inf, 0
+    lowest, stalled, limited = np.inf, 0, True
     for n_iter in range(1, max_iter + 1):
         if fit_intercept:
             step_of_shift = losses.minimum_along(margins, y)
@@ -93,18 +95,21 @@ def newton(
         stalled = stalled + 1 if objective >= lowest * (1 - ROUNDING) else 0
         lowest = min(lowest, objective)
         if gap <= max(tol, EXACT) or stalled == STANDSTILL:
+            limited = False
             break
         step = system.step(curvature, gradient, gap)
         moved = matmul(X, step[:, None])[:, 0]
         total = float(curvature.sum())
         along = -float(curvature @ moved) / total if fit_intercept and total > 0 else 0.0
         moved += along
-        length = losses.minimum_along(margins, y * moved, float(coef @ step), float(step @ step))
+        length = losses.minimum_along(
+            margins, y * moved, float(coef @ step), float(step @ step), accuracy=LINE_ACCURACY
+        )
         coef = coef + length * step
         shift += length * along
         margins = margins + length * (y * moved)
     assert best is not None
-    return best
+    return replace(best, n_iter=n_iter, limited=limited)
 
 
 class FactoredHessian:

@@ -83,7 +83,7 @@ class ODMClassifier(MarginClassifier):
         - "active_set": a semismooth Newton method on the dual, for at most 2000 non-zero
           multipliers. "dcd" replaces it if it does not converge within `max_iter` steps.
         - "newton": a semismooth Newton method on the primal, for ``kernel="linear"``.
-        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"``.
+        - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` and many samples.
         - "auto": "newton" for a linear kernel with at most as many features as samples,
           "active_set" for other kernels with at most 300 samples, else "dcd".
     selection : {"random", "cyclic"}, default="random"
@@ -92,7 +92,8 @@ class ODMClassifier(MarginClassifier):
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes. The rows of a larger matrix are computed on
-        demand and cached up to this size.
+        demand and cached up to this size; working sets of up to 256 rows come on top. The matrix of
+        at most 256 samples is always stored.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
         and `fit_intercept` are the same.
@@ -277,7 +278,7 @@ class ODMClassifier(MarginClassifier):
             )
         return source
 
-    def _fit_source(self, source: BlockSource, dtype: Any = None) -> None:
+    def _fit_source(self, source: BlockSource, dtype: Any = None) -> list[BinaryFit]:
         self.solver_ = "newton"
         fits = newton_on_blocks(
             source,
@@ -288,6 +289,7 @@ class ODMClassifier(MarginClassifier):
             start=self._start_in_blocks(source) if self.warm_start else None,
         )
         self._store(fits, source.layout.classes, dtype or source.dtype)
+        return fits
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
         """Return coefficients and intercepts of a previous fit of the same shape and classes."""

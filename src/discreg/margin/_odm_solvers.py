@@ -70,11 +70,11 @@ def _in_factor(problem: BinaryProblem) -> BinaryFit:
 
 def _by_svrg(problem: BinaryProblem) -> PrimalSolution:
     """Solve the problem by stochastic gradients."""
-    coef, intercept, gap, n_iter = problem.stochastic_gradients()
+    coef, intercept, gap, n_iter, limited = problem.stochastic_gradients()
     scores = matmul(problem.training.X, coef[:, None])[:, 0]
     value, multipliers, _ = problem.losses.evaluate(problem.y * (scores + intercept))
     objective = 0.5 * float(coef @ coef) + value
-    return PrimalSolution(coef, intercept, scores, multipliers, objective, gap, n_iter)
+    return PrimalSolution(coef, intercept, scores, multipliers, objective, gap, n_iter, limited)
 
 
 def _by_dual(problem: BinaryProblem) -> BinaryFit:
@@ -114,6 +114,7 @@ def _dual_fit(problem: BinaryProblem, dual: Dual, solution: DualSolution) -> Bin
         _bound(problem, state.multipliers),
         warm=(state.multipliers, shift),
         solver=solution.solver,
+        limited=solution.limited,
     )
 
 
@@ -128,6 +129,7 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
         problem.y * solution.multipliers,
         _bound(problem, solution.multipliers),
         warm=(solution.coef, solution.shift),
+        limited=solution.limited,
     )
 
 

@@ -19,7 +19,7 @@ from discreg.linalg.ridge import centre_kernel
 from discreg.linalg.rows import row_norms, weighted_mean
 from discreg.linalg.types import Array
 
-from ._cached_dual import CachedDual
+from ._cached_dual import WORKING_SET, CachedDual
 from ._dual import Dual, GramDual, RowDual, SolverOptions
 from ._losses import MarginLoss, SampleLosses, mean_and_variance
 from ._svrg import SvrgResult, svrg
@@ -65,6 +65,7 @@ class BinaryFit:
     bound: float | None = None  # upper bound of the leave-one-out error
     warm: Any = None  # start of a later fit
     solver: str | None = None  # solver of the dual; None if the dual was not solved
+    limited: bool = False  # whether `max_iter` ended the iterations; else `tol` or rounding did
 
 
 @dataclass
@@ -103,8 +104,8 @@ class MarginSamples:
 
     @property
     def largest_gram(self) -> int:
-        """Number of samples whose kernel matrix fits into the cache."""
-        return isqrt(int(self.cache_bytes / self.dtype().itemsize))
+        """Number of samples whose kernel matrix fits into the cache, or into a working set."""
+        return max(isqrt(int(self.cache_bytes / self.dtype().itemsize)), WORKING_SET)
 
     @cached_property
     def dtype(self) -> type[np.floating[Any]]:

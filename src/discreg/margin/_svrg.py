@@ -50,6 +50,7 @@ class SvrgResult(NamedTuple):
     intercept: float
     gap: float
     n_iter: int
+    limited: bool  # whether `max_iter` ended the epochs
 
 
 class Snapshot(NamedTuple):
@@ -104,7 +105,8 @@ def svrg(
         else:
             step /= 2
         n_iter += 1
-    return SvrgResult(point.coef, point.intercept, gap, n_iter)
+    limited = gap > tol and stalled < PATIENCE
+    return SvrgResult(point.coef, point.intercept, gap, n_iter, limited)
 
 
 def _relative_gap(point: Snapshot, bound: float) -> float:

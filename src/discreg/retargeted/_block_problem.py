@@ -18,15 +18,17 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import gen_batches
 
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.source import AddableTuple, Block, BlockSource
+from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import matmul, rmatmul
 from discreg.linalg.types import Array
 
 from ._losses import Evaluation, TargetLoss
-from ._solvers import Line, Point, RetargetedProblem
+from ._solvers import ArrayProblem, Line, Point, RetargetedProblem
 
 __all__ = ["BlockProblem"]
 
@@ -53,6 +55,14 @@ class BlockProblem(RetargetedProblem):
     def __init__(self, regression: MomentRegression, loss: TargetLoss, source: BlockSource) -> None:
         super().__init__(regression, loss, source.n_classes)
         self.source = source
+
+    def in_memory(self) -> ArrayProblem:
+        """Read the rows into memory; the coordinates of the coefficients remain the same."""
+        X, y, weights = self.source.reduce(_rows_of_block)
+        rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.vstack(X)
+        regression = Regression(rows, np.concatenate(weights), centre=self.regression.centred)
+        regression.at(self.regression.beta)
+        return ArrayProblem(regression, self.loss, np.concatenate(y), self.n_classes)
 
     def _class_totals(self) -> tuple[Array, Array]:
         totals: tuple[Array, Array] = self.regression.class_totals()
@@ -149,6 +159,10 @@ def _by_parts(
         for rows in gen_batches(len(block.y), step)
     )
     return reduce(add, parts)
+
+
+def _rows_of_block(block: Block) -> AddableTuple:
+    return AddableTuple(([block.X], [block.y], [block.weights]))
 
 
 def _scores(block: Block, raw: tuple[Array, Array]) -> Array:

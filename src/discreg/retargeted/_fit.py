@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,13 @@ from discreg.linalg.rows import has_distinct_rows
 from discreg.linalg.types import Array
 
 from ._losses import TargetLoss
-from ._solvers import EXACT, ArrayProblem, Solution, minimise, objective_unit
+from ._solvers import (
+    EXACT,
+    ArrayProblem,
+    Solution,
+    minimise,
+    objective_unit,
+)
 
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
@@ -204,10 +211,13 @@ def solve(
         from ._block_problem import BlockProblem
 
         set_penalty(estimator, prepared.regression)
-        blocks = BlockProblem(prepared.regression, loss, prepared.source)
-        few = prepared.source.n_rows <= prepared.regression.size or _has_few_coefficients(prepared)
-        exact = few and solver == "newton"
+        n_rows, size = prepared.source.n_rows, prepared.regression.size
+        blocks: Any = BlockProblem(prepared.regression, loss, prepared.source)
+        if n_rows <= size:  # the rows take less memory than the Gram matrix
+            blocks = blocks.in_memory()
+        exact = solver == "newton" and (n_rows <= size or _has_few_coefficients(prepared))
         solution = minimise(blocks, solver, tol=min(EXACT, tol) if exact else tol, **options)
+        solution = replace(solution, targets=None)
     else:
         problem = ArrayProblem(prepared.regression, loss, prepared.y, len(prepared.classes))
         with few_threads(problem):
@@ -289,6 +299,11 @@ def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
         )
     elif solution.solver == "alternating" and not _is_structured(estimator):
         advice = "Use solver='newton', or increase max_iter, tol or beta."
+    elif len(solution.objective_history) < estimator.max_iter:
+        advice = (
+            "Rounding prevents a smaller gap, and more iterations do not help. Increase beta or "
+            "tol, or standardise the features."
+        )
     warn_of_convergence(
         f"{type(estimator).__name__} stopped at a relative optimality gap of "
         f"{gap:.2g} after {len(solution.objective_history)} iterations; tol is "

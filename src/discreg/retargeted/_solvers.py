@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,6 +48,9 @@ SUFFICIENT_DECREASE = 1e-4
 EXACT = 1e-20  # relative gap due to rounding
 DRIFT = 1e-10  # smaller gaps are affected by rounding errors of updated scores
 ROUNDING = 1e-13  # relative change of the objective due to rounding
+SLOW = 20  # Newton steps after which a gap above `FAR` means that the penalty is too small
+FAR = 1e-2  # gap at which the next smaller penalty is tried
+DECADES = 15  # larger penalties that are tried, down to rounding
 
 
 class Point(NamedTuple):
@@ -291,14 +294,49 @@ def minimise(
 
     The first iteration is the starting point, by default the regression onto the zero-one targets
     as in the papers. With ``tol=0`` Newton's method stops when rounding prevents further progress.
+
+    If the classes can be separated and β is tiny, the curvature changes by orders of magnitude
+    between the pieces of the loss, and Newton's method takes tiny steps. It is then repeated with
+    β larger at first, each time from the previous solution.
     """
+    regression, beta = problem.regression, problem.regression.beta
+    if solver != "newton" or beta == 0:
+        return _repeat(problem, solver, tol, max_iter, start)
+    first = solution = _repeat(problem, solver, tol, min(max_iter, SLOW), start)
+    history = first.objective_history
+    larger = regression.scale * 10.0 ** -np.arange(1, DECADES + 1)
+    larger = larger[larger > beta] if first.gap > max(FAR, tol) else larger[:0]
+    if first.gap <= tol or len(history) == max_iter or (len(history) < SLOW and not len(larger)):
+        return first
+    theta = None if len(larger) else first.theta
+    for penalty in (*larger, beta):
+        last, left = penalty == beta, max_iter - len(history)
+        limit = left if last else min(left - 1, SLOW)
+        if limit > 0:
+            regression.at(penalty)
+            solution = _repeat(problem, solver, tol if last else FAR, limit, theta, penalty - beta)
+            history = np.minimum.accumulate(history + solution.objective_history).tolist()
+            theta = solution.theta
+    best = min(first, solution, key=lambda each: each.objective_history[-1])
+    return replace(best, objective_history=history)
+
+
+def _repeat(
+    problem: RetargetedProblem,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    start: Array | None,
+    excess: float = 0.0,
+) -> Solution:
+    """Repeat the steps of a solver; the history is that of a penalty smaller by `excess`."""
     step = STEPS[solver]
     # In the papers the alternation starts with centres of zero. Its centres are those of the
     # previous targets, for which the residuals are not feasible in the dual.
     centres = np.zeros(problem.n_classes) if solver == "alternating" else None
     point = problem.first_point(start, centres)
     best = point.theta
-    history = [point.objective]
+    history = [point.objective - excess * _square(point)]
     certified, smallest = None, np.inf
     while len(history) < max_iter:
         gradient = problem.gradient(point)
@@ -323,9 +361,13 @@ def minimise(
         if size < smallest:
             smallest, best = size, point.theta
         point = following
-        history.append(min(point.objective, history[-1]))
+        history.append(min(point.objective - excess * _square(point), history[-1]))
     point, gap = certified or _certify_afresh(problem, point.theta)
     return Solution(point.theta, point.at.targets, history, gap, solver, point.at.centres)
+
+
+def _square(point: Point) -> float:
+    return float(np.vdot(point.theta[:-1], point.theta[:-1]))
 
 
 def _certify_afresh(problem: RetargetedProblem, theta: Array) -> tuple[Point, float]:
