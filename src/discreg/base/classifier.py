@@ -40,7 +40,7 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
-from discreg.linalg.kernel_approximation import FeatureMap, map_rows
+from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     require_memory,
@@ -287,7 +287,7 @@ class RegressionClassifier(BaseClassifier):
                 source = ArrayBlocks(X, y, sample_weight, self.class_weight)
                 return self._prepare_blocks(source, n_components)
             features = fit_map(self, X, weights, n_components)
-            X = map_rows(features, X)
+            X = mapped_rows(features, X)
         elif self.kernel != "linear":
             kernel = FittedKernel.of(self, X, weights)
         if kernel is None:

@@ -17,7 +17,7 @@ from discreg.linalg.kernel_approximation import (
     FeatureMap,
     draw_rows,
     map_of_draw,
-    map_rows,
+    mapped_rows,
     random_seed,
 )
 from discreg.linalg.kernels import gamma_from_variance, spread_of_entries
@@ -72,7 +72,7 @@ def _on_mapped(
     size = max(64, FEATURE_BYTES // (8 * features.n_components))
     parts = (
         statistic(
-            map_rows(features, X[rows]),
+            mapped_rows(features, X[rows]),
             y[rows],
             weights if is_one else weights[rows],
             first + rows.start,
@@ -86,7 +86,7 @@ def _on_mapped(
 def map_block(block: Block, features: FeatureMap) -> Block:
     """Map the rows of a block."""
     require_finite(block.X)
-    return block._replace(X=map_rows(features, block.X))
+    return block._replace(X=mapped_rows(features, block.X))
 
 
 def kernel_of_blocks(estimator: Any, source: BlockSource) -> FittedKernel:

@@ -38,7 +38,7 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
-from discreg.linalg.kernel_approximation import FeatureMap, map_rows
+from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory
 from discreg.linalg.rows import require_squares
 from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
@@ -211,7 +211,7 @@ class MarginClassifier(BaseClassifier):
                 "Use fewer n_components.",
             )
             features = fit_map(self, rows, weights, n_components)
-            rows = map_rows(features, rows)
+            rows = mapped_rows(features, rows)
         training = self._training(rows, weights, seen, len(positives), features is not None)
         training.check_kernel()
         self.solver_ = self._default_solver(training) if self.solver == "auto" else self.solver

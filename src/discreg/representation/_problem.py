@@ -24,7 +24,7 @@ from sklearn.utils import gen_batches
 from discreg.base.components import fit_map
 from discreg.linalg.factorisation import pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel, require_square
-from discreg.linalg.kernel_approximation import FeatureMap, map_rows
+from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory
 from discreg.linalg.rows import matmul, rmatmul, row_dots, row_norms
 from discreg.linalg.types import Array
@@ -299,7 +299,7 @@ def training_samples(
     features = fit_map(estimator, X, weights, n_components, random)
     require_squares(X, features.kernel)
     rows = X[groups.order]
-    mapped = map_rows(features, rows)
+    mapped = mapped_rows(features, rows)
     return TrainingSamples(mapped, rows, groups, LINEAR, features, features.kernel)
 
 
