@@ -27,7 +27,7 @@ __all__ = [
     "draw_rows",
     "map_of_draw",
     "map_of_rows",
-    "map_rows",
+    "mapped_rows",
     "random_features",
     "random_seed",
 ]
@@ -222,7 +222,7 @@ def map_of_draw(
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the features are checked
-def map_rows(features: FeatureMap, X: Any) -> Array:
+def mapped_rows(features: FeatureMap, X: Any) -> Array:
     """Compute the features of training rows; raise ValueError if they are not finite."""
     mapped = features(X)
     if not np.isfinite(mapped).all():
