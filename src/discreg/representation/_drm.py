@@ -338,7 +338,7 @@ class DRMClassifier(RepresentationClassifier):
         scores[groups.order] = -held_out.of_samples(len(groups.y))
         unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # weight zero
         if len(unseen):
-            scores[unseen] = -solver.residuals(training.points(X[unseen]))
+            scores[unseen] = -solver.residuals(X[unseen])
         require_finite(scores)
         self.loo_decision_function_ = one_column_if_binary(scores)
 
