@@ -14,6 +14,7 @@ from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
     Number,
 )
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
 from ._indicators import Indicators
@@ -146,6 +147,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.coef0 = coef0
         self.kernel_params = kernel_params
 
+    @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LRRRClassifier:

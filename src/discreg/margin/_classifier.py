@@ -29,6 +29,7 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import require_squares
 from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
@@ -115,6 +116,7 @@ class MarginClassifier(BaseClassifier):
         in_blocks(self, X)  # raises on Dask collections
         return None
 
+    @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MarginClassifier:

@@ -30,6 +30,7 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
 from ._base import RepresentationClassifier, one_column_if_binary
@@ -234,6 +235,7 @@ class DRMClassifier(RepresentationClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the results are checked
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from discreg.base.caller import warn_of_convergence
 from discreg.linalg.resources import (
-    one_blas_thread,
     require_memory,
+    threads_for,
 )
 from discreg.linalg.rows import row_norms
 from discreg.linalg.types import Array
@@ -22,7 +22,7 @@ from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
 from ._penalties import Penalty
 from ._problem import FeatureOperator, KernelOperator, Operator, TrainingSamples
 from ._proximal_gradient import solve_penalised
-from ._scatter import ScatterForm
+from ._scatter import BATCH_BYTES, ScatterForm
 
 __all__ = [
     "DRMSettings",
@@ -33,8 +33,6 @@ __all__ = [
     "make_solver",
     "require_scatter_memory",
 ]
-
-FEW_FEATURES = 64
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,14 @@ class ScatterSolver:
 
     @classmethod
     def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ScatterSolver:
-        with _threads_for(training.X.shape[1]):
+        with _threads_for_batches(*training.X.shape):
             form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
 
     def residuals(self, rows: Any) -> Array:
         n_features = len(self.form.resolvent)
         delta = np.empty((rows.shape[0], len(self.form.maps)))
-        with _threads_for(n_features):
+        with _threads_for_batches(rows.shape[0], n_features):
             for part, points in self.training.batches(rows, n_features):
                 delta[part] = self.form.residuals(points)
         return delta
@@ -76,9 +74,9 @@ class ScatterSolver:
         return self.form.represent(training.points(rows), X, training.groups)
 
 
-def _threads_for(n_features: int) -> AbstractContextManager[None]:
-    """Use one BLAS thread for few features, where a second thread would slow it down."""
-    return one_blas_thread() if n_features <= FEW_FEATURES else nullcontext()
+def _threads_for_batches(n_rows: int, n_features: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread if the products of batches with matrices of features are small."""
+    return threads_for(min(n_rows * n_features, BATCH_BYTES // 8) * n_features)
 
 
 @dataclass(frozen=True)

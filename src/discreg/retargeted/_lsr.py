@@ -15,6 +15,7 @@ from discreg.blocks.validation import (
     check_params,
 )
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
@@ -157,6 +158,7 @@ class LSRClassifier(RegressionClassifier):
         self.coef0 = coef0
         self.kernel_params = kernel_params
 
+    @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
