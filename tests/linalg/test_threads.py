@@ -7,8 +7,11 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
+import discreg
+from discreg.linalg import resources
 from discreg.linalg.resources import (
     blas_threads,
     one_blas_thread,
@@ -84,3 +87,62 @@ def test_threads_treat_floating_point_errors_as_the_caller_does(before):
     with np.errstate(divide="call", call=lambda *error: caught.append(error)):
         run_in_threads(divide, range(4))
     assert len(caught) == 4
+
+
+class ObservedKernel:
+    """Linear kernel that records the numbers of BLAS threads while it is computed."""
+
+    def __init__(self, fails=False):
+        self.seen, self.fails = set(), fails
+
+    def __call__(self, x, z):
+        self.seen |= blas_threads()
+        if self.fails:
+            raise KeyError
+        return x @ z
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name in dir(discreg)
+        if "Classifier" in name and "kernel" in getattr(discreg, name)().get_params()
+    ),
+)
+def test_a_small_fit_uses_one_thread(before, name):
+    X, y = (each[::10] for each in load_iris(return_X_y=True))
+    kernel = ObservedKernel()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few samples
+        getattr(discreg, name)(kernel=kernel).fit(X, y)
+    assert kernel.seen == {1}
+    assert blas_threads() == before
+
+
+def test_a_large_fit_uses_the_threads_of_the_caller(before, monkeypatch):
+    monkeypatch.setattr(resources, "FEW_MULTIPLICATIONS", 100)
+    X, y = (each[::10] for each in load_iris(return_X_y=True))
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"):
+            kernel = ObservedKernel()
+            discreg.DRMClassifier(kernel=kernel).fit(X, y)
+            assert kernel.seen == blas_threads() == {n_threads}
+
+
+def test_a_small_fit_that_fails_leaves_the_threads_of_the_caller(before):
+    X, y = (each[::10] for each in load_iris(return_X_y=True))
+    with pytest.raises(KeyError):
+        discreg.LSRClassifier(kernel=ObservedKernel(fails=True)).fit(X, y)
+    assert blas_threads() == before
+
+
+def test_a_limit_of_the_caller_is_kept(before):
+    X, y = load_iris(return_X_y=True)
+    with threadpool_limits(1, user_api="blas"):
+        discreg.ReLSRClassifier(kernel="rbf").fit(X, y)
+        assert blas_threads() == {1}
+    assert blas_threads() == before

@@ -14,6 +14,8 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from discreg.linalg.resources import threads_for_fit
+
 from .calibration import probabilities
 
 if TYPE_CHECKING:
@@ -159,14 +161,15 @@ def held_out_path(
             penalties,
         )
     fits: list[tuple[HeldOut, float]] = []
-    for _ in penalties:
-        started = time.perf_counter()
-        try:
-            held_out = next(path)
-        except ValueError as error:
-            left = len(penalties) - len(fits)
-            return fits + [(HeldOut.failed(error), time.perf_counter() - started)] * left
-        fits.append((held_out, time.perf_counter() - started))
+    with threads_for_fit(X, classifier.kernel):
+        for _ in penalties:
+            started = time.perf_counter()
+            try:
+                held_out = next(path)
+            except ValueError as error:
+                left = len(penalties) - len(fits)
+                return fits + [(HeldOut.failed(error), time.perf_counter() - started)] * left
+            fits.append((held_out, time.perf_counter() - started))
     return fits
 
 

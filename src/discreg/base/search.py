@@ -33,7 +33,7 @@ from discreg.blocks.validation import (
     check_params,
     encode_labels,
     is_out_of_core,
-    new_rows,
+    require_fitted,
     row_weights,
     sample_weights,
     set_input_tags,
@@ -390,7 +390,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             One column per class; for two classes, the score of the second minus that of the first.
         """
-        return np.asarray(self._best(X).decision_function(X))
+        return np.asarray(self._best().decision_function(X))
 
     @lazily
     def predict(self, X: MatrixLike) -> Labels:
@@ -405,7 +405,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return np.asarray(self._best(X).predict(X))
+        return np.asarray(self._best().predict(X))
 
     @available_if(lambda self: hasattr(self._classifier, "predict_proba"))
     @lazily
@@ -422,11 +422,11 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         probabilities : ndarray of shape (n_samples, n_classes)
             The predicted class has the largest probability.
         """
-        return np.asarray(self._best(X).predict_proba(X))
+        return np.asarray(self._best().predict_proba(X))
 
-    def _best(self, X: ArrayLike) -> Any:
-        """Check new samples against this estimator and return the best classifier."""
-        new_rows(self, X)
+    def _best(self) -> Any:
+        """Return the best classifier, which checks new samples."""
+        require_fitted(self)
         return self.best_estimator_
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from sklearn.utils import gen_batches
 
 from .factorisation import clip_negative_eigenvalues
 from .kernel_registry import KERNELS, KernelFacts
@@ -21,7 +20,7 @@ from .kernels import (
     resolve_gamma,
 )
 from .ridge import centre_kernel
-from .rows import require_squares, row_norms
+from .rows import batches, require_squares, row_norms
 
 __all__ = ["FittedKernel", "require_square"]
 
@@ -159,9 +158,9 @@ class FittedKernel:
             require_square(matrix)
         if self.is_bounded and self.has_product and np.all(np.isfinite(row_norms(X))):
             return matrix  # finite because it is bounded, and symmetric by construction
-        batches = list(gen_batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
+        parts = list(batches(len(matrix), max(1, CHECK_BYTES // (8 * len(matrix)))))
         # Infinite distances of sparse rows do not show in the matrix of the training samples.
-        if self.kernel == "rbf" or not all(np.isfinite(matrix[rows]).all() for rows in batches):
+        if self.kernel == "rbf" or not all(np.isfinite(matrix[rows]).all() for rows in parts):
             raise ValueError(
                 f"The {self.description} gives infinite or undefined values on these data. "
                 "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
@@ -169,7 +168,7 @@ class FittedKernel:
             )
         if self.has_product:  # symmetric by construction
             return matrix
-        asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in batches)
+        asymmetry = max(float(np.abs(matrix[rows] - matrix[:, rows].T).max()) for rows in parts)
         if asymmetry > LARGEST_ASYMMETRY * float(np.abs(matrix).max()):
             raise ValueError(
                 f"The kernel matrix is not symmetric: entries (i, j) and (j, i) differ by up to "
@@ -222,13 +221,11 @@ class FittedKernel:
         """Compute ``k(X, X_fit) @ coef.T + intercept`` in batches of rows."""
         if self.kernel == "precomputed":
             return np.asarray(X @ coef.T + intercept)
-        n_samples = X.shape[0]
-        if self.has_product and not (sparse.issparse(X) or sparse.issparse(X_fit)):
-            return np.asarray(
-                (self.product(X, X_fit, coef.T) + intercept).astype(coef.dtype, copy=False)
-            )
-        scores = np.empty((n_samples, len(coef)), dtype=coef.dtype)
-        size = max(1, BATCH_BYTES // (8 * max(1, X_fit.shape[0])))
-        for rows in gen_batches(n_samples, size):
-            scores[rows] = self(X[rows], X_fit) @ coef.T + intercept
+        in_tiles = self.has_product and not (sparse.issparse(X) or sparse.issparse(X_fit))
+        width = X.shape[1] if in_tiles else X_fit.shape[0]  # of a copy of the rows, or of a kernel
+        scores = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
+        for rows in batches(X.shape[0], max(1, BATCH_BYTES // (8 * max(1, width)))):
+            part = X[rows]
+            product = self.product(part, X_fit, coef.T) if in_tiles else self(part, X_fit) @ coef.T
+            scores[rows] = product + intercept
         return scores

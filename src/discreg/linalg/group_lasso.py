@@ -10,7 +10,6 @@ an A with few non-zero rows. With more features than samples, no d × d array is
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from discreg.linalg.types import Array
 from .factorisation import EPS
 from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .resources import (
-    one_blas_thread,
+    threads_for,
 )
 from .ridge import (
     NormalEquations,
@@ -51,7 +50,6 @@ CLEARLY = 0.9  # factor by which the gap must fall to count as progress
 STANDSTILL = 30  # checks without progress after which only rounding errors are left
 SETS_AT_STANDSTILL = 10  # working sets without progress after which the solver stops
 UNSOLVED = 5  # number of sets for which one counts that the descent could not solve
-FEW_FEATURES = 1_500  # up to this size of a working set, one BLAS thread is as fast as two
 TINY = 1e-14  # relative norm below which a row counts as zero
 ROUNDING = 2 * EPS  # of the correlations, relative to the norms of what they are computed from
 
@@ -320,7 +318,7 @@ def _descend(
     gram = regression.gram_of(working)
     some, of_targets = coef[working], moments[working]
     left = correlations[working]
-    with one_blas_thread() if len(working) <= FEW_FEATURES else nullcontext():
+    with threads_for(PASSES * coef.shape[1] * len(working) ** 2):
         smallest, worse, norms = np.inf, 0, regression.norms[working]
         for _ in range(MAX_LOOKS):
             gram.descend(of_targets, left, some, beta / 2, PASSES)

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.utils import gen_batches
 
 from discreg.linalg.types import Array
 
 from .resources import run_in_threads
-from .rows import row_norms
+from .rows import batches, row_norms
 
 __all__ = ["TILE", "kernel_on_tiles", "map_pairs", "pairs_on_tiles"]
 
@@ -170,6 +169,6 @@ def _tiles(K: Array, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, 
     whole = max(n_rows, n_cols)
     height = TILE if K.size > SMALL else whole
     width = whole if whole_rows else height
-    for rows in reversed(list(gen_batches(n_rows, height))):
-        for cols in gen_batches(rows.stop if lower else n_cols, width):
+    for rows in reversed(list(batches(n_rows, height))):
+        for cols in batches(rows.stop if lower else n_cols, width):
             yield rows, cols

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
-from sklearn.utils import gen_batches
 
 from discreg.linalg.types import Array
 
@@ -22,7 +21,7 @@ from .resources import (
     require_memory,
     run_in_threads,
 )
-from .rows import row_norms
+from .rows import batches, row_norms
 
 __all__ = [
     "gamma_from_variance",
@@ -155,8 +154,9 @@ def kernel_product(
 
     def add(rows: slice) -> None:
         part = X[rows]
-        buffer = np.empty(len(part) * TILE, dtype=dtype)
-        for cols in gen_batches(len(Y), TILE):
+        step = max(TILE, TILE * HIGH_TILE // len(part))
+        buffer = np.empty(len(part) * min(step, len(Y)), dtype=dtype)
+        for cols in batches(len(Y), step):
             width = cols.stop - cols.start
             tile = buffer[: len(part) * width].reshape(len(part), width)
             here = slice(0, len(part)), slice(0, width)
@@ -165,7 +165,7 @@ def kernel_product(
             product[rows] += tile @ coef[cols]
 
     with np.errstate(over="ignore"):  # bounded kernels stay finite
-        run_in_threads(add, gen_batches(len(X), HIGH_TILE))
+        run_in_threads(add, batches(len(X), HIGH_TILE))
     return product
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, wraps
 from pathlib import Path
 from threading import Lock, local
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -19,14 +19,21 @@ __all__ = [
     "one_blas_thread",
     "require_memory",
     "run_in_threads",
+    "small_fits_in_one_thread",
+    "threads_for",
+    "threads_for_fit",
 ]
 
 Task = TypeVar("Task")
+Method = TypeVar("Method", bound=Callable[..., Any])
 MEMINFO = Path("/proc/meminfo")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 # Smaller sizes are not checked: reading the free memory takes longer than a small fit.
 NEGLIGIBLE_BYTES = 16 << 20
+# Up to this number, which takes milliseconds, more threads of BLAS gain little. On a busy machine
+# they wait for each other at every product, so that a search takes many times longer.
+FEW_MULTIPLICATIONS = 200_000_000
 
 
 def available_bytes() -> int | None:
@@ -154,6 +161,34 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
                 return
     for task in tasks:
         function(task)
+
+
+def threads_for(multiplications: float) -> AbstractContextManager[None]:
+    """Return a context that limits BLAS to one thread for work of few multiplications."""
+    return one_blas_thread() if multiplications <= FEW_MULTIPLICATIONS else nullcontext()
+
+
+def threads_for_fit(X: Any, kernel: Any) -> AbstractContextManager[None]:
+    """Return a context that limits BLAS to one thread for a fit to a small X.
+
+    Counted are a Gram matrix, of the rows or of the features, and its Cholesky factorisation.
+    """
+    match getattr(X, "shape", None):
+        case (int(n_samples), int(n_features)):
+            size = min(n_samples, n_features) if kernel == "linear" else n_samples
+            return threads_for(n_samples * n_features * size + size**3 / 6)
+    return nullcontext()
+
+
+def small_fits_in_one_thread(fit: Method) -> Method:
+    """Limit BLAS to one thread during the method `fit` of an estimator if X is small."""
+
+    @wraps(fit)
+    def limited(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        with threads_for_fit(X, self.kernel):
+            return fit(self, X, *args, **kwargs)
+
+    return cast(Method, limited)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ factors a linear system; `conjugate_gradients` solves a system given by its matr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from discreg.linalg.types import Array
 
 from .factorisation import EPS, pivoted_cholesky
 from .resources import (
-    one_blas_thread,
+    threads_for,
 )
 from .rows import (
     CONSTANT,
@@ -48,7 +47,6 @@ __all__ = [
 ]
 
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
-SMALL_KERNEL = 1_000  # samples up to which one thread factors faster than two
 SMALL_SYSTEM = 256
 Solve = Callable[[Array], Array]
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
@@ -197,7 +195,7 @@ class KernelRegression(Regression):
         original: Any = None,
         original_mean: Array | None = None,
     ) -> None:
-        with one_blas_thread() if len(kernel) <= SMALL_KERNEL else nullcontext():
+        with threads_for(len(kernel) ** 3 / 6):
             factor, self._pivots = pivoted_cholesky(kernel)
             super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None

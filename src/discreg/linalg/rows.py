@@ -11,6 +11,7 @@ from scipy import sparse
 
 __all__ = [
     "CONSTANT",
+    "batches",
     "centred_gram",
     "class_sums",
     "class_totals",
@@ -40,11 +41,18 @@ MIN_STEP = 64  # minimum number of rows of a block
 CONSTANT = 32 * float(np.finfo(np.float64).eps)  # less relative variation counts as constant
 
 
+def batches(n_rows: int, size: int) -> Iterator[slice]:
+    """Yield slices of `size` consecutive rows, the last one shorter.
+
+    This is `gen_batches` of scikit-learn without its checks, which take longer than a prediction.
+    """
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices of consecutive rows, each about BLOCK_BYTES of float64."""
-    step = max(MIN_STEP, BLOCK_BYTES // (8 * max(n_columns, 1)))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    """Return slices of consecutive rows, each about BLOCK_BYTES of float64."""
+    return batches(n_rows, max(MIN_STEP, BLOCK_BYTES // (8 * max(n_columns, 1))))
 
 
 def sum_over_blocks(block_statistics: Callable[[slice], Any], n_rows: int, n_columns: int) -> Any:

@@ -14,6 +14,7 @@ from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
 )
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
 from ._ranks import RankPath, fit_ranked
@@ -161,6 +162,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.approximation = approximation
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LRLRClassifier:

@@ -15,6 +15,7 @@ from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
     Number,
 )
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
 from ._indicators import Indicators
@@ -174,6 +175,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.approximation = approximation
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LRRRClassifier:

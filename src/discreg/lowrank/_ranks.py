@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from numbers import Integral
 from typing import Any
 
@@ -15,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from discreg.base.classifier import Prepared
 from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
 from discreg.linalg.resources import (
-    one_blas_thread,
+    threads_for,
 )
 from discreg.linalg.types import Labels, MatrixLike, RealArray
 
@@ -24,8 +23,6 @@ from ._subspace import checked_rank, store_subspace
 
 __all__ = ["RankPath", "fit_ranked", "ranked_ridge", "scores_by_rank"]
 
-SMALL = 1_000  # up to this size one thread solves a system faster than two
-
 
 def ranked_ridge(prepared: Prepared, beta: float) -> RankedCoefficients:
     """Solve ridge regression onto the normalised indicators, for every rank.
@@ -33,7 +30,7 @@ def ranked_ridge(prepared: Prepared, beta: float) -> RankedCoefficients:
     Φ is centred, so that the moments ΦᵀSY do not depend on centring Y (Theorem 2).
     """
     regression = prepared.regression
-    with one_blas_thread() if regression.size <= SMALL else nullcontext():
+    with threads_for(regression.size**3 / 6):  # of a Cholesky factorisation
         regression.at(beta)
         totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
         moments = totals * Indicators.of(prepared).entries

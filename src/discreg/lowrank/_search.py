@@ -64,7 +64,7 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         -------
         projected : ndarray of shape (n_samples, rank_)
         """
-        return np.asarray(self._best(X).transform(X))
+        return np.asarray(self._best().transform(X))
 
     @property
     def _n_features_out(self) -> int:

@@ -22,6 +22,7 @@ from discreg.blocks.validation import (
     Number,
 )
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import (
     ROUNDING,
@@ -182,6 +183,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.max_iter = max_iter
         self.warm_start = warm_start
 
+    @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> SLRRClassifier:

@@ -34,8 +34,8 @@ import numpy as np
 from discreg.blocks.moments import Moments, source_moments
 from discreg.blocks.source import BlockSource
 from discreg.linalg.resources import (
-    one_blas_thread,
     require_memory,
+    threads_for,
 )
 from discreg.linalg.ridge import (
     psd_solver,
@@ -132,7 +132,7 @@ class LocalModel:
             hessian -= np.outer(centre, self.moment)
             right = right - excess * centre
         hessian[np.diag_indices_from(hessian)] += 1.0
-        with one_blas_thread():
+        with threads_for(len(hessian) ** 3 / 6):
             step = psd_solver(hessian)(right[:, None])[:, 0]
         shift = (excess - float(self.moment @ step)) / self.curvature if free else 0.0
         return NewtonStep(step, shift)

@@ -39,7 +39,7 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
-from discreg.linalg.resources import require_memory
+from discreg.linalg.resources import require_memory, small_fits_in_one_thread
 from discreg.linalg.rows import require_squares
 from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
@@ -137,6 +137,7 @@ class MarginClassifier(BaseClassifier):
         """Fit a linear model to rows in blocks; store it in their dtype, or in another one."""
         raise ValueError(self._why_in_memory(None))
 
+    @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MarginClassifier:

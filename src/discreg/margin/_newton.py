@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from discreg.linalg.resources import one_blas_thread, run_in_threads
+from discreg.linalg.resources import run_in_threads, threads_for
 from discreg.linalg.ridge import conjugate_gradients, psd_solver
 from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
 from discreg.linalg.types import Array
@@ -136,7 +136,7 @@ class FactoredHessian:
             if total > 0:
                 hessian -= np.outer(self._moment / total, self._moment)
         hessian[np.diag_indices_from(hessian)] += 1.0
-        with one_blas_thread():  # more threads are slower on a small matrix
+        with threads_for(len(hessian) ** 3 / 6):  # of a Cholesky factorisation
             return -psd_solver(hessian)(gradient[:, None])[:, 0]
 
     def _update(self, curvature: Array) -> None:

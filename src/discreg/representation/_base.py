@@ -153,8 +153,7 @@ class RepresentationClassifier(BaseClassifier):
             )
         weights = np.zeros((rows.shape[0], self._n_training), dtype=self._dtype)
         with _overflow_is_checked():
-            points = self._solver.training.points(rows)
-            weights[:, self.fit_order_] = self._solver.represent(points)
+            weights[:, self.fit_order_] = self._solver.represent(rows)
         _require_finite(weights)
         return weights
 
@@ -193,7 +192,7 @@ class RepresentationClassifier(BaseClassifier):
     def _residuals(self, rows: Any) -> NDArray[np.float64]:
         """Compute δ of checked samples."""
         with _overflow_is_checked():
-            delta = self._solver.residuals(self._solver.training.points(rows))
+            delta = self._solver.residuals(rows)
         _require_finite(delta)
         return delta
 

@@ -41,6 +41,7 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.kernel_approximation import FeatureMap
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
 from ._base import RepresentationClassifier, one_column_if_binary
@@ -250,6 +251,7 @@ class DRMClassifier(RepresentationClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the results are checked
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -374,7 +376,7 @@ class DRMClassifier(RepresentationClassifier):
         scores[groups.order] = -held_out.of_samples(len(groups.y))
         unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # weight zero
         if len(unseen):
-            scores[unseen] = -solver.residuals(training.points(X[unseen]))
+            scores[unseen] = -solver.residuals(X[unseen])
         require_finite(scores)
         self.loo_decision_function_ = one_column_if_binary(scores)
 

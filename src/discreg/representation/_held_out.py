@@ -82,7 +82,7 @@ def held_out_units(
         tested, places = np.unique(samples[test], return_inverse=True)
         rows = training.X[groups.order[tested] if training.is_precomputed else tested]
         iterative: Any = make_solver(solver, part, settings)  # as for all penalties but ridge
-        found, *stopped = iterative.unwarned_residuals(part.points(rows))
+        found, *stopped = iterative.unwarned_residuals(rows)
         delta[test] = found[places]
         early.append((len(found), *stopped))
     require_finite(delta)

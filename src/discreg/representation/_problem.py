@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from sklearn.utils import gen_batches
 
 from discreg.base.components import fit_map
 from discreg.linalg.factorisation import pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel, require_square
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory
-from discreg.linalg.rows import matmul, rmatmul, row_dots, row_norms
+from discreg.linalg.rows import batches, matmul, rmatmul, row_dots, row_norms
 from discreg.linalg.types import Array
 
 __all__ = [
@@ -271,9 +270,14 @@ class TrainingSamples:
         factor, pivots = pivoted_cholesky(self.matrix(copies=2))
         return factor[pivots], pivots
 
-    def batches(self, n_points: int) -> Iterator[slice]:
-        """Yield slices of points so small that K_x of a slice takes little memory."""
-        yield from gen_batches(n_points, max(1, BATCH_BYTES // (8 * len(self.groups.y))))
+    def batches(self, rows: Any, width: int | None = None) -> Iterator[tuple[slice, Any]]:
+        """Yield slices of new rows and their points, in batches of limited memory.
+
+        `width` is how many numbers are computed for a point: one per training sample by default.
+        """
+        size = max(1, BATCH_BYTES // (8 * (len(self.groups.y) if width is None else width)))
+        for part in batches(rows.shape[0], size):
+            yield part, self.points(rows[part])
 
 
 def training_samples(

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from sklearn.utils import gen_batches
 
-from discreg.linalg.rows import centred_gram, matmul, row_norms
+from discreg.linalg.rows import batches, centred_gram, matmul, row_norms
 from discreg.linalg.types import Array
 
 from ._closed import inverse_of_factor, unit_cholesky
@@ -132,7 +131,7 @@ class ScatterForm:
         """Compute δ of (11) for the rows of X, one column per class."""
         n_points, n_features = X.shape
         delta = np.empty((n_points, len(self.forms)))
-        for rows in gen_batches(n_points, max(64, BATCH_BYTES // (8 * n_features))):
+        for rows in batches(n_points, max(64, BATCH_BYTES // (8 * n_features))):
             block = X[rows]
             if sparse.issparse(block):
                 block = block.astype(np.float64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from discreg.base.caller import warn_of_convergence
 from discreg.linalg.resources import (
-    one_blas_thread,
     require_memory,
+    threads_for,
 )
 from discreg.linalg.rows import row_norms
 from discreg.linalg.types import Array
@@ -21,7 +22,7 @@ from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
 from ._penalties import Penalty
 from ._problem import FeatureOperator, KernelOperator, Operator, TrainingSamples
 from ._proximal_gradient import solve_penalised
-from ._scatter import ScatterForm
+from ._scatter import BATCH_BYTES, ScatterForm
 
 __all__ = [
     "DRMSettings",
@@ -32,8 +33,6 @@ __all__ = [
     "make_solver",
     "require_scatter_memory",
 ]
-
-FEW_FEATURES = 64
 
 
 @dataclass(frozen=True)
@@ -57,23 +56,27 @@ class ScatterSolver:
 
     @classmethod
     def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ScatterSolver:
-        with _threads_for(training.X):
+        with _threads_for_batches(*training.X.shape):
             form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
 
-    def residuals(self, points: Any) -> Array:
-        with _threads_for(points):
-            return self.form.residuals(points)
+    def residuals(self, rows: Any) -> Array:
+        n_features = len(self.form.resolvent)
+        delta = np.empty((rows.shape[0], len(self.form.maps)))
+        with _threads_for_batches(rows.shape[0], n_features):
+            for part, points in self.training.batches(rows, n_features):
+                delta[part] = self.form.residuals(points)
+        return delta
 
-    def represent(self, points: Any) -> Array:
+    def represent(self, rows: Any) -> Array:
         training = self.training
         X = training.X if training.features is None else training.features(training.rows)
-        return self.form.represent(points, X, training.groups)
+        return self.form.represent(training.points(rows), X, training.groups)
 
 
-def _threads_for(X: Any) -> AbstractContextManager[None]:
-    """Use one BLAS thread for few features, where a second thread would slow it down."""
-    return one_blas_thread() if X.shape[1] <= FEW_FEATURES else nullcontext()
+def _threads_for_batches(n_rows: int, n_features: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread if the products of batches with matrices of features are small."""
+    return threads_for(min(n_rows * n_features, BATCH_BYTES // 8) * n_features)
 
 
 @dataclass(frozen=True)
@@ -89,17 +92,17 @@ class ClosedSolver:
         form = ClosedForm.of(training.matrix(copies=2), training.groups, alpha, beta)
         return cls(training.without_matrix(), form)
 
-    def residuals(self, points: Any) -> Array:
-        delta = np.empty((points.shape[0], self.training.groups.n_classes))
-        for rows in self.training.batches(points.shape[0]):
-            K_x = self.training.cross(points[rows])
-            delta[rows] = self.form.residuals(self.form.represent(K_x), K_x)
+    def residuals(self, rows: Any) -> Array:
+        delta = np.empty((rows.shape[0], self.training.groups.n_classes))
+        for part, points in self.training.batches(rows):
+            K_x = self.training.cross(points)
+            delta[part] = self.form.residuals(self.form.represent(K_x), K_x)
         return delta
 
-    def represent(self, points: Any) -> Array:
-        V = np.empty((points.shape[0], len(self.training.groups.y)))
-        for rows in self.training.batches(points.shape[0]):
-            V[rows] = self.form.represent(self.training.cross(points[rows]))
+    def represent(self, rows: Any) -> Array:
+        V = np.empty((rows.shape[0], len(self.training.groups.y)))
+        for part, points in self.training.batches(rows):
+            V[part] = self.form.represent(self.training.cross(points))
         return V
 
 
@@ -138,14 +141,6 @@ class IterativeSolver:
             lipschitz=self.eigenvalue,
         )
 
-    def runs(self, points: Any) -> list[tuple[Array, Iterations]]:
-        """Solve for all points, batch by batch; return the kernel and the outcome of each."""
-        outcomes = []
-        for rows in self.training.batches(points.shape[0]):
-            K_x = self.training.cross(points[rows])
-            outcomes.append((K_x, self.run(K_x, self.training.self_kernel(points[rows]))))
-        return outcomes
-
     def warn(self, n_left: int, n_points: int, gap: float) -> None:
         """Warn if the iterations stopped early for `n_left` points."""
         if not n_left:
@@ -174,28 +169,32 @@ class IterativeSolver:
             )
         return outcome
 
-    def residuals(self, points: Any) -> Array:
-        delta, n_left, gap = self.unwarned_residuals(points)
+    def residuals(self, rows: Any) -> Array:
+        delta, n_left, gap = self.unwarned_residuals(rows)
         self.warn(n_left, len(delta), gap)
         return delta
 
-    def unwarned_residuals(self, points: Any) -> tuple[Array, int, float]:
+    def unwarned_residuals(self, rows: Any) -> tuple[Array, int, float]:
         """Compute the residuals, the number of points that stopped early, and the largest gap."""
-        outcomes = self.runs(points)
-        delta = [self.operator.residuals(outcome.coef, K_x) for K_x, outcome in outcomes]
-        return np.vstack(delta), *_stopped_early(outcomes)
+        return self._solve(rows, self.operator.residuals)
 
-    def represent(self, points: Any) -> Array:
-        outcomes = self.runs(points)
-        n_left, gap = _stopped_early(outcomes)
-        self.warn(n_left, points.shape[0], gap)
-        return np.vstack([outcome.coef for _, outcome in outcomes])
+    def represent(self, rows: Any) -> Array:
+        V, n_left, gap = self._solve(rows, lambda coef, _: coef)
+        self.warn(n_left, len(V), gap)
+        return V
 
-
-def _stopped_early(outcomes: list[tuple[Array, Iterations]]) -> tuple[int, float]:
-    """Count the points whose iterations stopped early, and find the largest gap of all points."""
-    n_left = sum(int((~outcome.converged).sum()) for _, outcome in outcomes)
-    return n_left, max(float(outcome.gap.max()) for _, outcome in outcomes)
+    def _solve(
+        self, rows: Any, result: Callable[[Array, Array], Array]
+    ) -> tuple[Array, int, float]:
+        """Solve batch by batch; return result(V, K_x), and who stopped early as above."""
+        results, n_left, gap = [], 0, 0.0
+        for _, points in self.training.batches(rows):
+            K_x = self.training.cross(points)
+            outcome = self.run(K_x, self.training.self_kernel(points))
+            results.append(result(outcome.coef, K_x))
+            n_left += int((~outcome.converged).sum())
+            gap = max(gap, float(outcome.gap.max()))
+        return np.vstack(results), n_left, gap
 
 
 Solver = ScatterSolver | ClosedSolver | IterativeSolver

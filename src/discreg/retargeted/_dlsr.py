@@ -12,6 +12,7 @@ from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.blocks.source import AddableTuple
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
@@ -283,6 +284,7 @@ class DLSRClassifier(RegressionClassifier):
         self.rank = rank
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 

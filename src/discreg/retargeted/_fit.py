@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
-    one_blas_thread,
+    threads_for,
 )
 from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
 from discreg.linalg.rows import has_distinct_rows
@@ -60,7 +59,7 @@ __all__ = [
 FEW_COEFFICIENTS = 200
 FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast and compiles nothing
 MEGABYTE = 1 << 20
-FEW_MULTIPLICATIONS = 5_000_000  # up to this size a product is faster on one thread than on two
+SCORES = 40  # how often a fit computes the scores of all training samples, about
 
 EXACT_KERNEL = (
     "solver='dcd' is for exact kernels, but the kernel is approximated. Set n_components=None, or "
@@ -233,7 +232,7 @@ def solve(
 
 def few_threads(problem: ArrayProblem) -> Any:
     """Return a context that limits BLAS to one thread for a small problem."""
-    return one_blas_thread() if problem.work <= FEW_MULTIPLICATIONS else nullcontext()
+    return threads_for(SCORES * problem.work)
 
 
 def set_penalty(estimator: Any, regression: NormalEquations | KernelRows) -> None:

@@ -14,6 +14,7 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
@@ -224,6 +225,7 @@ class GReLSRClassifier(RegressionClassifier):
         self.rank = rank
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 

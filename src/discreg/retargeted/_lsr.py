@@ -15,6 +15,7 @@ from discreg.blocks.validation import (
     check_params,
 )
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
@@ -177,6 +178,7 @@ class LSRClassifier(RegressionClassifier):
         self.approximation = approximation
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
@@ -210,6 +211,7 @@ class ReLSRClassifier(RegressionClassifier):
         self.rank = rank
         self.random_state = random_state
 
+    @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
