@@ -378,6 +378,15 @@ def test_components_that_exceed_the_memory_are_refused(name, monkeypatch):
         with_components(MODELS[name]).fit(X, y)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_too_many_components_are_the_samples_or_refused(name):
+    X, y = samples()
+    exact = with_components(MODELS[name], None).fit(X, y)
+    same_scores(with_components(MODELS[name], 10**12).fit(X, y), exact, X, atol=1e-4)
+    with pytest.raises(MemoryError, match=r"100,000,000,000 components of.*Use fewer n_comp"):
+        with_components(MODELS[name], 10**11, approximation="random_features").fit(X, y)
+
+
 def test_coefficients_of_components_are_not_drawn_as_features():
     pytest.importorskip("matplotlib")
     X, y = samples()

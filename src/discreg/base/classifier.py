@@ -329,6 +329,11 @@ class RegressionClassifier(BaseClassifier):
         if n_components is not None:
             features, penalty = fit_map_to_blocks(self, source, n_components), 0.0
             source = MappedBlocks(source, features)
+            require_memory(
+                3 * 8 * features.n_components**2,
+                f"A fit in blocks with {features.n_components:,} components",
+                "Use fewer n_components.",
+            )
         moments = source_moments(source, penalty)
         prepared = self._prepare_moments(
             moments, source.layout.classes, source.sizes, dtype, features

@@ -64,7 +64,9 @@ def components_of(estimator: Any, n_rows: int | None) -> int | None:
             "Set n_components=None, or pass the features and the name of the kernel."
         )
     if given != "auto":
-        return int(given)
+        if n_rows is None or estimator.approximation != "nystroem":
+            return int(given)
+        return min(int(given), n_rows)  # rows of the basis
     if n_rows is not None and n_rows <= EXACT_ROWS:
         return None
     what = "rows in blocks" if n_rows is None else f"{n_rows:,} rows"
@@ -103,8 +105,11 @@ def why_exact_kernel(estimator: Any, n_rows: int | None) -> str | None:
 
 
 def fits_in_memory(n_rows: int, n_components: int) -> bool:
-    """Return whether the components of all rows are kept; otherwise they are read in blocks."""
-    return 8 * n_rows * n_components <= LARGEST_FEATURES
+    """Return whether the components of all rows are kept; otherwise they are read in blocks.
+
+    With fewer rows than components, a fit in blocks would take more memory.
+    """
+    return n_rows <= n_components or 8 * n_rows * n_components <= LARGEST_FEATURES
 
 
 def fit_map(

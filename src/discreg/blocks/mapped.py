@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import (
     CHECKED,
+    FEWEST_ROWS,
     Draw,
     FeatureMap,
     draw_rows,
@@ -69,7 +70,7 @@ def _on_mapped(
     require_finite(X)
     is_one = sample_weight is None or np.isscalar(sample_weight)
     weights = sample_weight if is_one else np.asarray(sample_weight)
-    size = max(64, FEATURE_BYTES // (8 * features.n_components))
+    size = max(FEWEST_ROWS, FEATURE_BYTES // (8 * features.n_components))
     parts = (
         statistic(
             mapped_rows(features, X[rows]),

@@ -16,10 +16,12 @@ from discreg.linalg.types import Array
 from .factorisation import EPS
 from .fitted_kernel import FittedKernel
 from .kernel_registry import KERNELS
+from .resources import require_memory
 
 __all__ = [
     "APPROXIMATIONS",
     "CHECKED",
+    "FEWEST_ROWS",
     "Draw",
     "FeatureMap",
     "NystroemMap",
@@ -34,6 +36,7 @@ __all__ = [
 
 
 BATCH_BYTES = 64 << 20
+FEWEST_ROWS = 64  # rows that are mapped at once, at least
 CHECKED = 500  # rows on which the error of an approximation is measured
 TINY = 1e-300
 
@@ -189,6 +192,11 @@ def random_features(
             f"approximation='random_features' supports kernel={names}, not {kernel.kernel!r}. "
             "Use approximation='nystroem'."
         )
+    require_memory(
+        8 * n_components * (n_features + FEWEST_ROWS),
+        f"{n_components:,} components of rows with {n_features:,} features",
+        "Use fewer n_components.",
+    )
     size = (n_features, max(1, n_components // 2))
     return RandomFeatures(kernel, frequencies(random, size, kernel.gamma))
 
