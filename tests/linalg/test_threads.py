@@ -146,3 +146,11 @@ def test_a_limit_of_the_caller_is_kept(before):
         discreg.ReLSRClassifier(kernel="rbf").fit(X, y)
         assert blas_threads() == {1}
     assert blas_threads() == before
+
+
+def test_tasks_of_a_thread_that_a_limited_call_waits_for_run_in_that_thread(before):
+    """Dask and joblib run parts of a fit in threads; the fit holds the limit and waits for them."""
+    done = []
+    with one_blas_thread(), ThreadPoolExecutor(1) as pool:
+        pool.submit(run_in_threads, done.append, range(3)).result(timeout=60)
+    assert done == [0, 1, 2]

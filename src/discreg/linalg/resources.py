@@ -132,8 +132,8 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
 
     During the call BLAS uses one thread, so that tasks that alternate between BLAS and compiled
     loops do not wait for each other. Limits set by the environment, the CPU affinity,
-    ``threadpool_limits`` or joblib are respected. If only one thread is allowed, the tasks run in
-    the calling thread.
+    ``threadpool_limits`` or joblib are respected. If only one thread is allowed, or while another
+    call of this module controls BLAS, the tasks run in the calling thread.
 
     The threads end with the call, so that a fork cannot break a thread pool.
 
@@ -145,10 +145,11 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
         Independent tasks. They are started in the given order.
     """
     tasks = list(tasks)
-    if len(tasks) > 1 and not _is_worker():
-        # The number of BLAS threads is a setting of the process, so that calls take turns: if they
-        # overlapped, the first one to end would reset the number while another one runs.
-        with _turn.lock:
+    # The number of BLAS threads is a setting of the process: if two calls changed it, the first one
+    # to end would reset it while the other one runs. Waiting for the other call could take forever,
+    # because it may wait for this thread.
+    if len(tasks) > 1 and not _is_worker() and _turn.lock.acquire(blocking=False):
+        try:
             n_threads = _permitted_threads()
             if n_threads > 1:
                 initial = (np.geterr(), np.geterrcall())  # a setting of each thread
@@ -159,6 +160,8 @@ def run_in_threads(function: Callable[[Task], object], tasks: Iterable[Task]) ->
                     for _ in pool.map(function, tasks):
                         pass
                 return
+        finally:
+            _turn.lock.release()
     for task in tasks:
         function(task)
 
