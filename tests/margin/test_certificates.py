@@ -279,6 +279,7 @@ def test_ldm_on_many_rows_is_within_its_gap_of_the_optimum(params, tol):
         assert reached >= best.objective_ * (1 - 1e-9)
         assert reached - best.objective_ <= (model.gap_ + rounding) * reached
         assert warned == (model.gap_ > tol)
+        assert model.n_iter_ <= max_iter
         assert abs(theta.sum()) <= 1e-9 * np.abs(theta).sum()
     assert not warned
 

@@ -129,10 +129,10 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
     passes, options = 0, problem.options
     if problem.solver == "dcd" and problem.fit_intercept and training.n_samples > SMALL:
         pairs = solve_pairs(problem)
-        if pairs.gap <= options.tol:
-            return _pairs_fit(problem, pairs)
         passes = pairs.n_iter
-        rest = replace(options, max_iter=max(options.max_iter - passes, 1))
+        if pairs.gap <= options.tol or passes == options.max_iter:
+            return _pairs_fit(problem, pairs)
+        rest = replace(options, max_iter=options.max_iter - passes)
         problem = replace(problem, options=rest, start=(np.nan_to_num(pairs.h), 0.0))
     require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
     carried = variance_gram(
@@ -170,6 +170,7 @@ def _pairs_fit(problem: BinaryProblem, pairs: Pairs) -> BinaryFit:
         theta,
         warm=(pairs.h, pairs.shift, pairs.r, pairs.mean),
         solver="dcd",
+        limited=pairs.gap > problem.options.tol,
     )
 
 

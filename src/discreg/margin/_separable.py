@@ -50,7 +50,7 @@ class Pairs:
 
 
 def solve_pairs(problem: BinaryProblem) -> Pairs:
-    """Run passes over the samples until the relative gap is at most `tol`, a limited number."""
+    """Run passes over the samples until the relative gap is at most `tol`, at most 100 passes."""
     from ._coordinate_descent_loops import BLOCK
     from ._separable_loops import pair_pass
 
@@ -80,12 +80,14 @@ def solve_pairs(problem: BinaryProblem) -> Pairs:
         convex = _convex_part(problem, pairs, margins)
         errors = pairs.r - (margins - pairs.mean) / ridge
         gap = float(losses.gaps(pairs.h, margins).sum() + 0.5 * ridge @ errors**2)
-        if gap <= enough * convex:
+        if gap <= enough * convex or pairs.n_iter == options.max_iter:
             _make_feasible(dual, pairs, weights)
             margins = y * (pairs.scores + pairs.shift)
             convex = _convex_part(problem, pairs, margins)
             square = float(pairs.theta @ pairs.scores)
             bound = float(pairs.h.sum() - 0.5 * ridge @ pairs.r**2) - 0.5 * square
+            if not losses.tilt.any():
+                bound = max(bound, 0.0)  # without tilts the objective is not negative
             pairs.gap = max(convex - float(losses.tilt @ margins) - bound, 0.0) / convex
             if pairs.gap <= options.tol:
                 break
