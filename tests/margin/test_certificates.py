@@ -255,6 +255,45 @@ def test_ldm_without_lambdas_on_many_rows_is_within_its_gap_of_the_support_vecto
     assert not warned
 
 
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])  # the first two in single precision
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"C": 1000.0, "lambda1": 1000.0, "lambda2": 0.0},
+        {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3},
+        {"C": 1000.0, "lambda1": 1e5, "lambda2": 0.0},  # needs the factorisation
+    ],
+)
+def test_ldm_on_many_rows_is_within_its_gap_of_the_optimum(params, tol):
+    X, y = noisy_circle(1_100)
+    weights = np.random.default_rng(7).integers(1, 4, len(y))
+    best = LDMClassifier(**params, gamma=0.3, solver="active_set", tol=1e-9).fit(X, y, weights)
+    K = rbf_kernel(X, gamma=0.3)
+    rounding = 1e-6 if tol > 1e-4 else 1e-9
+    for max_iter in (2, 1000):
+        model = LDMClassifier(**params, gamma=0.3, tol=tol, max_iter=max_iter, random_state=0)
+        model, warned = fit_quietly(model, X, y, sample_weight=weights)
+        theta, intercept = model.dual_coef_[0], model.intercept_[0]
+        reached = ldm_objective(K, y, theta, intercept, gram=True, weights=weights, **params)
+        assert model.objective_ == pytest.approx(reached, rel=rounding)
+        assert reached >= best.objective_ * (1 - 1e-9)
+        assert reached - best.objective_ <= (model.gap_ + rounding) * reached
+        assert warned == (model.gap_ > tol)
+        assert model.n_iter_ <= max_iter
+        assert abs(theta.sum()) <= 1e-9 * np.abs(theta).sum()
+    assert not warned
+
+
+def test_ldm_on_many_rows_continues_from_the_previous_fit():
+    X, y = noisy_circle(1_100)
+    warm = LDMClassifier(warm_start=True, tol=1e-5, random_state=0).fit(X, y)
+    first = warm.n_iter_
+    assert warm.fit(X, y).n_iter_ < first / 2
+    warm.set_params(C=800.0).fit(X, y)
+    cold = LDMClassifier(C=800.0, tol=1e-5, random_state=0).fit(X, y)
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-5)
+
+
 # Bounds on the leave-one-out error ----------------------------------------------------------------
 
 BOUND_CASES = [(0.3, 3, "linear"), (1.5, 3, "linear"), (0.3, 40, "linear"), (0.8, 3, "rbf")]

@@ -137,7 +137,7 @@ def test_a_fit_that_max_iter_ends_says_so(model, solver, fit_intercept):
     kernel = "rbf" if solver == "dcd" else "linear"
     params = {"kernel": kernel, "fit_intercept": fit_intercept, "solver": solver}
     short = model(**params, tol=1e-12, max_iter=2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="ncrease max_iter or tol"):
+    with pytest.warns(ConvergenceWarning, match="after 2 iterations.*ncrease max_iter or tol"):
         short.fit(X, y)
 
 

@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from sklearn.svm import SVC, LinearSVC
 
 from discreg import LDMClassifier, ODMClassifier
+from discreg.margin import _ldm_solvers, _separable
 
 ODM = {"C1": 8.0, "C2": 2.0, "D": 0.2}
 LDM = {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3}
@@ -156,6 +157,30 @@ def test_ldm_reaches_the_optimum(shape, fit_intercept, weighted):
         model.fit(X, y, sample_weight=weights)
         assert model.solver_ == solver or solver == "auto"
         assert_optimal(model, ldm_objective, optimum, X, K, y, weights, LDM)
+
+
+@pytest.mark.parametrize("shape", ["linear, p > n", "rbf"])
+@with_and_without_weights
+@pytest.mark.parametrize(
+    "params",
+    [
+        LDM,
+        {"C": 0.01, "lambda1": 0.1, "lambda2": 0.0},
+        {"C": 30.0, "lambda1": 30.0, "lambda2": 0.0},
+        {"C": 1.0, "lambda1": 1.0, "lambda2": 10.0},
+    ],
+)
+def test_ldm_reaches_the_optimum_without_factorisation(shape, weighted, params, monkeypatch):
+    X, F, K, y, weights = problem(shape)
+    weights = weights if weighted else None
+    optimum = ldm_optimum(F, y, weights=weights, **params)
+    monkeypatch.setattr(_ldm_solvers, "SMALL", 0)  # as if there were many samples
+    monkeypatch.setattr(_ldm_solvers, "variance_gram", None)  # not needed
+    monkeypatch.setattr(_separable, "MOST_PASSES", 20_000)
+    model = LDMClassifier(**params, **SHAPES[shape][2], solver="dcd", random_state=0)
+    model.set_params(tol=1e-14, max_iter=20_000).fit(X, y, sample_weight=weights)
+    assert model.gap_ <= 1e-14
+    assert_optimal(model, ldm_objective, optimum, X, K, y, weights, params)
 
 
 @pytest.mark.parametrize("shape", ["linear, n > p", "rbf"])

@@ -68,7 +68,7 @@ class CachedDual(Dual):
         n_samples, size = len(multipliers), self._size
         random = np.random.default_rng(options.seed)
         per_pass = ceil(n_samples / size)
-        sets, most = 0, ceil(options.max_iter * n_samples / size)
+        sets, most = 0, options.max_iter * n_samples // size
         smallest, gained, idle = np.inf, 0.0, 0
         while sets < most and idle < PATIENCE:
             samples = self._working_set(state, shift, size, random if options.shuffled else None)

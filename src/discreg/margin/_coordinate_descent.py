@@ -129,9 +129,9 @@ def _enclose(
     ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
     last: _End | None = None
-    while True:
+    while passes < options.max_iter:
         state, more, _ = dual.descend(
-            state, shift, replace(inner, max_iter=max(options.max_iter - passes, 1))
+            state, shift, replace(inner, max_iter=options.max_iter - passes)
         )
         passes += max(more, 1)
         end = _End(shift, state, dual.excess(state))
@@ -143,7 +143,7 @@ def _enclose(
             gap = dual.relative_gap(mixture, middle, fit_intercept=True)
             if gap <= best.gap:
                 best = DualSolution(mixture, middle, gap, passes)
-        if best.gap <= options.tol or passes >= options.max_iter:
+        if best.gap <= options.tol:
             break
         following = _next_shift(dual, ends, end, previous)
         if any(following == other.shift for other in ends.values()):  # the bracket is closed

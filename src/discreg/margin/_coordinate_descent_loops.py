@@ -29,7 +29,15 @@ from ._loss_loops import best_multiplier, gap_of_margin
 from ._losses import LossArrays
 from ._row_loops import CompiledRows, add_multiple_of_row, product
 
-__all__ = ["BLOCK", "descent_arrays", "gram_descent", "row_descent"]
+__all__ = [
+    "BLOCK",
+    "BLOCK_ACCURACY",
+    "BLOCK_PASSES",
+    "add_rows",
+    "descent_arrays",
+    "gram_descent",
+    "row_descent",
+]
 
 BLOCK = 64  # number of samples whose part of a kernel matrix stays in the L1 cache
 BLOCK_PASSES = 10
@@ -214,16 +222,27 @@ def _descend_on_block(
             work[steps, moved] = step
             active[start + k], active[start + moved] = active[start + moved], i
             moved += 1
-    for k in range(moved, (moved + 3) // 4 * 4):
-        work[steps, k] = 0.0
-    for k in range(0, moved, 4):  # four rows at a time, to read the scores less often
-        f0, f1, f2, f3 = work[steps, k], work[steps, k + 1], work[steps, k + 2], work[steps, k + 3]
-        end = start + moved - 1
+    add_rows(gram, active, start, moved, work[steps], scores)
+    return first, gain, excess
+
+
+@compiled(fastmath=REORDER)
+def add_rows(
+    gram: RealArray, active: Indices, start: int, count: int, steps: RealArray, scores: RealArray
+) -> None:
+    """Add multiples of the rows active[start : start + count] of a kernel matrix to the scores.
+
+    Four rows at a time, to read the scores less often. `steps` has room for a multiple of four.
+    """
+    for k in range(count, (count + 3) // 4 * 4):
+        steps[k] = 0.0
+    end = start + count - 1
+    for k in range(0, count, 4):
+        f0, f1, f2, f3 = steps[k], steps[k + 1], steps[k + 2], steps[k + 3]
         i0, i1 = active[start + k], active[min(start + k + 1, end)]
         i2, i3 = active[min(start + k + 2, end)], active[min(start + k + 3, end)]
         for j in range(len(scores)):
             scores[j] += f0 * gram[i0, j] + f1 * gram[i1, j] + f2 * gram[i2, j] + f3 * gram[i3, j]
-    return first, gain, excess
 
 
 @compiled()

@@ -23,6 +23,7 @@ from ._losses import SampleLosses
 __all__ = [
     "CLEARLY",
     "PATIENCE",
+    "PULL",
     "Descended",
     "Dual",
     "DualState",
@@ -173,9 +174,9 @@ class GramDual(Dual):
 
     def state(self, multipliers: Array) -> DualState:
         signed = self.signed(multipliers)
-        return DualState(multipliers, self._product(np.flatnonzero(signed), signed))
+        return DualState(multipliers, self.product(np.flatnonzero(signed), signed))
 
-    def _product(self, samples: NDArray[np.intp], signed: Array) -> Array:
+    def product(self, samples: NDArray[np.intp], signed: Array) -> Array:
         """Multiply the kernel matrix by coefficients that are zero except for `samples`."""
         if self.gram.dtype == np.float64 and 2 * len(samples) > len(signed):
             return np.asarray(self.gram @ signed)
@@ -231,7 +232,7 @@ class GramDual(Dual):
         changed = state.multipliers.copy()
         changed[samples] = multipliers
         steps = self.y * (changed - state.multipliers)
-        return DualState(changed, state.scores + self._product(samples, steps))
+        return DualState(changed, state.scores + self.product(samples, steps))
 
     def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return self.gram[np.ix_(rows, columns)].astype(np.float64)

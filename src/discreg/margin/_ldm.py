@@ -70,7 +70,8 @@ class LDMClassifier(MarginClassifier):
 
         - "dcd": dual coordinate descent, Algorithm 1. One factorisation includes the variance in
           the kernel matrix or in the rows of features. With ``lambda1 > 0`` this needs memory for
-          dense rows, or for an n × n matrix if there are more features than samples.
+          dense rows, or for an n × n matrix if there are more features than samples. Kernel
+          problems with an intercept and more than 1000 samples try to do without factorisation.
         - "active_set": a semismooth Newton method on the same dual, for at most 2000 free
           multipliers. "dcd" replaces it if it does not converge within `max_iter` steps.
         - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` and many samples, with
@@ -92,7 +93,9 @@ class LDMClassifier(MarginClassifier):
         Relative duality gap at which to stop. With 0 a fit continues until `max_iter` or until
         rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
         "svrg", problems with at most 1000 samples, or 1000 features for a linear kernel, are solved
-        to machine precision if possible; `gap_` is the gap reached.
+        to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
+        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4;
+        `gap_` then refers to the rounded matrix.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
@@ -219,6 +222,8 @@ class LDMClassifier(MarginClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    _single_precision_tol = 1e-4
 
     def _loss(self) -> MarginLoss:
         return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)

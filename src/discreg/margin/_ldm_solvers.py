@@ -21,6 +21,7 @@ from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual, RowDual
 from ._losses import mean_and_variance
 from ._problem import SMALL, BinaryFit, BinaryProblem, MarginSamples
+from ._separable import Pairs, solve_pairs
 from ._variance import variance_gram, variance_rows, variance_term
 
 __all__ = ["solve_ldm"]
@@ -119,8 +120,20 @@ def _in_features(problem: BinaryProblem, X: Any) -> BinaryFit:
 
 
 def _in_kernel(problem: BinaryProblem) -> BinaryFit:
-    """Solve LDM as an SVM on a kernel matrix that includes the variance."""
+    """Solve LDM by pairs of multipliers, or as an SVM on a matrix that includes the variance.
+
+    The latter needs a factorisation. It is better for small problems, which it solves to machine
+    precision, and for large costs. Without an intercept, `_bound` needs its matrix.
+    """
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
+    passes, options = 0, problem.options
+    if problem.solver == "dcd" and problem.fit_intercept and training.n_samples > SMALL:
+        pairs = solve_pairs(problem)
+        passes = pairs.n_iter
+        if pairs.gap <= options.tol or passes == options.max_iter:
+            return _pairs_fit(problem, pairs)
+        rest = replace(options, max_iter=options.max_iter - passes)
+        problem = replace(problem, options=rest, start=(np.nan_to_num(pairs.h), 0.0))
     require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
     carried = variance_gram(
         training.damped_gram(lambda1),
@@ -135,11 +148,29 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
     return _dual_fit(
         problem,
         dual,
-        solution,
+        replace(solution, n_iter=passes + solution.n_iter),
         scores=solution.state.scores,
         shift=shift,
         diagonal=carried.gram.diagonal(),
         coef=None,
+    )
+
+
+def _pairs_fit(problem: BinaryProblem, pairs: Pairs) -> BinaryFit:
+    training, theta = problem.training, pairs.theta
+    scores = pairs.scores + pairs.shift
+    linear = training.kernel is None
+    return BinaryFit(
+        training.intercept(pairs.shift, theta),
+        _objective(problem, float(theta @ pairs.scores), scores)[0],
+        pairs.gap,
+        pairs.n_iter,
+        problem.statistics(scores),
+        rmatmul(training.X, theta[:, None])[:, 0] if linear else None,
+        theta,
+        warm=(pairs.h, pairs.shift, pairs.r, pairs.mean),
+        solver="dcd",
+        limited=pairs.gap > problem.options.tol,
     )
 
 
