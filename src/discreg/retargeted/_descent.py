@@ -32,7 +32,7 @@ from ._solvers import Solution, objective_unit
 
 __all__ = ["descend"]
 
-BLOCK = 256  # rows that are solved together
+BLOCK = 128  # rows that are solved together
 PULL = 0.1  # step of the intercept and the centres, relative to the kernel
 WORTH_A_VISIT = 0.1  # smallest gap of a visited row, relative to the mean gap
 PATIENCE = 20  # sweeps without a smaller gap, if only rounding errors remain
@@ -42,10 +42,13 @@ NEAR_ROUNDING = 1e-10  # relative gap below which a lack of progress is due to r
 
 @dataclass
 class DescentState:
-    """Residuals with their scores −KSG/β, the offset b of the scores, and the centres."""
+    """Residuals G, their products (−KSG/β)ᵀ, the offset b of the scores, and the centres.
+
+    The scores are the transposed products plus the offset.
+    """
 
     residuals: Array
-    scores: Array
+    products: Array
     offset: Array
     centres: Array
 
@@ -67,8 +70,8 @@ class _Descent:
 
     def state(self, residuals: Array, offset: Array, centres: Array) -> DescentState:
         """Compute the state of given residuals, offset and centres."""
-        scores = -self.rows.product(residuals * self.scales[:, None])
-        return DescentState(residuals, scores, offset, centres)
+        products = -self.rows.product(residuals * self.scales[:, None]).T
+        return DescentState(residuals, np.ascontiguousarray(products), offset, centres)
 
     def evaluate(self, state: DescentState, *, best_centres: bool) -> tuple[Evaluation, Array]:
         """Evaluate the loss at a state, and compute the weighted duality gap of each row.
@@ -76,7 +79,7 @@ class _Descent:
         The gaps are those for the offset and the centres of the state. With `best_centres` the
         centres are optimal for the scores.
         """
-        scores = state.scores + state.offset
+        scores = np.ascontiguousarray(state.products.T) + state.offset
         centres = None if best_centres else state.centres
         at = self.loss.evaluate(scores, self.y, self.weights, centres, start=state.centres)
         distance = at.residuals - state.residuals
@@ -85,33 +88,35 @@ class _Descent:
 
     def objective(self, state: DescentState, at: Evaluation) -> float:
         """Compute the primal objective; β‖W‖² is −Σ s_i ⟨g_i, −(KSG)_i / β⟩."""
-        square = -float(self.weights @ row_dots(state.residuals, state.scores))
+        square = -float(self.weights @ row_dots(state.residuals, state.products.T))
         return at.value + max(square, 0.0)
 
     def sweep(self, state: DescentState, gaps: Array) -> None:
         """Visit the rows with a large part of the gap in random order, then move b and μ."""
-        from ._descent_loops import descend_on_block
+        from ._descent_loops import descend_on_block, subtract_product
 
         visited = self.random.permutation(np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean()))
         group_pulls = self.group_pull * self.weights
         for begin in range(0, len(visited), BLOCK):
             samples = visited[begin : begin + BLOCK]
-            rows = self.rows.rows(samples)
+            rows, places = self.rows.matrix, samples
+            if rows is None:
+                rows, places = self.rows.rows(samples), np.arange(len(samples))
             residuals = state.residuals[samples]
             descend_on_block(
-                rows[:, samples] + self.pull,
+                rows[np.ix_(places, samples)] + self.pull,
                 self.scales[samples],
                 self.y[samples],
                 self.loss.descent_rule == "dragged",
                 self.loss.group_penalty,
                 group_pulls[samples],
-                state.scores[samples] + state.offset,
+                state.products[:, samples] + state.offset[:, None],
                 residuals,
                 state.centres,
             )
             steps = (residuals - state.residuals[samples]) * self.scales[samples, None]
             state.residuals[samples] = residuals
-            state.scores -= rows.T @ steps
+            subtract_product(rows, places, steps, state.products)
             state.offset -= self.pull * steps.sum(axis=0)
         state.offset -= self.pull * (self.scales @ state.residuals)
         if self.group_pull > 0:

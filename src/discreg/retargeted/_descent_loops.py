@@ -7,10 +7,16 @@ import numpy as np
 from discreg.linalg.compiled import REORDER, compiled
 from discreg.linalg.types import Indices, RealArray
 
-__all__ = ["descend_on_block"]
+__all__ = ["descend_on_block", "subtract_product"]
 
 PASSES = 10  # over the rows of a block
 ACCURACY = 0.1  # largest step of the last pass, relative to the first one
+
+
+@compiled(fastmath=REORDER)
+def _subtract(factor: float, row: RealArray, scores: RealArray) -> None:
+    for i in range(len(row)):  # contiguous arrays, so that the loop is vectorised
+        scores[i] -= factor * row[i]
 
 
 @compiled(fastmath=REORDER)
@@ -27,6 +33,8 @@ def descend_on_block(
 ) -> None:
     """Minimise the dual over the residuals of one row after the other, in place.
 
+    The scores have one row per class, so that only those of classes that change are updated.
+
     With κ = matrix_ii · scale_i and the scores f = r + κ g without the share of the row's residuals
     g, the best residuals are g = (f − t) / (1 + κ), where t are the best targets for f and a group
     penalty of (1 + κ) γ. The centre of the row's class moves with the sum of its residuals.
@@ -41,7 +49,7 @@ def descend_on_block(
             kappa = matrix[i, i] * scales[i]
             total = 0.0
             for j in range(n_classes):
-                free[j] = scores[i, j] + kappa * residuals[i, j]
+                free[j] = scores[j, i] + kappa * residuals[i, j]
                 total += residuals[i, j]
             top, limit = max(free[true], 1.0), 0.0
             if not dragged:
@@ -71,12 +79,20 @@ def descend_on_block(
             largest = max(largest, step * (1.0 + kappa))
             centres[true] += group_pulls[i] * moved
             for j in range(n_classes):
-                residuals[i, j] += steps[j]
-                steps[j] *= scales[i]
-            for other in range(n_rows):
-                entry = matrix[i, other]
-                for j in range(n_classes):
-                    scores[other, j] -= entry * steps[j]
+                if steps[j] != 0.0:
+                    residuals[i, j] += steps[j]
+                    _subtract(steps[j] * scales[i], matrix[i], scores[j])
         first = max(first, largest)
         if largest <= ACCURACY * first:
             break
+
+
+@compiled(fastmath=REORDER)
+def subtract_product(
+    matrix: RealArray, samples: Indices, steps: RealArray, scores: RealArray
+) -> None:
+    """Subtract (matrix[samples]ᵀ steps)ᵀ, for steps that are mostly zero, from scores by class."""
+    for place, sample in enumerate(samples):
+        for j in range(len(scores)):
+            if steps[place, j] != 0.0:
+                _subtract(steps[place, j], matrix[sample], scores[j])
