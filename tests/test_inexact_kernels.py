@@ -101,6 +101,14 @@ def test_indefinite_kernels_are_refused(name):
         classifier(name).fit(indefinite(-1e-3), rows()[1])
 
 
+def test_a_refused_function_is_named():
+    def minus_product(x, y):
+        return -float(x @ y)
+
+    with pytest.raises(ValueError, match=r"^The kernel minus_product is not positive"):
+        classifier("LSRClassifier").set_params(kernel=minus_product).fit(*rows())
+
+
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "DRMClassifier"])
 def test_a_constant_does_not_hide_an_indefinite_kernel_from_models_with_intercept(name):
     with pytest.raises(ValueError, match=r"not positive semi-definite.*such as 'rbf'"):

@@ -124,7 +124,7 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
     that predicts nonsense or crashes the process.
 
     Classes of discreg that have moved to another module since the file was written are found by
-    name.
+    name. Parameters that did not exist then are set to their defaults, with a warning.
 
     Parameters
     ----------

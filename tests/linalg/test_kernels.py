@@ -190,6 +190,18 @@ class TestAccuracy:
             kernel_matrix(X, Y, kernel="rbf", gamma=0.2), longdouble_rbf(X, Y, 0.2), rtol=2e-14
         )
 
+    @pytest.mark.parametrize("offset", [1e8, -1e8])
+    def test_laplacian_of_sparse_rows_far_from_the_origin(self, offset):
+        X, Y = table(60), table(40, seed=1)
+        X[:, :4] += offset
+        Y[:, :4] += offset
+        K = kernel_matrix(X, Y, kernel="laplacian", gamma=0.2)
+        found = kernel_matrix(sparse.csr_array(X), Y, kernel="laplacian", gamma=0.2)
+        assert_allclose(found, K, rtol=1e-13)
+        K = kernel_matrix(X, kernel="laplacian", gamma=0.2)
+        found = kernel_matrix(sparse.csr_array(X), kernel="laplacian", gamma=0.2)
+        assert_allclose(found, K, rtol=1e-13)
+
     def test_an_outlier_does_not_blur_the_rest(self):
         X = np.random.default_rng(0).standard_normal((60, 5))
         X[7] = 1e12

@@ -39,13 +39,12 @@ def test_sums_equal_whole_products(X, block_bytes, monkeypatch):
     np.testing.assert_allclose(rows.weighted_mean(X, weights), mean, rtol=1e-13)
     np.testing.assert_allclose(rows.matmul(X, coef), whole @ coef, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(rows.rmatmul(X, residuals), whole.T @ residuals, atol=1e-11)
-    rounding = 1e-6 if X.dtype == np.float32 else 1e-11  # single precision is squared as it is
     for centre in (None, mean):
         centred = whole if centre is None else whole - mean
         expected = centred.T @ (weights[:, None] * centred)
         np.testing.assert_allclose(rows.centred_gram(X, weights, centre), expected, rtol=1e-11)
         squares = rows.column_squares(X, weights, centre)
-        np.testing.assert_allclose(squares, expected.diagonal(), rtol=rounding)
+        np.testing.assert_allclose(squares, expected.diagonal(), rtol=1e-11)
 
 
 def test_centring_does_not_cancel_far_from_the_origin():

@@ -17,7 +17,7 @@ __all__ = ["collected_convergence", "user_stacklevel", "warn_of_convergence"]
 
 _collected: ContextVar[list[str] | None] = ContextVar("collected convergence", default=None)
 
-PACKAGES = ("discreg", "sklearn", "joblib", "numpy")  # numpy by its decorator errstate
+PACKAGES = ("discreg", "sklearn", "joblib", "skops", "numpy")  # numpy by its decorator errstate
 
 
 def warn_of_convergence(message: str) -> None:

@@ -51,6 +51,7 @@ from discreg.linalg.ridge import (
 from discreg.linalg.rows import class_sums, varies
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray
 
+from .missing_params import with_missing_params
 from .partial_fit import (
     PartialFitState,
     merge_partial_fits,
@@ -200,6 +201,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         for name in list(vars(self)):
             if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
                 delattr(self, name)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(with_missing_params(type(self), state))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the model can predict: with `partial_fit`, once every class was seen."""
@@ -427,11 +431,11 @@ class RegressionClassifier(BaseClassifier):
 
 
 def finite_scores(scores: RealArray) -> RealArray:
-    """Return scores of new samples; raise ValueError if they overflow."""
+    """Return scores of new samples; raise ValueError if they are infinite or NaN."""
     if not np.isfinite(scores).all():
         raise ValueError(
-            "The scores of these samples overflow. Scale the features as in training, for "
-            "example with sklearn.preprocessing.StandardScaler in a pipeline."
+            "The scores of these samples overflow or are NaN. Scale the features as in training, "
+            "for example with sklearn.preprocessing.StandardScaler in a pipeline."
         )
     return scores
 

@@ -55,6 +55,7 @@ from .held_out import (
     held_out_path,
     weighted_score,
 )
+from .missing_params import with_missing_params
 
 __all__ = ["ClassifierSearch"]
 
@@ -425,6 +426,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """Check new samples against this estimator and return the best classifier."""
         new_rows(self, X)
         return self.best_estimator_
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(with_missing_params(type(self), state))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -80,6 +80,13 @@ class FittedKernel:
         return KernelFacts() if known is None else known
 
     @property
+    def description(self) -> str:
+        """How messages name the kernel, a function by its name."""
+        if isinstance(self.kernel, str):
+            return f"kernel {'matrix' if self.kernel == 'precomputed' else repr(self.kernel)}"
+        return f"kernel {getattr(self.kernel, '__name__', type(self.kernel).__name__)}"
+
+    @property
     def is_bounded(self) -> bool:
         """Whether all values are at most 1 for any samples."""
         return self.facts.bounded
@@ -155,7 +162,7 @@ class FittedKernel:
         # Infinite distances of sparse rows do not show in the matrix of the training samples.
         if self.kernel == "rbf" or not all(np.isfinite(matrix[rows]).all() for rows in batches):
             raise ValueError(
-                f"The kernel {self.kernel!r} gives infinite or undefined values on these data. "
+                f"The {self.description} gives infinite or undefined values on these data. "
                 "Scale the features, for example with sklearn.preprocessing.StandardScaler, or "
                 "lower gamma or degree."
             )
@@ -202,9 +209,7 @@ class FittedKernel:
             clip_negative_eigenvalues(
                 matrix,
                 norm,
-                "The kernel matrix"
-                if self.kernel == "precomputed"
-                else f"The kernel {self.kernel!r}",
+                f"The {self.description}",
                 "Use a positive semi-definite kernel such as 'rbf'. If the features have a large "
                 "mean, centre them before you compute the kernel, in double precision.",
             )

@@ -57,7 +57,7 @@ class NystroemMap:
         kept = values > 10 * len(values) * EPS * values[-1]
         if not kept.any():
             raise ValueError(
-                f"The kernel {kernel.kernel!r} is zero on all {len(values)} basis samples. Choose "
+                f"The {kernel.description} is zero on all {len(values)} basis samples. Choose "
                 "another kernel or scale the features."
             )
         return cls(kernel, basis, _with_fixed_signs(vectors[:, kept]) / np.sqrt(values[kept]))

@@ -327,11 +327,13 @@ def _for_scikit_learn(X: Any) -> Any:
 def _for_inner_products(
     X: Any, Y: Any, kernel: Kernel, dtype: type[np.floating[Any]]
 ) -> tuple[Any, Any]:
-    """Transform the rows so that the kernel is a function of their inner products."""
+    """Transform the rows so that the kernel is a function of their inner products or distances."""
     if kernel == "cosine":
         X, Y = normalize(X), None if Y is None else normalize(Y)
     elif kernel == "rbf" and not sparse.issparse(X):
         X, Y = _centre(X, Y)
+    elif kernel == "laplacian" and sparse.issparse(X):
+        X, Y = _nearer_zero(X, Y)
     return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
 
 
@@ -346,6 +348,26 @@ def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
     middle = len(rows) // 2
     origin = np.partition(rows, middle, axis=0)[middle]
     return X - origin, None if Y is None else Y - origin
+
+
+def _nearer_zero(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Subtract the value nearest to zero from each feature of sparse rows; distances do not change.
+
+    Distances are differences of sums of entries and would lose precision if the offset is large.
+    Features that are zero in some row do not change.
+    """
+    both = [rows for rows in (X, Y) if rows is not None and rows.shape[0]]
+    lowest = np.min([rows.min(axis=0).toarray().ravel() for rows in both], axis=0)
+    highest = np.max([rows.max(axis=0).toarray().ravel() for rows in both], axis=0)
+    offset = np.clip(0.0, lowest, highest)
+    if not offset.any():
+        return X, Y
+
+    def shifted(rows: Any) -> Any:
+        parts = rows.data - offset[rows.indices], rows.indices, rows.indptr
+        return sparse.csr_array(parts, shape=rows.shape)
+
+    return shifted(X), None if Y is None else shifted(Y)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # callers check the kernel matrix

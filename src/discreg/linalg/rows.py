@@ -126,7 +126,8 @@ def column_squares(
         return squares
 
     def block_squares(rows: slice) -> NDArray[np.float64]:
-        block = X[rows] if mean is None else X[rows] - mean
+        block = X[rows].astype(np.float64, copy=False)
+        block = block if mean is None else block - mean
         return np.asarray(weights[rows] @ (block * block))
 
     return np.asarray(sum_over_blocks(block_squares, *X.shape), dtype=np.float64)

@@ -298,7 +298,7 @@ def training_samples(
     mapped = features(rows)
     if not np.all(np.isfinite(mapped)):
         raise ValueError(
-            f"The kernel {kernel.kernel!r} gives infinite or undefined values on these data. Scale "
+            f"The {kernel.description} gives infinite or undefined values on these data. Scale "
             "the features, for example with sklearn.preprocessing.StandardScaler, or change gamma, "
             "degree or coef0."
         )
