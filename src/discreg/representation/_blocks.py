@@ -30,7 +30,7 @@ from discreg.linalg.types import Array
 
 from ._problem import LINEAR, Groups, TrainingSamples
 from ._scatter import ScatterForm
-from ._solvers import ScatterSolver, require_scatter_memory
+from ._solvers import ScatterSolver, require_scatter_memory, threads_for
 
 __all__ = ["scatter_solver", "solve_blocks"]
 
@@ -74,9 +74,10 @@ def scatter_solver(
     features: FeatureMap | None = None,
 ) -> ScatterSolver:
     """Create the solver from the scatter matrices and the total weights of the classes."""
-    form = ScatterForm.from_scatters(
-        list(scatters), totals, float(estimator.alpha), float(estimator.beta)
-    )
+    with threads_for(scatters[0]):
+        form = ScatterForm.from_scatters(
+            list(scatters), totals, float(estimator.alpha), float(estimator.beta)
+        )
     none = Groups.of(np.zeros(0, dtype=np.intp), np.zeros(0), len(totals))
     of_points = kernel if features is None else LINEAR
     return ScatterSolver(TrainingSamples(None, None, none, of_points, features, kernel), form)

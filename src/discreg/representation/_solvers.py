@@ -31,6 +31,7 @@ __all__ = [
     "choose_solver",
     "make_solver",
     "require_scatter_memory",
+    "threads_for",
 ]
 
 FEW_FEATURES = 64
@@ -57,12 +58,12 @@ class ScatterSolver:
 
     @classmethod
     def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ScatterSolver:
-        with _threads_for(training.X):
+        with threads_for(training.X):
             form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
 
     def residuals(self, points: Any) -> Array:
-        with _threads_for(points):
+        with threads_for(points):
             return self.form.residuals(points)
 
     def represent(self, points: Any) -> Array:
@@ -71,7 +72,7 @@ class ScatterSolver:
         return self.form.represent(points, X, training.groups)
 
 
-def _threads_for(X: Any) -> AbstractContextManager[None]:
+def threads_for(X: Any) -> AbstractContextManager[None]:
     """Use one BLAS thread for few features, where a second thread would slow it down."""
     return one_blas_thread() if X.shape[1] <= FEW_FEATURES else nullcontext()
 
