@@ -20,9 +20,10 @@ from discreg import (
     SLRRClassifier,
     penalty_path,
 )
-from discreg.blocks.moments import block_moments
+from discreg.blocks.moments import block_moments, class_scatters
 from discreg.blocks.precision import gap_with_error
 from discreg.blocks.source import Block
+from discreg.representation._scatter import ScatterForm
 from discreg.retargeted import retarget
 
 WIDE = np.longdouble
@@ -337,3 +338,47 @@ def test_float32_streams_of_drm_have_the_residuals_of_float64(beta):
     lazy = da.from_array(X.astype(np.float32), chunks=(70, -1))
     found, expected = (clone(model).fit(each, y).class_residuals(X) for each in (lazy, X))
     assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("beta", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize(
+    ("kind", "is_single"),
+    [
+        ("normal", True),
+        ("signs", True),
+        ("heavy", True),
+        ("many scales", True),
+        ("rare class", True),
+        ("offset", False),
+        ("collinear", False),
+        ("one scale", False),
+        ("a constant zero", False),
+    ],
+)
+def test_scatters_of_float32_rows_give_the_residuals_of_float64(kind, is_single, beta):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((30_000, 8))
+    y = np.arange(len(X)) % (300 if kind == "rare class" else 2) == 0
+    X[y] *= np.linspace(0.5, 1, 8)
+    X = {
+        "signs": np.sign(X),
+        "heavy": random.standard_t(2, X.shape),
+        "many scales": X * np.logspace(-3, 3, 8) ** 0.2,
+        "offset": X + 3,
+        "collinear": np.hstack([X, X[:, :1] + 1e-3 * X[:, 1:2]]),
+        "one scale": X * np.where(np.arange(8) == 0, 1e3, 1.0),
+        "a constant zero": X * (np.arange(8) > 0),
+    }.get(kind, X)
+    X = X.astype(np.float32)
+    block = Block(X, y.astype(np.intp), random.uniform(0.5, 2, len(X)))
+    found, exact = (
+        class_scatters(block._replace(X=rows), 2, 0.1, beta) for rows in (X, X.astype(np.float64))
+    )
+    assert (np.abs(found - exact).max() > 1e-10 * np.abs(exact).max()) == is_single
+    totals = np.bincount(block.y, block.weights)
+    found, exact = (
+        ScatterForm.from_scatters(each, totals, 0.1, beta).residuals(X[:2_000])
+        for each in (found, exact)
+    )
+    largest = np.abs(exact).max(axis=1, keepdims=True)
+    assert_allclose(found / largest, exact / largest, rtol=0, atol=2e-6 if is_single else 1e-9)

@@ -112,15 +112,21 @@ def group_rows(
     weights: RealArray,
     alpha: float,
     beta: float,
-    starts: Indices,
+    ends: Indices,
     out: RealArray,
 ) -> float:
     """Write √(s / (α‖x‖² + β)) x to `out`, with the rows grouped by class.
 
-    `starts` contains the first row of each class in `out` and is increased to the end of the class.
-    Returns the sum of all squares, which is not finite if an entry is NaN or infinite.
+    `ends` becomes the end of each class in `out`. Returns the sum of all squares, which is not
+    finite if an entry is NaN or infinite.
     """
     n_rows, n_features = X.shape
+    ends[:] = 0
+    for i in range(n_rows):
+        if y[i] + 1 < len(ends):
+            ends[y[i] + 1] += 1
+    for k in range(1, len(ends)):
+        ends[k] += ends[k - 1]  # the start of each class, until its rows are written
     squares = 0.0
     for i in range(n_rows):
         row = X[i]
@@ -129,9 +135,8 @@ def group_rows(
             square += np.float64(row[j]) * np.float64(row[j])
         squares += square
         scale = out.dtype.type(np.sqrt(weights[i] / (alpha * square + beta)))
-        place = starts[y[i]]
-        starts[y[i]] = place + 1
-        into = out[place]
+        into = out[ends[y[i]]]
+        ends[y[i]] += 1
         for j in range(n_features):
             into[j] = scale * row[j]
     return squares

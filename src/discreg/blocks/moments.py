@@ -23,7 +23,7 @@ from discreg.linalg.resources import (
 from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
 from discreg.linalg.types import Array
 
-from .precision import LARGEST_ERROR, SMALLEST_SQUARE, single_error
+from .precision import LARGEST_ERROR, SMALLEST_SQUARE, scatter_may_be_single, single_error
 from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
 
 __all__ = [
@@ -39,6 +39,8 @@ SMALL_BLOCK = 1 << 19  # bytes: the rows and their centred copy fit into the sec
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
 PART_BYTES = 64 << 20  # of the sums of all parts; above this there are two parts
+ROWS_OF_PROBE = 16  # for each feature and class, in the probe for the scatters of classes
+FEWEST_SKIPPED = 16  # rows between two rows of that probe
 PROBED = 64  # of so many rows, one is in the probe of a large block
 CLEARLY = 10.0  # times the largest error, at which a probe fails
 ROUNDING = 1e-12  # relative error of a mean
@@ -339,29 +341,52 @@ def _part_moments(block: Block, n_classes: int, dtype: Any) -> Moments:
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
     """Compute Σ s x xᵀ / (α‖x‖² + β) over the rows of each class, one matrix per class.
 
-    All products are in float64: a small β makes the scatters so large that rounding in float32
-    would exceed the identity matrix that DRM adds to them.
+    Products of float32 rows are in float32 if there are many rows of each class and
+    `scatter_may_be_single` allows it.
     """
     X, y, weights = block[:3]
-    n_features = X.shape[1]
     if sparse.issparse(X):
         wide = X.astype(np.float64)
         squares = row_norms(wide)
         _require_squares(X, float(squares.sum()))
         scaled = wide.multiply((weights / (alpha * squares + beta))[:, None]).tocsr()
         rows_of = [np.flatnonzero(y == k) for k in range(n_classes)]
-        scatters = np.stack([(scaled[rows].T @ wide[rows]).toarray() for rows in rows_of])
-    else:
-        parts = _parts(len(y), 8 * n_classes * n_features**2)
-        found = np.zeros((len(parts), n_classes, n_features, n_features))
+        return np.stack([(scaled[rows].T @ wide[rows]).toarray() for rows in rows_of])
+    if _may_have_single_scatters(block, n_classes, alpha, beta):
+        scatters = _scatters_by_parts(block, n_classes, alpha, beta, np.float32)
+        if all(map(scatter_may_be_single, scatters)):
+            return scatters
+    return _scatters_by_parts(block, n_classes, alpha, beta, np.float64)
 
-        def add_up(number: int) -> None:
-            rows = parts[number]
-            _add_scatters(found[number], Block(X[rows], y[rows], weights[rows]), alpha, beta)
 
-        run_in_threads(add_up, range(len(parts)))
-        scatters = found.sum(axis=0)
-    return scatters
+def _may_have_single_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> bool:
+    """Return whether products in float32 are worth a try, judged by some of many rows."""
+    n_rows, n_features = block.X.shape
+    step = n_rows // (ROWS_OF_PROBE * n_classes * n_features)
+    if block.X.dtype != np.float32 or step < FEWEST_SKIPPED:
+        return False
+    if np.bincount(block.y, minlength=n_classes).min() <= 2 * n_features:
+        return False
+    probe = Block(block.X[::step], block.y[::step], block.weights[::step])
+    scatters = _scatters_by_parts(probe, n_classes, alpha, beta, np.float64)
+    enough = np.bincount(probe.y, minlength=n_classes) >= 4 * n_features
+    return all(map(scatter_may_be_single, scatters[enough]))
+
+
+def _scatters_by_parts(
+    block: Block, n_classes: int, alpha: float, beta: float, dtype: Any
+) -> Array:
+    """Compute the scatters of the classes in a few threads, with products in one precision."""
+    X, y, weights = block[:3]
+    parts = _parts(len(y), 8 * n_classes * X.shape[1] ** 2)
+    found = np.zeros((len(parts), n_classes, X.shape[1], X.shape[1]))
+
+    def add_up(number: int) -> None:
+        rows = parts[number]
+        _add_scatters(found[number], Block(X[rows], y[rows], weights[rows]), alpha, beta, dtype)
+
+    run_in_threads(add_up, range(len(parts)))
+    return np.asarray(found.sum(axis=0))
 
 
 def _require_squares(X: Any, squares: float) -> None:
@@ -375,19 +400,19 @@ def _require_squares(X: Any, squares: float) -> None:
 
 
 @_quietly
-def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float) -> None:
+def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float, dtype: Any) -> None:
     from ._moment_loops import group_rows
 
     # With many features, blocks are larger, so that the products of a class are added less often.
     n_features = block.X.shape[1]
-    step = max(_small_step(n_features, np.float64), min(2 * n_features * len(scatters), MANY_ROWS))
-    buffer = np.empty((min(step, len(block.y)), n_features))
+    step = max(_small_step(n_features, dtype), min(2 * n_features * len(scatters), MANY_ROWS))
+    buffer = np.empty((min(step, len(block.y)), n_features), dtype=dtype)
+    ends = np.zeros(len(scatters), dtype=np.intp)
     for rows in gen_batches(len(block.y), step):
-        X, y = np.ascontiguousarray(block.X[rows]), block.y[rows]
-        counts = np.bincount(y, minlength=len(scatters))
-        ends = np.cumsum(counts)
-        squares = group_rows(X, y, block.weights[rows], alpha, beta, ends - counts, buffer)
+        X = np.ascontiguousarray(block.X[rows])
+        squares = group_rows(X, block.y[rows], block.weights[rows], alpha, beta, ends, buffer)
         _require_squares(X, squares)
-        for k in np.flatnonzero(counts):
-            own = buffer[ends[k] - counts[k] : ends[k]]
-            scatters[k] += own.T @ own
+        for scatter, start, end in zip(scatters, [0, *ends[:-1]], ends, strict=True):
+            if start < end:
+                own = buffer[start:end]
+                scatter += own.T @ own

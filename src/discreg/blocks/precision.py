@@ -7,7 +7,8 @@ every direction. Otherwise the same rows are multiplied in float64. Sums are alw
 If every block satisfies ±E ≤ error · (G + share), so do sums of blocks with positive weights. The
 rule therefore holds for all rows together, for folds, classes and merged models, and no rank has to
 be decided at the precision of float32. Penalties in the units of the features have no share, and
-`partial_fit` uses none, because the penalty may be changed later.
+`partial_fit` uses none, because the penalty may be changed later. The scatters of DRM have a
+stricter rule, `scatter_may_be_single`, because DRM has no certificate that includes their error.
 """
 
 from __future__ import annotations
@@ -18,10 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["LARGEST_ERROR", "SMALLEST_SQUARE", "gap_with_error", "relative_penalty", "single_error"]
+__all__ = [
+    "LARGEST_ERROR",
+    "SMALLEST_SQUARE",
+    "gap_with_error",
+    "relative_penalty",
+    "scatter_may_be_single",
+    "single_error",
+]
 
 LARGEST_ERROR = 1e-3
 ERRORS = (1e-4, LARGEST_ERROR)  # bounds that `single_error` tries
+LARGEST_SHARE = 0.9  # of the trace of a class scatter that one direction may have
 # Times √p for p features of unit variance, a bound of the norm of the error of products in float32:
 # twice what one-hot features reach, and eight times what most features reach.
 ROUNDING = 32 * 2.0**-24
@@ -67,6 +76,19 @@ def single_error(gram: NDArray[Any], penalty: float, errors: tuple[float, ...] =
         if least < diagonal.min() and not linalg.lapack.spotrf(unit, clean=0)[1]:
             return error
     return np.inf
+
+
+def scatter_may_be_single(scatter: NDArray[np.float64]) -> bool:
+    """Return whether products in float32 are accurate enough for a class scatter S of DRM.
+
+    DRM computes (I − νS)⁻¹ S with ν tr(S) ≤ 1. If S changes by at most `error` in every direction,
+    relative to itself, this changes by at most error / (1 − ν‖S‖).
+    """
+    squares = scatter.diagonal()
+    if not (squares.min() >= SMALLEST_SQUARE and np.isfinite(squares).all()):
+        return False
+    in_one_direction = float(np.linalg.norm(scatter) / squares.sum())  # at least ν‖S‖
+    return in_one_direction <= LARGEST_SHARE and single_error(scatter, 0.0) <= ERRORS[0]
 
 
 def gap_with_error(gap: float, size: float, error: float) -> float:

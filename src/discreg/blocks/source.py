@@ -99,7 +99,9 @@ class Counts:
 def count_labels(y: Any, sample_weight: Any) -> Counts:
     """Count the labels of one block."""
     labels = labels_of_block(y)
-    weights = sample_weights(sample_weight, len(labels), in_part=True)
+    weights = None
+    if sample_weight is not None:
+        weights = sample_weights(sample_weight, len(labels), in_part=True)
     if len(labels):
         require_labels(labels)
     found, places = find_labels(labels)
@@ -149,7 +151,9 @@ class BlockLayout:
                 f"y contains the label {label!r}, which is not one of the classes "
                 f"{self.classes.tolist()}."
             )
-        weights = sample_weights(sample_weight, len(labels), in_part=True) * self.factors[indices]
+        weights = sample_weights(sample_weight, len(labels), in_part=True)
+        if np.any(self.factors != 1):
+            weights *= self.factors[indices]
         return Block(rows, indices, weights, first)
 
 
@@ -158,7 +162,7 @@ def rows_of_block(X: Any, n_features: int) -> Any:
     if sparse.issparse(X):
         rows = canonical(X.tocsr())
     elif isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
-        rows = X
+        rows = np.asarray(X)  # parts of a memory map are created more slowly than of an array
     else:  # frames, lists and arrays of objects
         rows = check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
     if rows.ndim != 2:

@@ -194,15 +194,14 @@ def find_labels(
     if labels.dtype.kind in "iub" and known.dtype.kind in "iub" and len(labels) and len(known):
         low, high = int(known.min()), int(known.max())
         if high - low < SMALL_RANGE and max(-low, high) < LARGEST:
-            wide = labels if labels.dtype.itemsize == 8 else labels.astype(np.int64)
-            offsets = np.clip(wide, max(low, 0) if wide.dtype.kind == "u" else low, high)
-            offsets = offsets.astype(np.intp) - low
+            offsets = labels.astype(np.intp)  # labels outside the classes may wrap around
+            offsets -= low
             if classes is None:
                 classes = np.flatnonzero(np.bincount(offsets)).astype(labels.dtype) + low
                 classes = classes.astype(labels.dtype)
             places = np.zeros(high - low + 1, dtype=np.intp)
             places[classes.astype(np.intp) - low] = np.arange(len(classes))
-            return classes, places[offsets]
+            return classes, np.take(places, offsets, mode="clip")
     if classes is None:
         found, indices = np.unique(labels, return_inverse=True)
         return found, indices.astype(np.intp, copy=False)
@@ -218,8 +217,8 @@ def sample_weights(
     data, and the sum of their weights is not checked.
     """
     if sample_weight is None:
-        weights = np.ones(n_samples)
-    elif np.isscalar(sample_weight):
+        return np.ones(n_samples)
+    if np.isscalar(sample_weight):
         weights = np.full(n_samples, sample_weight, dtype=np.float64)
     else:
         weights = check_array(

@@ -255,9 +255,9 @@ def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
 
 
 def class_sums(
-    indices: NDArray[np.intp], values: NDArray[np.float64], n_classes: int
+    indices: NDArray[np.intp], values: NDArray[np.float64] | None, n_classes: int
 ) -> NDArray[np.float64]:
-    """Compute the sum of the values of each class."""
+    """Compute the sum of the values of each class; None means ones."""
     return np.asarray(np.bincount(indices, values, n_classes), dtype=np.float64)
 
 

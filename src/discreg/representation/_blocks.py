@@ -12,6 +12,7 @@ from discreg.blocks.mapped import MappedBlocks
 from discreg.blocks.moments import class_scatters
 from discreg.blocks.source import BlockSource
 from discreg.linalg.kernel_approximation import FeatureMap
+from discreg.linalg.resources import threads_for
 from discreg.linalg.types import Array
 
 from ._problem import LINEAR, Groups, TrainingSamples
@@ -60,9 +61,10 @@ def scatter_solver(
     features: FeatureMap | None,
 ) -> ScatterSolver:
     """Create the solver from the scatter matrices and the total weights of the classes."""
-    form = ScatterForm.from_scatters(
-        list(scatters), totals, float(estimator.alpha), float(estimator.beta)
-    )
+    with threads_for(len(scatters) * len(scatters[0]) ** 3):
+        form = ScatterForm.from_scatters(
+            list(scatters), totals, float(estimator.alpha), float(estimator.beta)
+        )
     none = Groups.of(np.zeros(0, dtype=np.intp), np.zeros(0), len(totals))
     kernel = LINEAR if features is None else features.kernel
     return ScatterSolver(TrainingSamples(None, None, none, LINEAR, features, kernel), form)
