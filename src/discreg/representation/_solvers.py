@@ -94,9 +94,10 @@ class ClosedSolver:
 
     def residuals(self, rows: Any) -> Array:
         delta = np.empty((rows.shape[0], self.training.groups.n_classes))
-        for part, points in self.training.batches(rows):
-            K_x = self.training.cross(points)
-            delta[part] = self.form.residuals(self.form.represent(K_x), K_x)
+        with threads_for(rows.shape[0] * self.form.factor.size):
+            for part, points in self.training.batches(rows):
+                K_x = self.training.cross(points)
+                delta[part] = self.form.residuals(self.form.represent(K_x), K_x)
         return delta
 
     def represent(self, rows: Any) -> Array:
