@@ -11,12 +11,14 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_info
 
 RESULTS = Path(os.environ.get("DISCREG_RESULTS", Path(__file__).parent / "results"))
@@ -73,21 +75,36 @@ def ratio_to_peer(kind: str, what: str, seconds: float, *peers: float) -> float:
 
 
 def intel_peers(*models: Any) -> dict[str, Any]:
-    """Return the estimators of scikit-learn-intelex with the parameters of given ones.
+    """Return the estimators of scikit-learn-intelex with the names and parameters of given ones.
 
-    The keys are their names; there are none where scikit-learn-intelex is not installed.
+    Those that it does not have are left out, and all of them where it is not installed.
     """
-    try:
-        from sklearnex import get_patch_map
-    except ImportError:
-        return {}
-    known = {name.lower(): entry[0][0][2] for name, entry in get_patch_map().items()}
     found = {}
     for model in models:
-        intel = known.get(type(model).__name__.lower())
-        if intel is not None:
-            found[f"{type(model).__name__} (Intel)"] = intel(**model.get_params())
+        name, module = type(model).__name__, type(model).__module__.split(".")[1]
+        try:
+            known = import_module(f"sklearnex.{module}")
+        except ImportError:
+            continue
+        if name == "RidgeClassifier":
+            found["Ridge (Intel)"] = _RidgeOnIndicators(known.Ridge(alpha=model.alpha))
+        elif hasattr(known, name):
+            found[f"{name} (Intel)"] = getattr(known, name)(**model.get_params())
     return found
+
+
+@dataclass
+class _RidgeOnIndicators:
+    """Ridge regression onto indicators of the classes 0, 1, ..., as RidgeClassifier does it."""
+
+    ridge: Any
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.ridge.fit(X, 2.0 * (y[:, None] == np.arange(y.max() + 1)) - 1)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.ridge.predict(X).argmax(axis=1)
 
 
 @dataclass(frozen=True)
