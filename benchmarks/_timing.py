@@ -1,21 +1,31 @@
-"""Timing side by side, and tables of the results that say on which machine they were measured."""
+"""Timing side by side, and tables of the results that say on which machine they were measured.
+
+Ratios to peers are also stored as JSON, from which ``run.py`` makes an overview. Where
+scikit-learn-intelex is installed, its estimators are further peers.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
+from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_info
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(os.environ.get("DISCREG_RESULTS", Path(__file__).parent / "results"))
 REST = 0.15  # seconds: OpenBLAS keeps its threads spinning for a tenth of a second
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba")
+KINDS = ("fit", "search", "predict", "stream")  # what is compared with a peer
+_ratios: dict[str, dict[str, float]] = {}
 
 
 def side_by_side(
@@ -45,11 +55,56 @@ def machine() -> str:
         for library in threadpool_info()
         if library["user_api"] == "blas"
     }
-    versions = ", ".join(f"{library} {version(library)}" for library in LIBRARIES)
+    versions = ", ".join(
+        f"{library} {number}" for library in LIBRARIES if (number := _version(library))
+    )
     return (
         f"{_processor()}, {os.cpu_count()} CPUs, {' and '.join(sorted(blas))}, "
         f"Python {platform.python_version()}, {versions}."
     )
+
+
+def ratio_to_peer(kind: str, what: str, seconds: float, *peers: float) -> float:
+    """Return how many times longer discreg takes than the fastest peer, and store the ratio.
+
+    `kind` is one of KINDS, and `what` names the model and the data.
+    """
+    ratio = seconds / min(peers)
+    _ratios.setdefault(kind, {})[what] = float(f"{ratio:.3g}")
+    return ratio
+
+
+def intel_peers(*models: Any) -> dict[str, Any]:
+    """Return the estimators of scikit-learn-intelex with the names and parameters of given ones.
+
+    Those that it does not have are left out, and all of them where it is not installed.
+    """
+    found = {}
+    for model in models:
+        name, module = type(model).__name__, type(model).__module__.split(".")[1]
+        try:
+            known = import_module(f"sklearnex.{module}")
+        except ImportError:
+            continue
+        if name == "RidgeClassifier":
+            found["Ridge (Intel)"] = _RidgeOnIndicators(known.Ridge(alpha=model.alpha))
+        elif hasattr(known, name):
+            found[f"{name} (Intel)"] = getattr(known, name)(**model.get_params())
+    return found
+
+
+@dataclass
+class _RidgeOnIndicators:
+    """Ridge regression onto indicators of the classes 0, 1, ..., as RidgeClassifier does it."""
+
+    ridge: Any
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.ridge.fit(X, 2.0 * (y[:, None] == np.arange(y.max() + 1)) - 1)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.ridge.predict(X).argmax(axis=1)
 
 
 @dataclass(frozen=True)
@@ -75,10 +130,16 @@ class Table:
 
 
 def write_page(name: str, tables: Iterable[Table]) -> str:
-    """Write ``results/<name>.md`` with the tables and the machine; return it too."""
+    """Write ``results/<name>.md`` with the tables and the machine; return it too.
+
+    The ratios that `ratio_to_peer` stored are written to ``results/<name>.json``.
+    """
     page = "\n".join(["\n".join(map(str, tables)), machine(), ""])
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(page)
+    if _ratios:
+        stored = {"machine": machine(), "ratios": _ratios}
+        (RESULTS / f"{name}.json").write_text(json.dumps(stored, indent=2) + "\n")
     return page
 
 
@@ -91,6 +152,13 @@ def write_table(
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:

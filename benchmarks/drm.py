@@ -11,7 +11,7 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from _timing import Table, side_by_side, write_page
+from _timing import Table, ratio_to_peer, side_by_side, write_page
 from default_penalties import load
 from scipy import linalg
 from sklearn.datasets import make_classification
@@ -50,6 +50,7 @@ def features_beside_linear_models():
     }
     seconds = side_by_side(linear, 9)
     first = seconds["LinearDiscriminantAnalysis"]
+    ratio_to_peer("fit", "DRM, linear, shuttle", seconds["DRM, linear"], first)
     for name, value in seconds.items():
         yield "shuttle, 9 features", name, f"{1e3 * value:.0f}", f"{value / first:.2f}"
     model = DRMClassifier(**NYSTROEM).fit(X, y)
@@ -63,6 +64,7 @@ def features_beside_linear_models():
     }
     seconds = side_by_side(linear, 5)
     first = seconds["RidgeClassifier"]
+    ratio_to_peer("fit", "DRM, 600 Nyström features, shuttle", seconds["DRM, linear"], first)
     for name, value in seconds.items():
         label = f"shuttle, {Z.shape[1]} Nyström features"
         yield label, name, f"{1e3 * value:.0f}", f"{value / first:.2f}"
@@ -119,6 +121,7 @@ def kernel_beside_scipy():
         return linalg.cho_solve(factor, rbf_kernel(X, X_test, gamma=0.02), check_finite=False)
 
     seconds = side_by_side({"scipy": bare, "DRM": fit_predict(model, X, y, X_test)}, 5)
+    ratio_to_peer("fit", "DRM, kernel, beside scipy", seconds["DRM"], seconds["scipy"])
     for name, value in seconds.items():
         yield name, f"{value:.2f}", f"{value / seconds['scipy']:.2f}"
 
@@ -159,6 +162,8 @@ def gene_data():
         },
         3,
     )
+    ours, peer = seconds.values()
+    ratio_to_peer("search", "DRM, linear, 49 settings, gene data", ours, peer)
     for name, value in seconds.items():
         yield name, f"{value:.2f}", f"{value / seconds['SVC, 5 folds']:.2f}"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from _timing import Table, side_by_side, write_page
+from _timing import Table, ratio_to_peer, side_by_side, write_page
 from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import RidgeClassifier
@@ -52,6 +52,10 @@ def against_lda():
             },
             repeats=7,
         )
+        peer, *ours = fast
+        for name in ours:
+            what = f"{name}, {n_samples:,} x {n_features:,}"
+            ratio_to_peer("fit", what, fast[name], fast[peer])
         rows = [(name, seconds, "") for name, seconds in fast.items()]
         for solver in ("lsqr", "eigen") if n_features <= 5_000 else ():
             lda = LinearDiscriminantAnalysis(solver=solver, shrinkage=SHRINKAGE)

@@ -15,7 +15,7 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from _timing import Table, side_by_side, write_page
+from _timing import Table, ratio_to_peer, side_by_side, write_page
 from default_penalties import DATA, load
 from scipy import sparse
 from sklearn.datasets import make_classification
@@ -111,6 +111,9 @@ def kernel_fits():
             )
             for label, model in models.items():
                 gap = svc_gap(model, X, y) if label == "SVC" else model.gap_
+                if label != "SVC":
+                    what = f"{label}, kernel, {name}, {n_samples:,} samples, {setting}"
+                    ratio_to_peer("fit", what, seconds[label], seconds["SVC"])
                 yield (
                     name,
                     f"{n_samples:,} x {X.shape[1]}",
@@ -187,6 +190,8 @@ def linear_fits():
             peer = None
             for what, model, seconds, reached in linear_models(X, y, C):
                 peer = peer or seconds  # LinearSVC is the first
+                if "auto" in what:
+                    ratio_to_peer("fit", f"ODM, linear, {name}, {label}", seconds, peer)
                 yield (
                     name,
                     shape,

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from _timing import Table, side_by_side, write_page
+from _timing import Table, ratio_to_peer, side_by_side, write_page
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -96,6 +96,9 @@ def default_fits():
         )
         for model in [*peers, *models]:
             seconds = (fast | slow)[str(model)]
+            if model in models:
+                what = f"{type(model).__name__}, {name}"
+                ratio_to_peer("fit", what, seconds, fast[str(peers[0])], *slow.values())
             yield (
                 name,
                 type(model).__name__,

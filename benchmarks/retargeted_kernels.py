@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _timing import side_by_side, write_table
+from _timing import ratio_to_peer, side_by_side, write_table
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
@@ -51,6 +51,9 @@ def rows() -> Iterator[tuple[Any, ...]]:
                 {title: partial(model.fit, X, y) for title, model in models.items()}, REPEATS
             )
             for title, model in models.items():
+                if title != "SVC":
+                    what = f"{title}, kernel, {name}, 1/beta = {C}"
+                    ratio_to_peer("fit", what, seconds[title], seconds["SVC"])
                 yield (
                     name,
                     f"{X.shape[0]:,} x {X.shape[1]}",

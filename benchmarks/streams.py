@@ -31,7 +31,7 @@ from _stream_rows import (
     under,
     workers,
 )
-from _timing import Table, side_by_side, write_page
+from _timing import Table, ratio_to_peer, side_by_side, write_page
 from sklearn.linear_model import SGDClassifier
 
 from discreg import (
@@ -117,6 +117,9 @@ def memory_map():
         fits = {name: fit(model(), X, y) for name, model in MODELS.items()}
         seconds = side_by_side({"bare products": partial(bare, X), **fits}, REPEATS)
         for name, spent in seconds.items():
+            if name in MODELS:
+                what = f"{name}, memory map of {n_rows:,} x {MAP_FEATURES}"
+                ratio_to_peer("stream", what, spent, seconds["bare products"])
             yield (
                 f"{n_rows:,} x {MAP_FEATURES}",
                 name,

@@ -31,9 +31,10 @@ OWN_CGROUPS = Path("/proc/self/cgroup")
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 # Smaller sizes are not checked: reading the free memory takes longer than a small fit.
 NEGLIGIBLE_BYTES = 16 << 20
-# Up to this number, which takes milliseconds, more threads of BLAS gain little. On a busy machine
+# Up to this number, which takes some 50 ms, more threads of BLAS gain little. On a busy machine
 # they wait for each other at every product, so that a search takes many times longer.
-FEW_MULTIPLICATIONS = 200_000_000
+FEW_MULTIPLICATIONS = 1_000_000_000
+PRODUCTS = 5  # of the size of the Gram matrix in a fit, about
 
 
 def available_bytes() -> int | None:
@@ -174,12 +175,13 @@ def threads_for(multiplications: float) -> AbstractContextManager[None]:
 def threads_for_fit(X: Any, kernel: Any) -> AbstractContextManager[None]:
     """Return a context that limits BLAS to one thread for a fit to a small X.
 
-    Counted are a Gram matrix, of the rows or of the features, and its Cholesky factorisation.
+    Counted are products as large as the Gram matrix, of the rows or of the features, and its
+    Cholesky factorisation.
     """
     match getattr(X, "shape", None):
         case (int(n_samples), int(n_features)):
             size = min(n_samples, n_features) if kernel == "linear" else n_samples
-            return threads_for(n_samples * n_features * size + size**3 / 6)
+            return threads_for(PRODUCTS * n_samples * n_features * size + size**3 / 6)
     return nullcontext()
 
 

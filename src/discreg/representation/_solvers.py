@@ -56,14 +56,15 @@ class ScatterSolver:
 
     @classmethod
     def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ScatterSolver:
-        with _threads_for_batches(*training.X.shape):
+        n_rows, n_features = training.X.shape
+        with _threads_for(n_rows, training.groups.n_classes, n_features):
             form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
 
     def residuals(self, rows: Any) -> Array:
         n_features = len(self.form.resolvent)
         delta = np.empty((rows.shape[0], len(self.form.maps)))
-        with _threads_for_batches(rows.shape[0], n_features):
+        with _threads_for(rows.shape[0], len(self.form.maps), n_features):
             for part, points in self.training.batches(rows, n_features):
                 delta[part] = self.form.residuals(points)
         return delta
@@ -74,9 +75,9 @@ class ScatterSolver:
         return self.form.represent(training.points(rows), X, training.groups)
 
 
-def _threads_for_batches(n_rows: int, n_features: int) -> AbstractContextManager[None]:
+def _threads_for(n_rows: int, n_classes: int, n_features: int) -> AbstractContextManager[None]:
     """Limit BLAS to one thread if the products of batches with matrices of features are small."""
-    return threads_for(min(n_rows * n_features, BATCH_BYTES // 8) * n_features)
+    return threads_for(n_classes * n_features * min(n_rows * n_features, BATCH_BYTES // 8))
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,10 @@ class ClosedSolver:
 
     def residuals(self, rows: Any) -> Array:
         delta = np.empty((rows.shape[0], self.training.groups.n_classes))
-        for part, points in self.training.batches(rows):
-            K_x = self.training.cross(points)
-            delta[part] = self.form.residuals(self.form.represent(K_x), K_x)
+        with threads_for(rows.shape[0] * self.form.factor.size):
+            for part, points in self.training.batches(rows):
+                K_x = self.training.cross(points)
+                delta[part] = self.form.residuals(self.form.represent(K_x), K_x)
         return delta
 
     def represent(self, rows: Any) -> Array:

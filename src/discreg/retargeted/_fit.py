@@ -59,7 +59,7 @@ __all__ = [
 FEW_COEFFICIENTS = 200
 FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast and compiles nothing
 MEGABYTE = 1 << 20
-SCORES = 40  # how often a fit computes the scores of all training samples, about
+SCORES = 200  # how often a fit computes the scores of all training samples, about
 
 EXACT_KERNEL = (
     "solver='dcd' is for exact kernels, but the kernel is approximated. Set n_components=None, or "
