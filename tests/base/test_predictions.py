@@ -43,7 +43,7 @@ def test_samples_are_read_once(name):
         ODMClassifier(kernel="laplacian"),
         ODMClassifier(kernel="chi2"),
         DRMClassifier(n_components=40, random_state=0),
-        DRMClassifier(n_components=40, approximation="fourier", random_state=0),
+        DRMClassifier(n_components=40, approximation="random_features", random_state=0),
         DRMClassifier(solver="apg", tol=0.1),
     ],
     ids=str,
