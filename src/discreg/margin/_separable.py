@@ -82,13 +82,7 @@ def solve_pairs(problem: BinaryProblem) -> Pairs:
         gap = float(losses.gaps(pairs.h, margins).sum() + 0.5 * ridge @ errors**2)
         if gap <= enough * convex or pairs.n_iter == options.max_iter:
             _make_feasible(dual, pairs, weights)
-            margins = y * (pairs.scores + pairs.shift)
-            convex = _convex_part(problem, pairs, margins)
-            square = float(pairs.theta @ pairs.scores)
-            bound = float(pairs.h.sum() - 0.5 * ridge @ pairs.r**2) - 0.5 * square
-            if not losses.tilt.any():
-                bound = max(bound, 0.0)  # without tilts the objective is not negative
-            pairs.gap = max(convex - float(losses.tilt @ margins) - bound, 0.0) / convex
+            pairs.gap = _relative_gap(problem, pairs, ridge)
             if pairs.gap <= options.tol:
                 break
             enough *= TIGHTER
@@ -104,6 +98,19 @@ def _first_pairs(problem: BinaryProblem, dual: GramDual) -> Pairs:
     h = np.clip(h, 0.0, dual.losses.upper)
     theta = dual.signed(h - r)
     return Pairs(h, r.copy(), theta, dual.product(np.flatnonzero(theta), theta), shift, mean)
+
+
+def _relative_gap(problem: BinaryProblem, pairs: Pairs, ridge: Array) -> float:
+    """Compute the duality gap relative to the objective without the term of the mean."""
+    tilt, margins = problem.losses.tilt, problem.y * (pairs.scores + pairs.shift)
+    convex = _convex_part(problem, pairs, margins)
+    square = float(pairs.theta @ pairs.scores)
+    bound = float(pairs.h.sum() - 0.5 * ridge @ pairs.r**2) - 0.5 * square
+    # What rounding leaves of the constraints.
+    bound -= abs(float(pairs.theta.sum()) * pairs.shift) + abs(float(pairs.r.sum()) * pairs.mean)
+    if not tilt.any():
+        bound = max(bound, 0.0)  # without tilts the objective is not negative
+    return max(convex - float(tilt @ margins) - bound, 0.0) / convex
 
 
 def _convex_part(problem: BinaryProblem, pairs: Pairs, margins: Array) -> float:

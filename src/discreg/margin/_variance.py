@@ -109,7 +109,9 @@ def variance_gram(
     gram = damped + np.outer(image, image * (factor / (1.0 - factor * float(signed @ image))))
     if not fit_intercept:
         return VarianceGram(gram, None)
-    ones = variance_term(np.ones(len(y)), y, weights, lambda1)  # A1
+    # A1, without the difference 1 − y ȳ, which is inaccurate for a class of tiny weight
+    shares = np.where(y > 0, weights[y < 0].sum(), weights[y > 0].sum()) / weights.sum()
+    ones = 4.0 * lambda1 / float(weights.sum()) * weights * shares
     moved = gram @ ones
     row = 1.0 - moved
     sigma = float(ones.sum() - ones @ moved)
