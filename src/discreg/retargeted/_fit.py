@@ -321,7 +321,9 @@ def store(
     if solution.targets is not None:
         estimator.targets_ = (solution.targets + shift).astype(prepared.dtype)
     estimator.objective_history_ = np.array(solution.objective_history)
-    estimator.gap_ = _gap_of_stored(estimator, prepared, solution, coef, intercept + shift)
+    estimator.gap_ = solution.gap
+    if prepared.dtype != np.float64:
+        estimator.gap_ = _gap_of_stored(estimator, prepared, solution, coef, intercept + shift)
     estimator.n_iter_ = len(solution.objective_history)
     estimator.solver_ = solution.solver
     return shift
@@ -330,7 +332,7 @@ def store(
 def _gap_of_stored(
     estimator: Any, prepared: Prepared, solution: Solution, coef: Array, intercept: Array
 ) -> float:
-    """Compute the gap of the stored coefficients; in single precision they differ a little."""
+    """Compute the gap of the coefficients in single precision, which differ from the solution."""
     regression = prepared.regression
     stored: Any
     if prepared.kernel is None:
