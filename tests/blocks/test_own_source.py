@@ -55,7 +55,7 @@ def test_the_model_is_that_of_the_array(model, sample_weight):
 def test_what_needs_rows_in_memory_refuses_it():
     X, y = rows()
     with pytest.raises(ValueError, match="kernel='rbf' needs the rows in memory"):
-        ReLSRClassifier(kernel="rbf").fit(RowsInParts(X), y)
+        ReLSRClassifier(kernel="rbf", n_components=None).fit(RowsInParts(X), y)
     with pytest.raises(ValueError, match="holds rows out and needs them in memory"):
         ReLSRClassifierCV().fit(RowsInParts(X), y)
 

@@ -240,7 +240,7 @@ def test_separable_classes_are_solved_for_a_tiny_penalty(model):
 
 def test_rounding_stops_a_fit_with_the_right_advice():
     X, y = separable_rows()
-    with pytest.warns(ConvergenceWarning, match="more iterations do not help. Increase beta"):
+    with pytest.warns(ConvergenceWarning, match="More iterations do not help. Increase beta"):
         fitted = ReLSRClassifier(beta=1e-14).fit(X, y)
     assert fitted.n_iter_ < fitted.max_iter
 

@@ -213,9 +213,44 @@ def test_sparse_rows_give_the_model_of_dense_rows():
 
 
 @pytest.mark.parametrize(
-    "params",
-    [{"kernel": "linear"}, {"beta": 0.0}, {"rank": 1}, {"kernel": "linear", "penalty": "l21"}],
+    ("params", "needs"),
+    [
+        ({"kernel": "linear"}, "a kernel other than 'linear'."),
+        ({"beta": 0.0}, "beta > 0."),
+        ({"rank": 1}, "penalty='l2' and rank=None."),
+        (
+            {"kernel": "linear", "penalty": "l21"},
+            "a kernel other than 'linear' and penalty='l2' and rank=None.",
+        ),
+    ],
 )
-def test_dcd_needs_a_kernel_and_a_penalty(params):
-    with pytest.raises(ValueError, match="solver='dcd' needs a kernel"):
+def test_dcd_names_what_it_needs(params, needs):
+    with pytest.raises(ValueError, match=f"solver='dcd' needs {needs} Use"):
         model("relsr", **params).fit(*wine())
+
+
+def contradictions():
+    """Every point has two labels, so that all samples have a loss."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(50, 3))
+    return np.vstack([points, points]), rng.integers(0, 3, size=100)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_descent_without_progress_stops_with_the_right_advice(name):
+    X, y = contradictions()
+    with pytest.warns(ConvergenceWarning, match="More iterations do not help. Use solver='newton'"):
+        stopped = model(name, beta=1e-7).fit(X, y)
+    assert stopped.n_iter_ < stopped.max_iter
+    minimum = model(name, beta=1e-7, solver="newton").fit(X, y).objective_history_[-1]
+    objective = stopped.objective_history_[-1]
+    assert (objective - minimum) / objective <= stopped.gap_
+
+
+def test_a_warm_start_after_another_solver_is_a_new_start():
+    X, y = wine()
+    newton = model("relsr", solver="newton", fit_intercept=False, warm_start=True).fit(X, y)
+    cold = model("relsr", fit_intercept=False).fit(X, y)
+    warm = newton.set_params(solver="dcd").fit(X, y)
+    assert warm.n_iter_ == cold.n_iter_
+    np.testing.assert_array_equal(warm.decision_function(X), cold.decision_function(X))

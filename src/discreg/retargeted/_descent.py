@@ -35,9 +35,9 @@ __all__ = ["descend"]
 BLOCK = 128  # rows that are solved together
 PULL = 0.1  # step of the intercept and the centres, relative to the kernel
 WORTH_A_VISIT = 0.1  # smallest gap of a visited row, relative to the mean gap
-PATIENCE = 20  # sweeps without a smaller gap, if only rounding errors remain
+PATIENCE = 100  # sweeps that have to lower the smallest gap by the factor `PROGRESS`
+PROGRESS = 0.99
 TIGHTER = 0.3  # factor of the tolerance if the constraints were not satisfied well enough
-NEAR_ROUNDING = 1e-10  # relative gap below which a lack of progress is due to rounding
 
 
 @dataclass
@@ -150,7 +150,7 @@ def descend(
     max_iter: int,
     start: Array | None = None,
 ) -> Solution:
-    """Solve the problem until the relative duality gap is at most `tol`.
+    """Solve the problem until the relative duality gap is at most `tol`, or hardly decreases.
 
     Parameters
     ----------
@@ -171,12 +171,14 @@ def descend(
     state = problem.state(loss.feasible(theta[:-1], y), theta[-1].copy(), np.zeros(n_classes))
     at, gaps = problem.evaluate(state, best_centres=False)
     history = [problem.objective(state, at)]
-    wanted, smallest, patience, n_sweeps = tol, np.inf, PATIENCE, 0
+    wanted, smallest, earlier, n_sweeps = tol, np.inf, np.inf, 0
     while True:
         gap = float(gaps.sum()) / objective_unit(history[-1], rows.total)
-        patience = PATIENCE if gap < smallest or gap > NEAR_ROUNDING else patience - 1
         smallest = min(gap, smallest)
-        ended = n_sweeps >= max_iter or patience == 0
+        ended = n_sweeps >= max_iter
+        if n_sweeps % PATIENCE == 0:
+            ended = ended or smallest > PROGRESS * earlier
+            earlier = smallest
         if gap <= wanted or ended:
             certified = problem.balanced(state)
             at, certified_gaps = problem.evaluate(certified, best_centres=True)

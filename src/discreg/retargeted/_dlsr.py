@@ -161,12 +161,14 @@ class DLSRClassifier(RegressionClassifier):
         Memory in megabytes for the kernel matrix or its rows, for solver "dcd".
     tol : float, default=1e-6
         Relative optimality gap at which to stop. "newton" solves small problems to rounding for
-        every `tol`.
+        every `tol`. With 0 a solver continues until rounding or `max_iter` stops it, which does
+        not issue a warning.
     max_iter : int, default=1000
-        Maximum number of iterations, including the regression onto the zero-one targets.
+        Maximum number of iterations: of sweeps over the samples for solver "dcd", otherwise of
+        steps, including the regression onto the zero-one targets.
     warm_start : bool, default=False
         Whether to start from the solution of the previous call of `fit`, if its shape fits the new
-        data.
+        data; solver "dcd" starts only from its own solutions.
     penalty : {"l2", "l21"}, default="l2"
         "l2" penalises the squares of the coefficients. "l21", for the linear kernel only, penalises
         the norms of their rows, :math:`\beta \sum_j \|w_j\|_2`, which selects features. With
@@ -328,7 +330,7 @@ class DLSRClassifier(RegressionClassifier):
         )
         store(self, prepared, solution)
         if self.warm_start:
-            self._previous = solution.theta
+            self._previous = solution.solver, solution.theta
         return solution
 
     def _loss(self) -> TargetLoss:

@@ -97,18 +97,18 @@ def check_iterative_params(estimator: Any) -> None:
         raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
     if _is_structured(estimator) and estimator.solver == "newton":
         raise ValueError("solver='newton' needs penalty='l2' and rank=None. Use solver='auto'.")
-    if estimator.solver == "dcd" and estimator.n_components not in (None, "auto"):
-        raise ValueError(EXACT_KERNEL)
-    if estimator.solver == "dcd" and (
-        _is_structured(estimator)
-        or estimator.kernel == "linear"
-        or estimator.beta == 0
-        or estimator._loss().descent_rule is None
-    ):
-        raise ValueError(
-            "solver='dcd' needs a kernel other than 'linear', beta > 0, penalty='l2' and "
-            "rank=None. Use solver='auto'."
-        )
+    if estimator.solver == "dcd":
+        if estimator.n_components not in (None, "auto"):
+            raise ValueError(EXACT_KERNEL)
+        needs = {
+            "a kernel other than 'linear'": estimator.kernel != "linear",
+            "beta > 0": estimator.beta > 0,
+            "penalty='l2' and rank=None": not _is_structured(estimator),
+            "a target rule with a compiled loop": estimator._loss().descent_rule is not None,
+        }
+        missing = [need for need, is_met in needs.items() if not is_met]
+        if missing:
+            raise ValueError(f"solver='dcd' needs {' and '.join(missing)}. Use solver='auto'.")
 
 
 def _is_structured(estimator: Any) -> bool:
@@ -155,12 +155,16 @@ def previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
     """Return the solution of the previous fit if `warm_start` is set and its shape fits."""
     if not estimator.warm_start or not hasattr(estimator, "_previous"):
         return None
-    theta: Array = estimator._previous
+    solver, theta = estimator._previous
+    # The unknowns of dual coordinate descent are residuals, not coefficients.
+    if (solver == "dcd") != isinstance(prepared.regression, KernelRows):
+        return None
     if theta.shape != (prepared.regression.size + 1, len(prepared.classes)):
         return None
     if estimator.rank is not None and np.linalg.matrix_rank(theta[:-1]) > estimator.rank:
         return None
-    return theta if estimator.fit_intercept else np.vstack([theta[:-1], 0 * theta[-1]])
+    offset = theta[-1:] if estimator.fit_intercept else 0 * theta[-1:]
+    return np.vstack([theta[:-1], offset])
 
 
 @np.errstate(over="ignore", invalid="ignore")  # coefficients that overflow are refused
@@ -296,13 +300,11 @@ def warn_if_stopped_early(estimator: Any, solution: Solution) -> None:
             "Coefficients in float32, the type of X, are too inaccurate. Standardise the features, "
             "or pass X in float64."
         )
-    elif solution.solver == "alternating" and not _is_structured(estimator):
-        advice = "Use solver='newton', or increase max_iter, tol or beta."
     elif len(solution.objective_history) < estimator.max_iter:
-        advice = (
-            "Rounding prevents a smaller gap, and more iterations do not help. Increase beta or "
-            "tol, or standardise the features."
-        )
+        other = "Use solver='newton', or increase" if solution.solver == "dcd" else "Increase"
+        advice = f"More iterations do not help. {other} beta or tol, or standardise the features."
+    elif solution.solver != "newton" and not _is_structured(estimator):
+        advice = "Use solver='newton', or increase max_iter, tol or beta."
     warn_of_convergence(
         f"{type(estimator).__name__} stopped at a relative optimality gap of "
         f"{gap:.2g} after {len(solution.objective_history)} iterations; tol is "

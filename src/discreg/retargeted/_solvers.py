@@ -314,7 +314,8 @@ def minimise(
         limit = left if last else min(left - 1, SLOW)
         if limit > 0:
             regression.at(penalty)
-            solution = _repeat(problem, solver, tol if last else FAR, limit, theta, penalty - beta)
+            solution = _repeat(problem, solver, tol if last else FAR, limit, theta)
+            # With a larger penalty the objective is larger, so that the minimum remains a bound.
             history = np.minimum.accumulate(history + solution.objective_history).tolist()
             theta = solution.theta
     best = min(first, solution, key=lambda each: each.objective_history[-1])
@@ -327,16 +328,14 @@ def _repeat(
     tol: float,
     max_iter: int,
     start: Array | None,
-    excess: float = 0.0,
 ) -> Solution:
-    """Repeat the steps of a solver; the history is that of a penalty smaller by `excess`."""
     step = STEPS[solver]
     # In the papers the alternation starts with centres of zero. Its centres are those of the
     # previous targets, for which the residuals are not feasible in the dual.
     centres = np.zeros(problem.n_classes) if solver == "alternating" else None
     point = problem.first_point(start, centres)
     best = point.theta
-    history = [point.objective - excess * _square(point)]
+    history = [point.objective]
     certified, smallest = None, np.inf
     while len(history) < max_iter:
         gradient = problem.gradient(point)
@@ -361,13 +360,9 @@ def _repeat(
         if size < smallest:
             smallest, best = size, point.theta
         point = following
-        history.append(min(point.objective - excess * _square(point), history[-1]))
+        history.append(min(point.objective, history[-1]))
     point, gap = certified or _certify_afresh(problem, point.theta)
     return Solution(point.theta, point.at.targets, history, gap, solver, point.at.centres)
-
-
-def _square(point: Point) -> float:
-    return float(np.vdot(point.theta[:-1], point.theta[:-1]))
 
 
 def _certify_afresh(problem: RetargetedProblem, theta: Array) -> tuple[Point, float]:
