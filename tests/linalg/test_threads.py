@@ -146,3 +146,15 @@ def test_a_limit_of_the_caller_is_kept(before):
         discreg.ReLSRClassifier(kernel="rbf").fit(X, y)
         assert blas_threads() == {1}
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("name", ["LSRClassifier", "LRRRClassifier", "DRMClassifier"])
+def test_partial_fit_on_few_rows_uses_one_thread(before, name, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    model = getattr(discreg, name)(kernel="linear")
+    seen = set()
+    fit_state = model._fit_state
+    monkeypatch.setattr(model, "_fit_state", lambda s: (seen.update(blas_threads()), fit_state(s)))
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    assert seen == {1}
+    assert blas_threads() == before
