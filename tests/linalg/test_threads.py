@@ -154,3 +154,15 @@ def test_tasks_of_a_thread_that_a_limited_call_waits_for_run_in_that_thread(befo
     with one_blas_thread(), ThreadPoolExecutor(1) as pool:
         pool.submit(run_in_threads, done.append, range(3)).result(timeout=60)
     assert done == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["LSRClassifier", "LRRRClassifier", "DRMClassifier"])
+def test_partial_fit_on_few_rows_uses_one_thread(before, name, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    model = getattr(discreg, name)(kernel="linear")
+    seen = set()
+    fit_state = model._fit_state
+    monkeypatch.setattr(model, "_fit_state", lambda s: (seen.update(blas_threads()), fit_state(s)))
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    assert seen == {1}
+    assert blas_threads() == before

@@ -44,6 +44,7 @@ from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     require_memory,
+    threads_for_fit,
 )
 from discreg.linalg.ridge import (
     KernelRegression,
@@ -165,7 +166,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         self : object
             The classifier, fitted to all rows passed so far.
         """
-        update_partial_fit(self, X, y, classes, sample_weight)
+        with threads_for_fit(X, self.kernel, of_features=True):
+            update_partial_fit(self, X, y, classes, sample_weight)
         return self
 
     @available_if(_supports_partial_fit)

@@ -132,7 +132,7 @@ class EntrySpread:
             return self if other.total == 0 else other
         total, apart = self.total + other.total, other.mean - self.mean
         share = other.total / total
-        squares = self.squares + other.squares + self.total * share * apart**2
+        squares = self.squares + other.squares + self.total * share * apart * apart
         return EntrySpread(total, self.mean + share * apart, squares)
 
     @property

@@ -384,7 +384,7 @@ def spread_of_entries(X: Any, weights: NDArray[np.float64]) -> tuple[float, floa
         deviations = X.copy()
         deviations.data -= mean
         n_zeros = X.shape[1] - np.diff(X.indptr)
-        squares = row_norms(deviations) + n_zeros * mean**2
+        squares = row_norms(deviations) + n_zeros * (mean * mean)
     else:
         squares = row_norms(X - mean)
     return total, origin + mean, float(weights @ squares)

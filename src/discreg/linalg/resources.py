@@ -172,15 +172,18 @@ def threads_for(multiplications: float) -> AbstractContextManager[None]:
     return one_blas_thread() if multiplications <= FEW_MULTIPLICATIONS else nullcontext()
 
 
-def threads_for_fit(X: Any, kernel: Any) -> AbstractContextManager[None]:
+def threads_for_fit(
+    X: Any, kernel: Any, *, of_features: bool = False
+) -> AbstractContextManager[None]:
     """Return a context that limits BLAS to one thread for a fit to a small X.
 
-    Counted are products as large as the Gram matrix, of the rows or of the features, and its
-    Cholesky factorisation.
+    Counted are products as large as the Gram matrix and its Cholesky factorisation. The matrix is
+    that of the rows for a kernel; for linear models the smaller one, or that of the features.
     """
     match getattr(X, "shape", None):
         case (int(n_samples), int(n_features)):
-            size = min(n_samples, n_features) if kernel == "linear" else n_samples
+            smaller = n_features if of_features else min(n_samples, n_features)
+            size = smaller if kernel == "linear" else n_samples
             return threads_for(PRODUCTS * n_samples * n_features * size + size**3 / 6)
     return nullcontext()
 
