@@ -86,6 +86,8 @@ class Rows:
     @classmethod
     def of(cls, model: Any, X: Any, weights: Any) -> Rows | None:
         """None for kernels that are not computed here."""
+        if getattr(model, "_features", None) is not None:
+            return cls(*components(model._features, X), False)
         if model.kernel == "linear":
             return cls(X.astype(EXACT), MANY * np.finfo(X.dtype).eps * np.abs(X), False)
         if model.kernel == "precomputed":
@@ -118,6 +120,17 @@ class Rows:
         kept = values > 1e-13 * values.max()
         vectors, roots = vectors[:, kept], np.sqrt(values[kept])
         return vectors * roots, lambda coef: (vectors / roots) @ coef
+
+
+def components(features: Any, X: Any) -> tuple[Any, Any]:
+    """Components that approximate a kernel, and bounds of their rounding errors."""
+    mapped, eps = features(X), MANY * np.finfo(float).eps
+    if hasattr(features, "basis"):
+        errors = eps * np.abs(features.kernel(X, features.basis)) @ np.abs(features.whitening)
+    else:
+        errors = eps * (1 + np.abs(X) @ np.abs(features.directions))
+        errors = np.hstack([errors, errors])
+    return mapped.astype(EXACT), errors + MANY * np.finfo(X.dtype).eps * np.abs(mapped)
 
 
 def width(model: Any, X: Any, weights: Any) -> Any:
@@ -180,6 +193,8 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         if rows.is_gram:
             centred = centred - model.fit_intercept * (centred @ share)[:, None]
             beta = beta * (share @ np.diag(centred))
+        elif model.kernel != "linear":  # components
+            beta = beta * (share @ np.sum(centred**2, axis=1))
         else:
             beta = beta * (weights @ np.sum(centred**2, axis=1)) / X.shape[1]
 
@@ -370,7 +385,7 @@ def _margin(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
 
 def _representation(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     """The representation of the mean of the training samples."""
-    if model.n_components is not None or not hasattr(model, "fit_order_"):
+    if hasattr(model, "n_components_") or not hasattr(model, "fit_order_"):
         return []  # without training samples after a fit in blocks
     X, y, s = X[weights > 0], y[weights > 0], weights[weights > 0]
     new = (s @ X / s.sum())[None].astype(X.dtype)

@@ -67,8 +67,12 @@ CHANGES = {
 def applies(change: str, case: Case) -> bool:
     """Whether a change leaves the minimum of this model as it is."""
     model = case.model()
-    if change in ("parts", "merged"):
-        return hasattr(model, "partial_fit")
+    given = model.get_params().get("n_components", None)
+    has_components = model.kernel != "linear" and given is not None
+    if change in ("parts", "merged"):  # the first part determines the components
+        return hasattr(model, "partial_fit") and not has_components
+    if change in ("rotated", "float32") and has_components and given != "auto":
+        return False  # other rows are drawn
     if change == "renamed":
         return not isinstance(model.class_weight, dict)
     if change == "rotated":
