@@ -224,22 +224,32 @@ def _dual_fit(
     """
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
     multipliers = _evenly(training, y, solution.state.multipliers)
-    theta = y * (multipliers + dual.tilt)
-    theta = theta - variance_term(scores, y, training.weights, lambda1)
+    variance = variance_term(scores, y, training.weights, lambda1)
+    theta = y * (multipliers + dual.tilt) - variance
     if coef is not None:
         square = float(coef @ coef)
+        objective, convex = _objective(problem, square, scores)
+        # The dual value is linear in the matrix: half the error of its scores is missing.
+        error = scores - (solution.state.scores + solution.shift)
+        excess = max(0.5 * float(dual.signed(solution.state.multipliers) @ error), 0.0)
+        lowest = dual.lower_bound(solution.state, solution.shift) - excess
     else:
         in_memory = isinstance(dual, GramDual)
         bare = training.gram @ theta if in_memory else dual.state(multipliers).scores
         square, scores = float(theta @ bare), bare + shift
+        objective, convex = _objective(problem, square, scores)
+        # The dual of `_separable` at h = α and r = y A f, with what is left of its constraints.
+        lowest = float(multipliers.sum()) - 0.5 * square
+        if lambda1 > 0:
+            ridge = 0.5 * training.weights.sum() / lambda1 / training.weights
+            mean = float(training.weights @ (y * scores)) / float(training.weights.sum())
+            lowest -= 0.5 * float(ridge @ variance**2) + abs(mean * float(y @ variance))
+        if problem.fit_intercept:
+            lowest -= abs(shift * float(theta.sum()))
         shift = training.intercept(shift, theta) if in_memory else shift
         if training.kernel is None:
             coef = rmatmul(training.X, theta[:, None])[:, 0]
-    objective, convex = _objective(problem, square, scores)
-    # The dual value is linear in the matrix: half the error of its scores is missing in the bound.
-    error = scores - (solution.state.scores + solution.shift)
-    excess = max(0.5 * float(dual.signed(solution.state.multipliers) @ error), 0.0)
-    missing = objective - dual.lower_bound(solution.state, solution.shift) + excess
+    missing = objective - lowest
     gap = max(solution.gap, missing / max(convex, TINY))
     if not np.isfinite(missing) or gap < 0:
         raise ValueError(
