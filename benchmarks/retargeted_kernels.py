@@ -1,6 +1,8 @@
 """Kernel fits of the retargeted models beside SVC.
 
-Run as ``python benchmarks/retargeted_kernels.py``.
+Run as ``python benchmarks/retargeted_kernels.py``; it takes about two minutes. The second data
+set is USPS, digits in ten classes like pendigits but with 256 features: satimage is not among the
+data.
 
 ``DISCREG_DATA`` names the folder of the data sets; the default is ``../shared/data``.
 """

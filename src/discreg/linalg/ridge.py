@@ -236,14 +236,19 @@ def uncentred(product: Array, coef: Array, mean: Array | None, weights: Array) -
 def centre_kernel(kernel: Array, weights: Array) -> Array:
     """Centre the feature map of a kernel at its weighted mean, in place; return the mean row."""
     shares = weights / weights.sum()
-    size = np.abs(kernel).max()
+    size = _largest(kernel)
     mean = kernel @ shares
     kernel -= mean
     kernel -= mean[:, None]
     kernel += shares @ mean
-    if np.abs(kernel).max() <= CONSTANT * size:
+    if _largest(kernel) <= CONSTANT * size:
         kernel[...] = 0.0
     return np.asarray(mean)
+
+
+def _largest(matrix: Array) -> float:
+    """Compute the largest absolute value without a copy of the matrix."""
+    return float(max(matrix.max(), -matrix.min()))
 
 
 def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:

@@ -93,31 +93,29 @@ class _Descent:
 
     def sweep(self, state: DescentState, gaps: Array) -> None:
         """Visit the rows with a large part of the gap in random order, then move b and μ."""
-        from ._descent_loops import descend_on_block, subtract_product
+        from ._descent_loops import visit_block
 
         visited = self.random.permutation(np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean()))
-        group_pulls = self.group_pull * self.weights
         for begin in range(0, len(visited), BLOCK):
             samples = visited[begin : begin + BLOCK]
             rows, places = self.rows.matrix, samples
             if rows is None:
                 rows, places = self.rows.rows(samples), np.arange(len(samples))
-            residuals = state.residuals[samples]
-            descend_on_block(
-                rows[np.ix_(places, samples)] + self.pull,
-                self.scales[samples],
-                self.y[samples],
+            visit_block(
+                rows,
+                places,
+                samples,
+                self.pull,
+                self.scales,
+                self.y,
                 self.loss.descent_rule == "dragged",
                 self.loss.group_penalty,
-                group_pulls[samples],
-                state.products[:, samples] + state.offset[:, None],
-                residuals,
+                self.group_pull * self.weights,
+                state.residuals,
+                state.products,
+                state.offset,
                 state.centres,
             )
-            steps = (residuals - state.residuals[samples]) * self.scales[samples, None]
-            state.residuals[samples] = residuals
-            subtract_product(rows, places, steps, state.products)
-            state.offset -= self.pull * steps.sum(axis=0)
         state.offset -= self.pull * (self.scales @ state.residuals)
         if self.group_pull > 0:
             state.centres += self.group_pull * self._class_excess(state.residuals)

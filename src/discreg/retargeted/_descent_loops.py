@@ -7,7 +7,7 @@ import numpy as np
 from discreg.linalg.compiled import REORDER, compiled
 from discreg.linalg.types import Indices, RealArray
 
-__all__ = ["descend_on_block", "subtract_product"]
+__all__ = ["visit_block"]
 
 PASSES = 10  # over the rows of a block
 ACCURACY = 0.1  # largest step of the last pass, relative to the first one
@@ -20,7 +20,7 @@ def _subtract(factor: float, row: RealArray, scores: RealArray) -> None:
 
 
 @compiled(fastmath=REORDER)
-def descend_on_block(
+def _descend(
     matrix: RealArray,
     scales: RealArray,
     y: Indices,
@@ -32,8 +32,6 @@ def descend_on_block(
     centres: RealArray,
 ) -> None:
     """Minimise the dual over the residuals of one row after the other, in place.
-
-    The scores have one row per class, so that only those of classes that change are updated.
 
     With κ = matrix_ii · scale_i and the scores f = r + κ g without the share of the row's residuals
     g, the best residuals are g = (f − t) / (1 + κ), where t are the best targets for f and a group
@@ -88,11 +86,50 @@ def descend_on_block(
 
 
 @compiled(fastmath=REORDER)
-def subtract_product(
-    matrix: RealArray, samples: Indices, steps: RealArray, scores: RealArray
+def visit_block(
+    rows: RealArray,
+    places: Indices,
+    samples: Indices,
+    pull: float,
+    scales: RealArray,
+    y: Indices,
+    dragged: bool,
+    group_penalty: float,
+    group_pulls: RealArray,
+    residuals: RealArray,
+    products: RealArray,
+    offset: RealArray,
+    centres: RealArray,
 ) -> None:
-    """Subtract (matrix[samples]ᵀ steps)ᵀ, for steps that are mostly zero, from scores by class."""
-    for place, sample in enumerate(samples):
-        for j in range(len(scores)):
-            if steps[place, j] != 0.0:
-                _subtract(steps[place, j], matrix[sample], scores[j])
+    """Minimise the dual over the residuals of some samples, then update all products, in place.
+
+    The kernel between the samples and all samples is in the given places of `rows`. The products
+    have one row per class, so that only those of classes that change are updated.
+    """
+    n_samples, n_classes = len(samples), len(products)
+    matrix = np.empty((n_samples, n_samples))
+    scores = np.empty((n_classes, n_samples))
+    for i in range(n_samples):
+        for other in range(n_samples):
+            matrix[i, other] = rows[places[i], samples[other]] + pull
+        for j in range(n_classes):
+            scores[j, i] = products[j, samples[i]] + offset[j]
+    changed = residuals[samples]
+    _descend(
+        matrix,
+        scales[samples],
+        y[samples],
+        dragged,
+        group_penalty,
+        group_pulls[samples],
+        scores,
+        changed,
+        centres,
+    )
+    for i, sample in enumerate(samples):
+        for j in range(n_classes):
+            step = (changed[i, j] - residuals[sample, j]) * scales[sample]
+            if step != 0.0:
+                residuals[sample, j] = changed[i, j]
+                _subtract(step, rows[places[i]], products[j])
+                offset[j] -= pull * step

@@ -53,7 +53,7 @@ class TargetLoss(ABC):
     """
 
     group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class
-    # Rule of `_descent_loops.descend_on_block`, "margin" or "dragged"; None if the loop has none.
+    # Rule of `_descent_loops.visit_block`, "margin" or "dragged"; None if the loop has none.
     descent_rule: str | None = None
 
     @abstractmethod
