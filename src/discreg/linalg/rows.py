@@ -50,14 +50,16 @@ def batches(n_rows: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+def row_blocks(n_rows: int, n_columns: int, least: int = MIN_STEP) -> Iterator[slice]:
     """Return slices of consecutive rows, each about BLOCK_BYTES of float64."""
-    return batches(n_rows, max(MIN_STEP, BLOCK_BYTES // (8 * max(n_columns, 1))))
+    return batches(n_rows, max(least, BLOCK_BYTES // (8 * max(n_columns, 1))))
 
 
-def sum_over_blocks(block_statistics: Callable[[slice], Any], n_rows: int, n_columns: int) -> Any:
+def sum_over_blocks(
+    block_statistics: Callable[[slice], Any], n_rows: int, n_columns: int, least: int = MIN_STEP
+) -> Any:
     """Compute the sum of ``block_statistics(rows)`` over the blocks of rows."""
-    blocks = row_blocks(n_rows, n_columns)
+    blocks = row_blocks(n_rows, n_columns, least)
     total = block_statistics(next(blocks))
     for rows in blocks:
         total += block_statistics(rows)
@@ -107,7 +109,10 @@ def centred_gram(
         block = X[rows] * root[rows] if mean is None else (X[rows] - mean) * root[rows]
         return np.asarray(block.T @ block)
 
-    gram = sum_over_blocks(block_gram, *X.shape)
+    n_rows, n_columns = X.shape
+    # With fewer rows, adding the Gram matrix of a block would take as long as computing it.
+    least = max(MIN_STEP, n_columns // 2)
+    gram = sum_over_blocks(block_gram, n_rows, n_columns, least)
     if mean is not None:
         clear_constant(gram, weights.sum() * mean**2, is_sparse=False)
     return np.asarray(gram)
