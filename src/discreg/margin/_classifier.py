@@ -267,22 +267,22 @@ class MarginClassifier(BaseClassifier):
             )
         ]
         if len(problems) == 1:
-            return [self._fit_one(problems[0])]
+            return [self._fit_one(problems[0], data.dtype)]
         in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return list(in_threads(delayed(self._fit_one)(problem) for problem in problems))
+        return list(in_threads(delayed(self._fit_one)(each, data.dtype) for each in problems))
 
-    def _fit_one(self, problem: BinaryProblem) -> BinaryFit:
-        """Fit one two-class problem and raise if numbers overflow."""
+    def _fit_one(self, problem: BinaryProblem, dtype: np.dtype[Any]) -> BinaryFit:
+        """Fit one two-class problem and raise if numbers overflow in the precision of X."""
         with np.errstate(all="ignore"):  # what matters is checked below
             fit = self._solve(problem)
-        stored = [np.array(fit.intercept), fit.coef, fit.theta]  # in the precision of X
+        stored = [np.array(fit.intercept), fit.coef, fit.theta]
         largest = max(float(np.abs(part).max()) for part in stored if part is not None)
         numbers = [fit.objective, fit.gap, *fit.margins]
-        limit = 0.1 * float(np.finfo(problem.training.X.dtype).max)  # sums and scores are larger
+        limit = 0.1 * float(np.finfo(dtype).max)  # sums and scores are larger
         if not largest <= limit or not np.isfinite(numbers).all():
             raise ValueError(
-                f"The fit of class {problem.positive!r} against the others overflows in "
-                f"{problem.training.X.dtype}. Scale the features, for example with "
+                f"The fit of class {problem.positive!r} against the others overflows in {dtype}. "
+                "Scale the features, for example with "
                 "sklearn.preprocessing.StandardScaler, or use smaller penalties."
             )
         return fit
