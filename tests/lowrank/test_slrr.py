@@ -61,6 +61,25 @@ def test_full_rank_is_the_convex_optimum(name, beta, weighted):
     np.testing.assert_allclose(centred @ found, centred @ W, atol=1e-4)
 
 
+@pytest.mark.parametrize("fraction", [1e-2, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (3, 1), (4, 0)])
+def test_small_penalties_of_many_correlated_features_reach_the_tolerance(n_classes, seed, fraction):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((40, 10)) @ random.standard_normal((10, 200))
+    X += 0.1 * random.standard_normal(X.shape)
+    y = np.arange(40) % n_classes
+    beta = fraction * largest_beta(X, y)
+    model = SLRRClassifier(beta=beta, tol=1e-8).fit(X, y)  # a warning would be an error
+    assert model.gap_ <= 1e-8
+    W = paper_coefficients(model, y)
+    reached = sparse_objective(centre(X), indicators(y), W, beta)
+    assert model.objective_history_[-1] == pytest.approx(reached, rel=1e-9)
+    # Small problems are solved to rounding: no correlation with the residuals exceeds beta / 2.
+    R = indicators(y) - indicators(y).mean(axis=0) - centre(X) @ W
+    steepest = 2 * np.linalg.norm(centre(X).T @ R, axis=1).max()
+    assert steepest <= beta * (1 + 1e-4)
+
+
 @pytest.mark.parametrize("name", ["wine", "wide"])
 def test_rows_are_exactly_zero_or_used(name):
     X, y = data(name)

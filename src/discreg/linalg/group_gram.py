@@ -34,6 +34,9 @@ class WorkingGram(Protocol):
     def matmul(self, coef: Array) -> Array:
         """Compute GA."""
 
+    def rows(self, used: Indices) -> Array:
+        """Compute the matrix of a subset of the features."""
+
     def matmul_rows(self, used: Indices, coef: Array) -> Array:
         """Compute GA for a subset of the features and their coefficients."""
 
@@ -75,11 +78,14 @@ class FormedGram:
     def matmul(self, coef: Array) -> Array:
         return self._gram @ coef
 
+    def rows(self, used: Indices) -> Array:
+        return self._gram[np.ix_(used, used)]
+
     def matmul_rows(self, used: Indices, coef: Array) -> Array:
-        return self._gram[np.ix_(used, used)] @ coef
+        return self.rows(used) @ coef
 
     def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
-        matrix = 2 * self._gram[np.ix_(used, used)]
+        matrix = 2 * self.rows(used)
         matrix[np.diag_indices_from(matrix)] += diagonal
         return psd_solver(matrix)
 
@@ -104,6 +110,10 @@ class FeatureGram:
 
     def matmul(self, coef: Array) -> Array:
         return self._features @ (self._features.T @ coef)
+
+    def rows(self, used: Indices) -> Array:
+        features = self._features[used]
+        return features @ features.T
 
     def matmul_rows(self, used: Indices, coef: Array) -> Array:
         features = self._features[used]

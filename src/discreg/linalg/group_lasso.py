@@ -21,13 +21,13 @@ from discreg.linalg.types import Array
 
 from .factorisation import EPS
 from .group_gram import FeatureGram, FormedGram, WorkingGram
+from .group_newton import newton_step
 from .resources import (
     threads_for,
 )
 from .ridge import (
     NormalEquations,
     Regression,
-    conjugate_gradients,
 )
 from .rows import CONSTANT, centred_gram, column_squares, matmul, require_centrable, weighted_mean
 
@@ -40,17 +40,16 @@ __all__ = [
     "group_lasso",
 ]
 
+DECREASE = 5.0  # factor between two levels of the penalty
+LEVEL_TOL = 1e-2  # relative gap at which the penalty is lowered to the next level
 FEW = 16  # features of a first working set
 PASSES = 10  # over the working set, between two checks of its gap
 MAX_LOOKS = 300
-MAX_CG_STEPS = 50
-CG_ACCURACY = 1e-2
-LENGTHS = (1.0, 0.5, 0.2, 0.05)  # step lengths to try
+MAX_NEWTON_STEPS = 30  # that set rows to zero, between two checks
 CLEARLY = 0.9  # factor by which the gap must fall to count as progress
 STANDSTILL = 30  # checks without progress after which only rounding errors are left
 SETS_AT_STANDSTILL = 10  # working sets without progress after which the solver stops
 UNSOLVED = 5  # number of sets for which one counts that the descent could not solve
-TINY = 1e-14  # relative norm below which a row counts as zero
 ROUNDING = 2 * EPS  # of the correlations, relative to the norms of what they are computed from
 
 
@@ -191,8 +190,11 @@ def group_lasso(
 ) -> GroupLassoFit:
     """Solve the group lasso until the duality gap is at most `tol` times the objective.
 
-    The solver applies coordinate descent to a working set of features and adds features whose
-    correlation with the residuals exceeds β/2. The duality gap is that of all features.
+    The solver applies coordinate descent and Newton's method to a working set of features and adds
+    features whose correlation with the residuals exceeds β/2. The duality gap is that of all
+    features. With more features than samples, the penalty is lowered to β in levels, each of which
+    starts from the solution of the last: the features in use at a small β would otherwise be found
+    one by one.
 
     Parameters
     ----------
@@ -213,6 +215,10 @@ def group_lasso(
         Constant added to the objective when the gap is compared with it.
     """
     coef = np.zeros_like(moments) if start is None else start.copy()
+    level = beta
+    if start is None and not regression.is_tall:
+        largest = 2 * float(np.linalg.norm(moments, axis=1).max(initial=0.0))
+        level = max(largest / DECREASE, beta)
     best: GroupLassoFit | None = None
     history: list[float] = []
     worse, solved = 0, True
@@ -221,9 +227,8 @@ def group_lasso(
         correlations = moments - regression.gram_matmul(used, coef[used])
         objective, gap = duality_gap(coef, moments, correlations, square, beta)
         enough_already = gap <= tol * (objective + constant)
-        worse = (
-            0 if best is None or gap < CLEARLY * best.gap else worse + (1 if solved else UNSOLVED)
-        )
+        falls = best is None or level > beta or gap < CLEARLY * best.gap
+        worse = 0 if falls else worse + (1 if solved else UNSOLVED)
         rounding = _rounding(regression.norms, coef, square)
         stalled = worse >= SETS_AT_STANDSTILL or _is_stationary(coef, correlations, beta, rounding)
         if n_sets > 0 or enough_already or stalled:  # the start is not an iteration
@@ -232,9 +237,17 @@ def group_lasso(
             best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
         if enough_already or stalled or n_sets == max_iter:
             break
-        working = _working_set(used, correlations, beta)
-        enough = max(0.1 * gap, 0.3 * tol * (objective + constant))
-        solved = _descend(regression, working, coef, moments, correlations, square, beta, enough)
+        unsolved, wanted, is_new = gap, tol * (objective + constant), n_sets == 0
+        while level > beta:
+            value, level_gap = duality_gap(coef, moments, correlations, square, level)
+            if solved and level_gap > LEVEL_TOL * value:
+                unsolved, wanted = level_gap, LEVEL_TOL * value
+                break
+            level, is_new, solved = max(level / DECREASE, beta), True, True
+        # Once the used features are fitted at a new level, few others have large correlations.
+        working = used if is_new and len(used) else _working_set(used, correlations, level)
+        enough = max(0.1 * unsolved, 0.3 * wanted)
+        solved = _descend(regression, working, coef, moments, correlations, square, level, enough)
     assert best is not None
     best.stalled = stalled and not enough_already
     return best
@@ -326,51 +339,12 @@ def _descend(
             worse = 0 if gap < CLEARLY * smallest else worse + 1
             if gap <= enough or worse == STANDSTILL:
                 break
-            if _is_stationary(some, left, beta, _rounding(norms, some, square)):
+            rounding = _rounding(norms, some, square)
+            if _is_stationary(some, left, beta, rounding):
                 break
             smallest = min(gap, smallest)
-            _newton(gram, of_targets, some, left, square, beta)
+            for _ in range(MAX_NEWTON_STEPS):
+                if not newton_step(gram, of_targets, some, left, square, beta, rounding):
+                    break
     coef[working] = some
     return bool(gap <= enough)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # a trial that overflows has no smaller gap
-def _newton(
-    gram: WorkingGram, moments: Array, coef: Array, correlations: Array, square: float, beta: float
-) -> None:
-    """Do a Newton step, in place, on the non-zero rows, where the penalty is smooth.
-
-    The Hessian is 2G + β(I − uu')/‖a_j‖ with u the direction of a row. Conjugate gradients are
-    preconditioned by 2G + βI/‖a_j‖, the matrix of a reweighted ridge regression. Rows whose
-    direction would be reversed become zero. A step that does not lower the objective is shortened.
-    If no length lowers it, the step of the reweighted regression is used, which always does.
-    """
-    norms = np.linalg.norm(coef, axis=1)
-    used = np.flatnonzero(norms > TINY * norms.max(initial=0.0))
-    if not len(used):
-        return
-    units, curvature = coef[used] / norms[used, None], beta / norms[used, None]
-    if not np.all(curvature > 0):  # the penalty underflows
-        return
-    precondition = gram.solver(used, curvature[:, 0])
-
-    def hessp(step: Array) -> Array:
-        along = np.einsum("ij,ij->i", units, step)[:, None]
-        return np.asarray(2 * gram.matmul_rows(used, step) + curvature * (step - along * units))
-
-    gradient = beta * units - 2 * correlations[used]
-    step = conjugate_gradients(
-        hessp, -gradient, precondition, tol=CG_ACCURACY, max_iter=MAX_CG_STEPS
-    )
-    before = duality_gap(coef, moments, correlations, square, beta)[0]
-    for length in (*LENGTHS, 0.0):
-        trial = np.zeros_like(coef)
-        trial[used] = coef[used] + length * step
-        if length > 0:
-            trial[used] *= np.einsum("ij,ij->i", units, trial[used])[:, None] > 0
-        else:
-            trial[used] += precondition(-gradient)  # minimises a quadratic upper bound
-        left = moments - gram.matmul(trial)
-        if duality_gap(trial, moments, left, square, beta)[0] < before:
-            coef[...], correlations[...] = trial, left
-            return

@@ -73,15 +73,10 @@ class SparseRankProblem:
         """Compute the part of the objective that is independent of A: ‖T‖² − ‖TV‖² + constant."""
         return self.constant + max(float(self.second.trace()) - self.square(directions), 0.0)
 
-    def span(self) -> Array:
-        """Compute the projector onto the row space of T, where all coefficients of a minimum are.
-
-        It decreases the objective. Without it, coefficients outside of the row space could cancel
-        in the scores, until coefficients of the largest rank are stored.
-        """
+    def row_space(self) -> Array:
+        """Compute orthonormal directions of the row space of T, where all rows of a minimum are."""
         values, vectors = linalg.eigh(self.second, check_finite=False)
-        vectors = vectors[:, values > EMPTY * values[-1]]
-        return np.asarray(vectors @ vectors.T)
+        return np.asarray(vectors[:, values > EMPTY * values[-1]])
 
     def certify(self, coef: Array, directions: Array) -> tuple[float, float]:
         """Compute the objective at A and V, and the relative certificate."""
@@ -175,9 +170,13 @@ def alternate(
     """Alternate group lasso and Procrustes until the relative certificate is at most `tol`."""
     everything = np.eye(len(problem.second))
     if problem.rank is None:
-        first = None if start is None else start.coef @ start.directions.T
-        solution = problem.lasso(everything, tol=tol, max_iter=max_iter, start=first)
-        solution.coef = solution.coef @ problem.span()
+        space = problem.row_space()
+        first = None if start is None else start.coef @ (start.directions.T @ space)
+        solution = problem.lasso(space, tol=tol, max_iter=max_iter, start=first)
+        solution.coef, solution.directions = solution.coef @ space.T, everything
+        # The objective could decrease by at most the squares of T outside of these directions.
+        outside = problem.rest(space) - problem.constant
+        solution.gap += outside / max(solution.objective_history[-1], ROUNDING)
         return solution
     if start is None or not _has_rank(start, problem.rank):
         start = _best_start(problem, everything, tol, max_iter)
