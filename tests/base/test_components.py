@@ -32,6 +32,7 @@ from discreg import (
     save_model,
 )
 from discreg.base import components
+from discreg.blocks import mapped
 from discreg.inspection import CoefficientDisplay
 from discreg.linalg import resources
 
@@ -152,9 +153,9 @@ def test_a_memory_map_gives_the_model_of_the_array(name, approximation, tmp_path
         model.set_params(class_weight="balanced")
     array = clone(model).fit(X, y)
     with config_context(working_memory=1):
-        mapped = model.fit(as_memmap(X, tmp_path), y)
-    same_scores(mapped, array, X[:200])
-    assert mapped.n_components_ == array.n_components_ == 30
+        of_map = model.fit(as_memmap(X, tmp_path), y)
+    same_scores(of_map, array, X[:200])
+    assert of_map.n_components_ == array.n_components_ == 30
 
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
@@ -162,6 +163,7 @@ def test_components_that_do_not_fit_are_computed_block_by_block(name, monkeypatc
     X, y = samples()
     array = with_components(IN_BLOCKS[name]).fit(X, y)
     monkeypatch.setattr(components, "LARGEST_FEATURES", 1000)
+    monkeypatch.setattr(mapped, "FEATURE_BYTES", 1000)  # batches of 64 rows
     same_scores(with_components(IN_BLOCKS[name]).fit(X, y), array, X)
 
 
@@ -250,8 +252,8 @@ def test_the_error_of_the_kernel_is_reported(name, approximation):
     model = with_components(MODELS[name], 100, approximation=approximation, gamma=0.1).fit(X, y)
     features = (model._solver.training if name == "DRM" else model).__dict__
     features = features["features" if name == "DRM" else "_features"]
-    mapped, exact = features(X), rbf_kernel(X, gamma=0.1)
-    error = np.linalg.norm(mapped @ mapped.T - exact) / np.linalg.norm(exact)
+    mapped_rows, exact = features(X), rbf_kernel(X, gamma=0.1)
+    error = np.linalg.norm(mapped_rows @ mapped_rows.T - exact) / np.linalg.norm(exact)
     assert model.kernel_error_ == pytest.approx(error, rel=0.25)
     assert error > 1e-3
 
@@ -294,8 +296,8 @@ def test_a_memory_map_of_few_rows_is_exact_by_default(tmp_path):
     model = with_components(LSRClassifier(), "auto")
     with config_context(working_memory=1), warnings.catch_warnings():
         warnings.simplefilter("error")
-        mapped = clone(model).fit(as_memmap(X, tmp_path), y)
-    same_scores(mapped, model.fit(X, y), X[:100])
+        of_map = clone(model).fit(as_memmap(X, tmp_path), y)
+    same_scores(of_map, model.fit(X, y), X[:100])
 
 
 @pytest.mark.parametrize(
