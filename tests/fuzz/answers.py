@@ -238,7 +238,8 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     moved = rows.errors @ np.abs(coef) + MANY * eps * np.abs(intercept)
     rounding = weights @ np.sum(2 * np.abs(residuals) * moved + moved**2, axis=1)
     rounding += beta * rows.norm_error(coef, eps)
-    return [Answer(float(value), model.gap_ * float(value), float(rounding), rivals)]
+    unit = max(float(value), np.finfo(float).eps * weights.sum())  # of a relative gap
+    return [Answer(float(value), model.gap_ * unit, float(rounding), rivals)]
 
 
 def best_targets(kind: str, scores: Any, hot: Any, group: float, centres: Any) -> Any:
