@@ -59,6 +59,11 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     The fitted coefficients are W times :math:`\sqrt{n/c}` for n samples of c classes, those of
     targets of 1 for classes of equal size. Scores therefore do not depend on the number of samples.
 
+    Y gives all classes the same weight, and the scores contain no class frequencies. On imbalanced
+    data, rare classes are predicted often, and accuracy can be below the share of the largest
+    class. If accuracy matters, let a classifier with priors follow in a pipeline, such as
+    :class:`sklearn.discriminant_analysis.LinearDiscriminantAnalysis`.
+
     At full rank the problem is convex and `gap_` bounds the distance from the minimum. At a lower
     rank the problem is not convex: `gap_` bounds how much the objective can decrease by changing
     the projection alone, plus how much it can decrease by changing the directions alone.
