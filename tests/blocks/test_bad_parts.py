@@ -157,6 +157,7 @@ def test_a_fit_begins_anew():
         LSRClassifier(kernel="rbf", n_components=None),
         LRRRClassifier(kernel="precomputed"),
         DRMClassifier(n_components=None),
+        DRMClassifier(),
         DRMClassifier(kernel="linear", solver="closed"),
         ReLSRClassifier(),
         ODMClassifier(kernel="linear"),

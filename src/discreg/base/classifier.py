@@ -61,6 +61,7 @@ from .components import (
     fit_map_to_blocks,
     fits_in_memory,
     why_exact_kernel,
+    why_no_kernel_in_parts,
 )
 from .missing_params import with_missing_params
 from .partial_fit import (
@@ -398,7 +399,7 @@ class RegressionClassifier(BaseClassifier):
     def _why_no_partial_fit(self) -> str | None:
         if not self._known_by_moments:
             return super()._why_no_partial_fit()
-        return why_exact_kernel(self, None)
+        return why_no_kernel_in_parts(self)
 
     def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
         if self.class_weight is None:

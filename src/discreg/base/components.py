@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "fits_in_memory",
     "settle_components",
     "why_exact_kernel",
+    "why_no_kernel_in_parts",
 ]
 
 EXACT_ROWS = 10_000  # n_components="auto": number of rows up to which a kernel is exact
@@ -78,6 +80,13 @@ def components_of(estimator: Any, n_rows: int | None) -> int | None:
         stacklevel=user_stacklevel(),
     )
     return AUTO_COMPONENTS
+
+
+def why_no_kernel_in_parts(estimator: Any) -> str | None:
+    """Explain why `partial_fit` does not approximate the kernel; None if it does or need not."""
+    if estimator.kernel == "linear" or isinstance(estimator.n_components, Integral):
+        return why_exact_kernel(estimator, None)
+    return f"kernel is {estimator.kernel!r} and n_components is not a number."
 
 
 def settle_components(classifier: Any, n_rows: int) -> None:

@@ -16,6 +16,7 @@ from discreg.base.components import (
     components_of,
     fits_in_memory,
     why_exact_kernel,
+    why_no_kernel_in_parts,
 )
 from discreg.base.partial_fit import PartialFitState
 from discreg.blocks.moments import class_scatters
@@ -391,7 +392,7 @@ class DRMClassifier(RepresentationClassifier):
         return why_exact_kernel(self, n_rows)
 
     def _why_no_partial_fit(self) -> str | None:
-        return self._why_in_memory(None)
+        return self._why_in_memory(None) or why_no_kernel_in_parts(self)
 
     @np.errstate(over="ignore", invalid="ignore")  # a fit to the scatters fails if they overflow
     def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
