@@ -40,7 +40,9 @@ def test_samples_are_read_once(name):
     "model",
     [
         LSRClassifier(kernel="rbf"),
+        LSRClassifier(kernel="rbf", n_components=40, random_state=0),
         ODMClassifier(kernel="laplacian"),
+        ODMClassifier(n_components=40, approximation="random_features", random_state=0),
         ODMClassifier(kernel="chi2"),
         DRMClassifier(n_components=40, random_state=0),
         DRMClassifier(n_components=40, approximation="random_features", random_state=0),
@@ -49,8 +51,10 @@ def test_samples_are_read_once(name):
     ids=str,
 )
 def test_memory_does_not_grow_with_the_number_of_samples(model, monkeypatch):
-    for module in ("linalg.fitted_kernel", "representation._problem", "representation._scatter"):
-        monkeypatch.setattr(f"discreg.{module}.BATCH_BYTES", 1 << 16)
+    for name in ("fitted_kernel", "kernel_approximation"):
+        monkeypatch.setattr(f"discreg.linalg.{name}.BATCH_BYTES", 1 << 16)
+    for name in ("_problem", "_scatter"):
+        monkeypatch.setattr(f"discreg.representation.{name}.BATCH_BYTES", 1 << 16)
     random = np.random.default_rng(0)
     X = random.random((60, 30))
     model.fit(X, X[:, 0] > X[:, 1])

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
 from discreg.linalg.types import Array
@@ -17,6 +16,7 @@ from .factorisation import EPS
 from .fitted_kernel import FittedKernel
 from .kernel_registry import KERNELS
 from .resources import require_memory
+from .rows import batches
 
 __all__ = [
     "APPROXIMATIONS",
@@ -77,15 +77,19 @@ class NystroemMap:
         return self.kernel(X, self.basis) @ self.whitening
 
     def scores(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
-        """Compute ``features(X) @ coef.T + intercept``.
+        """Compute ``features(X) @ coef.T + intercept`` with coefficients of the basis.
 
-        Coefficients of the basis avoid a product with the whitening matrix for every row.
+        They are kept for the next call: to compute them takes longer than to predict one row.
         """
-        if X.shape[0] < len(coef):
-            return np.asarray((self(X) @ coef.T + intercept).astype(coef.dtype, copy=False))
-        of_basis = coef.astype(np.float64) @ self.whitening.T
+        kept, of_basis = vars(self).get("_of_basis", (None, None))
+        if of_basis is None or not np.array_equal(kept, coef):
+            of_basis = np.asfortranarray(coef.astype(np.float64) @ self.whitening.T)
+            vars(self)["_of_basis"] = coef.copy(), of_basis
         scores = self.kernel.scores(X, self.basis, of_basis, intercept)
         return scores.astype(coef.dtype, copy=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_of_basis"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class RandomFeatures:
     def scores(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
         """Compute ``features(X) @ coef.T + intercept`` in batches of rows."""
         scores = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
-        for rows in gen_batches(X.shape[0], max(1, BATCH_BYTES // (16 * self.n_components))):
+        for rows in batches(X.shape[0], max(1, BATCH_BYTES // (16 * self.n_components))):
             scores[rows] = self(X[rows]) @ coef.T + intercept
         return scores
 

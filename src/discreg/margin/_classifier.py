@@ -309,7 +309,8 @@ class MarginClassifier(BaseClassifier):
         self._kernel: FittedKernel | None = None
         self._features = None
         if fits[0].coef is not None:
-            self.coef_ = np.array([fit.coef for fit in fits]).astype(dtype)
+            # In column order, products with the samples take half the time.
+            self.coef_ = np.array([fit.coef for fit in fits], dtype=dtype, order="F")
         self.intercept_ = np.array([fit.intercept for fit in fits]).astype(dtype)
         self.margins_ = MarginStatistics(
             *map(_number_if_one, zip(*(fit.margins for fit in fits), strict=True))
@@ -332,7 +333,7 @@ class MarginClassifier(BaseClassifier):
         self.n_support_ = np.bincount(
             data.indices[self.support_], minlength=len(data.classes)
         ).astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(thetas[:, used]).astype(data.dtype)
+        self.dual_coef_ = np.array(thetas[:, used], dtype=data.dtype, order="F")
         if self.kernel != "precomputed":
             self.support_vectors_ = data.X[self.support_]
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
