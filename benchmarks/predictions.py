@@ -23,6 +23,7 @@ import discreg
 
 N_SAMPLES, N_FEATURES, N_CLASSES = 2_000, 20, 3
 BATCH = 10_000
+COMPONENTS = 300
 REPEATS = 3
 LINEAR = ("LSR", "DLSR", "ReLSR", "GReLSR", "LRLR", "LRRR", "SLRR", "ODM", "LDM")
 KERNEL = ("LSR", "DLSR", "ReLSR", "GReLSR", "LRRR", "ODM", "LDM")
@@ -61,9 +62,14 @@ def pairs(X: Any, y: Any) -> Iterator[tuple[str, Any, Any]]:
         # With so small a C, all samples are support vectors.
         n_stored = stored(model)
         yield f"{name}, kernel", model, SVC(C=1e-4).fit(X[:n_stored], y[:n_stored])
+    svc = SVC(C=1e-4).fit(X[:COMPONENTS], y[:COMPONENTS])
+    for name in ("LSR", "ODM"):
+        model = getattr(discreg, f"{name}Classifier")(kernel="rbf", n_components=COMPONENTS)
+        yield f"{name}, {COMPONENTS} components", model.fit(X, y), svc
     knn = KNeighborsClassifier().fit(X, y)
     yield "DRM, linear", discreg.DRMClassifier(kernel="linear").fit(X, y), knn
-    yield "DRM, 300 components", discreg.DRMClassifier(n_components=300).fit(X, y), knn
+    model = discreg.DRMClassifier(n_components=COMPONENTS)
+    yield f"DRM, {COMPONENTS} components", model.fit(X, y), knn
     yield "DRM, kernel", discreg.DRMClassifier().fit(X, y), knn
 
 
