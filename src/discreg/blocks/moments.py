@@ -365,12 +365,12 @@ def _may_have_single_scatters(block: Block, n_classes: int, alpha: float, beta: 
     step = n_rows // (ROWS_OF_PROBE * n_classes * n_features)
     if block.X.dtype != np.float32 or step < FEWEST_SKIPPED:
         return False
-    if np.bincount(block.y, minlength=n_classes).min() <= 2 * n_features:
-        return False
     probe = Block(block.X[::step], block.y[::step], block.weights[::step])
+    counts = np.bincount(probe.y, minlength=n_classes)
+    if step * counts.min() <= 2 * n_features:
+        return False
     scatters = _scatters_by_parts(probe, n_classes, alpha, beta, np.float64)
-    enough = np.bincount(probe.y, minlength=n_classes) >= 4 * n_features
-    return all(map(scatter_may_be_single, scatters[enough]))
+    return all(map(scatter_may_be_single, scatters[counts >= 4 * n_features]))
 
 
 def _scatters_by_parts(
