@@ -169,8 +169,12 @@ def test_components_that_do_not_fit_are_computed_block_by_block(name, monkeypatc
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
 @pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
-def test_dask_gives_the_model_of_the_array(name, approximation):
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_dask_gives_the_model_of_the_array(name, approximation, is_kept, monkeypatch):
+    """Whether the components are kept in memory or computed in every pass."""
     dask_array = pytest.importorskip("dask.array")
+    if not is_kept:
+        monkeypatch.setattr(components, "LARGEST_FEATURES", 1000)
     X, y = samples()
     model = with_components(IN_BLOCKS[name], 20, approximation=approximation)
     chunks = dask_array.from_array(X, chunks=(25, -1)), dask_array.from_array(y, chunks=25)
@@ -224,6 +228,24 @@ def test_models_with_different_components_do_not_merge():
     ]
     with pytest.raises(ValueError, match=r"different components\. Use approximation='random_f"):
         parts[0].merge(parts[1])
+
+
+def test_a_small_first_part_is_reported():
+    X, y = samples()
+    model = with_components(LSRClassifier())
+    with pytest.warns(UserWarning, match=r"has 5 distinct rows, fewer than n_components=30"):
+        model.partial_fit(X[:5], y[:5], classes=[0, 1, 2])
+    assert model.partial_fit(X, y).n_components_ == 5
+    with pytest.raises(ValueError, match="needs a row of positive weight"):
+        clone(model).partial_fit(X, y, classes=[0, 1, 2], sample_weight=0.0)
+
+
+@pytest.mark.parametrize("name", ["ODM", "LDM", "ReLSR"])
+def test_a_second_fit_starts_from_the_first(name):
+    X, y = samples()
+    model = with_components(MODELS[name], warm_start=True, tol=1e-5).fit(X, y)
+    first = model.n_iter_
+    assert model.fit(X, y).n_iter_ < first
 
 
 def test_a_changed_gamma_is_refused_between_parts():
@@ -286,7 +308,7 @@ def test_auto_is_exact_up_to_a_number_of_rows_and_warns_above(name, few_exact_ro
 def test_auto_approximates_rows_in_blocks():
     dask_array = pytest.importorskip("dask.array")
     X, y = samples()
-    with pytest.warns(UserWarning, match=r"by 1,000 components, because there are rows in blocks"):
+    with pytest.warns(UserWarning, match=r"by 1,000 components, because X is not in memory"):
         model = with_components(LSRClassifier(), "auto").fit(dask_array.from_array(X), y)
     same_scores(model, with_components(LSRClassifier(), None).fit(X, y), X)
 
@@ -339,7 +361,9 @@ def test_combinations_that_do_not_work_are_refused(name):
     model = clone(MODELS[name])
     with pytest.raises(ValueError, match=r"cannot approximate a precomputed kernel.*None"):
         with_components(model, 5, kernel="precomputed").fit(X @ X.T, y)
-    with pytest.raises(ValueError, match=r"supports kernel='laplacian' or 'rbf', not 'poly'"):
+    with pytest.raises(
+        ValueError, match=r"supports kernel='laplacian' or 'rbf', not the kernel 'poly'"
+    ):
         with_components(model, 5, kernel="poly", approximation="random_features").fit(X, y)
     with pytest.raises(ValueError, match=r"'n_components' parameter of .* must be 'auto', None or"):
         with_components(model, 0).fit(X, y)
@@ -392,8 +416,9 @@ def test_too_many_components_are_the_samples_or_refused(name):
 def test_coefficients_of_components_are_not_drawn_as_features():
     pytest.importorskip("matplotlib")
     X, y = samples()
-    with pytest.raises(ValueError, match="Pass a linear classifier"):
-        CoefficientDisplay.from_estimator(with_components(LSRClassifier()).fit(X, y))
+    model = with_components(LSRClassifier(), X.shape[1]).fit(X, y)
+    with pytest.raises(ValueError, match=r"13 components that.*Pass a linear classifier"):
+        CoefficientDisplay.from_estimator(model)
 
 
 def test_a_fit_without_components_forgets_those_of_another():

@@ -149,7 +149,7 @@ def test_random_features_are_unbiased_with_the_variance_of_their_number(kernel):
 
 @pytest.mark.parametrize("kernel", ["poly", "linear", "cosine"])
 def test_random_features_are_for_kernels_with_a_fourier_transform(kernel):
-    message = rf"kernel='laplacian' or 'rbf', not '{kernel}'\. Use approximation='nys"
+    message = rf"kernel='laplacian' or 'rbf', not the kernel '{kernel}'\. Use approximation='nys"
     with pytest.raises(ValueError, match=message):
         draw(rows(), 10, "random_features", kernel=kernel)
 

@@ -60,6 +60,8 @@ from .components import (
     fit_map,
     fit_map_to_blocks,
     fits_in_memory,
+    in_memory_if_small,
+    require_components_memory,
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
@@ -147,9 +149,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Fit the model incrementally on a batch of rows.
 
-        Up to rounding, the model equals that of `fit` on all rows passed so far, in any order. It
-        can predict once every class has been seen. A call of `fit` starts a new model and keeps no
-        statistics that a later `partial_fit` could add to.
+        Up to rounding, the model equals that of `fit` on all rows passed so far, in any order. With
+        a kernel, the rows of the first call determine its components and ``gamma="scale"``. The
+        model can predict once every class has been seen. A call of `fit` starts a new model and
+        keeps no statistics that a later `partial_fit` could add to.
 
         Parameters
         ----------
@@ -332,11 +335,9 @@ class RegressionClassifier(BaseClassifier):
         if n_components is not None:
             features, penalty = fit_map_to_blocks(self, source, n_components), 0.0
             source = MappedBlocks(source, features)
-            require_memory(
-                3 * 8 * features.n_components**2,
-                f"A fit in blocks with {features.n_components:,} components",
-                "Use fewer n_components.",
-            )
+            require_components_memory(features)
+            if not self._known_by_moments:
+                source = in_memory_if_small(source)
         moments = source_moments(source, penalty)
         prepared = self._prepare_moments(
             moments, source.layout.classes, source.sizes, dtype, features

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discreg.blocks.mapped import kernel_of_blocks, map_of_blocks
+from discreg.blocks.mapped import MappedBlocks, kernel_of_blocks, map_of_blocks
 from discreg.blocks.source import BlockSource
 from discreg.blocks.validation import Choice, Number
 from discreg.linalg.fitted_kernel import FittedKernel
@@ -18,6 +18,7 @@ from discreg.linalg.kernel_approximation import (
     FeatureMap,
     map_of_rows,
 )
+from discreg.linalg.resources import require_memory
 from discreg.linalg.types import Array
 
 from .caller import user_stacklevel
@@ -29,6 +30,8 @@ __all__ = [
     "fit_map",
     "fit_map_to_blocks",
     "fits_in_memory",
+    "in_memory_if_small",
+    "require_components_memory",
     "settle_components",
     "why_exact_kernel",
     "why_no_kernel_in_parts",
@@ -71,11 +74,13 @@ def components_of(estimator: Any, n_rows: int | None) -> int | None:
         return min(int(given), n_rows)  # rows of the basis
     if n_rows is not None and n_rows <= EXACT_ROWS:
         return None
-    what = "rows in blocks" if n_rows is None else f"{n_rows:,} rows"
+    cause, advice = "X is not in memory", "Set n_components to choose their number."
+    if n_rows is not None:
+        cause = f"there are {n_rows:,} rows"
+        advice = f"{advice[:-1]}, or n_components=None for the exact kernel."
     warnings.warn(
         f"{type(estimator).__name__} approximates the kernel by {AUTO_COMPONENTS:,} components, "
-        f"because there are {what}; it is exact for at most {EXACT_ROWS:,} rows in memory. Set "
-        "n_components to choose their number, or n_components=None for the exact kernel.",
+        f"because {cause}; it is exact for at most {EXACT_ROWS:,} rows in memory. {advice}",
         UserWarning,
         stacklevel=user_stacklevel(),
     )
@@ -111,6 +116,22 @@ def why_exact_kernel(estimator: Any, n_rows: int | None) -> str | None:
             "approximate it, or use kernel='linear'."
         )
     return None
+
+
+def require_components_memory(features: FeatureMap) -> None:
+    """Raise MemoryError if a fit by sums over rows does not fit into memory."""
+    require_memory(
+        3 * 8 * features.n_components**2,
+        f"A fit in blocks with {features.n_components:,} components",
+        "Use fewer n_components.",
+    )
+
+
+def in_memory_if_small(source: MappedBlocks) -> BlockSource:
+    """Map the rows once for a model that reads them many times, if the result is small."""
+    if not fits_in_memory(source.n_rows, source.n_features):
+        return source
+    return source.in_memory()
 
 
 def fits_in_memory(n_rows: int, n_components: int) -> bool:

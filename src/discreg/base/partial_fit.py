@@ -23,11 +23,17 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
-from discreg.linalg.kernel_approximation import FeatureMap
+from discreg.linalg.kernel_approximation import FeatureMap, NystroemMap
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
-from .components import COMPONENT_CONSTRAINTS, components_of, fit_map
+from .caller import user_stacklevel
+from .components import (
+    COMPONENT_CONSTRAINTS,
+    components_of,
+    fit_map,
+    require_components_memory,
+)
 
 __all__ = ["PartialFitState", "merge_partial_fits", "update_partial_fit"]
 
@@ -120,7 +126,23 @@ def _components(estimator: Any, block: Block) -> FeatureMap | None:
     n_components = components_of(estimator, None)
     if n_components is None:
         return None
-    return fit_map(estimator, block.X, block.weights, n_components)
+    if not np.any(block.weights):
+        raise ValueError(
+            "The first call of partial_fit with n_components needs a row of positive weight, "
+            "because it determines the components."
+        )
+    features = fit_map(estimator, block.X, block.weights, n_components)
+    require_components_memory(features)
+    n_rows = features.basis.shape[0] if isinstance(features, NystroemMap) else n_components
+    if n_rows < n_components:
+        warnings.warn(
+            f"The first call of partial_fit has {n_rows} distinct rows, fewer than "
+            f"n_components={n_components}. The model will not have more components; pass more rows "
+            "in the first call.",
+            UserWarning,
+            stacklevel=user_stacklevel(),
+        )
+    return features
 
 
 def _params_of_statistics(estimator: Any) -> dict[str, Any]:

@@ -24,7 +24,18 @@ from discreg.linalg.kernel_approximation import (
 from discreg.linalg.kernels import gamma_from_variance, spread_of_entries
 
 from .moments import require_finite
-from .source import Block, BlockSource, Counts, Statistic, require_same_length, rows_of_block
+from .source import (
+    AddableTuple,
+    ArrayBlocks,
+    Block,
+    BlockSource,
+    Counts,
+    Statistic,
+    labels_of_block,
+    require_same_length,
+    rows_of_block,
+)
+from .validation import sample_weights
 
 __all__ = ["MappedBlocks", "kernel_of_blocks", "map_block", "map_of_blocks"]
 
@@ -52,6 +63,18 @@ class MappedBlocks(BlockSource):
 
     def _count(self) -> Counts:
         return self._source.counts
+
+    def in_memory(self) -> ArrayBlocks:
+        """Return the mapped rows as an array in memory."""
+        X, y, weights = self.reduce_raw(_gathered)
+        return ArrayBlocks(
+            np.vstack(X), np.concatenate(y), np.concatenate(weights), self.class_weight
+        )
+
+
+def _gathered(X: Any, y: Any, sample_weight: Any, first: int) -> AddableTuple:
+    labels = labels_of_block(y)
+    return AddableTuple(([X], [labels], [sample_weights(sample_weight, len(labels), in_part=True)]))
 
 
 def _on_mapped(

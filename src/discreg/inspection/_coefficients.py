@@ -263,7 +263,7 @@ def _coefficients(classifier: Any) -> NDArray[Any]:
             )
     coef = classifier.coef_
     coef = check_array(coef.toarray() if sparse.issparse(coef) else coef, input_name="coef_")
-    if coef.shape[1] != getattr(classifier, "n_features_in_", coef.shape[1]):
+    if hasattr(classifier, "kernel_error_"):
         raise ValueError(
             f"The coefficients of {kind} are those of {coef.shape[1]} components that approximate "
             "its kernel, not of features. Pass a linear classifier."

@@ -193,8 +193,8 @@ def random_features(
     if frequencies is None or kernel.gamma is None:
         names = " or ".join(repr(name) for name, each in KERNELS.items() if each.frequencies)
         raise ValueError(
-            f"approximation='random_features' supports kernel={names}, not {kernel.kernel!r}. "
-            "Use approximation='nystroem'."
+            f"approximation='random_features' supports kernel={names}, not the "
+            f"{kernel.description}. Use approximation='nystroem'."
         )
     require_memory(
         8 * n_components * (n_features + FEWEST_ROWS),
@@ -219,15 +219,19 @@ def map_of_draw(
 ) -> FeatureMap:
     """Create a feature map from a draw of `n_components` + CHECKED training rows, if there are.
 
-    Its `error` is the root mean square error of the kernel on the last CHECKED rows of the draw,
-    relative to the root mean square of its values. The Nyström basis consists of the first rows.
+    The Nyström basis consists of the first rows. The `error` of the map is the root mean square
+    error of the kernel on the others, relative to the root mean square of its values there. If all
+    training rows are in the basis, the kernel is exact on them.
     """
     features: FeatureMap
     if name == "random_features":
         features = random_features(kernel, drawn.rows.shape[1], n_components, random)
     else:
         features = NystroemMap.on(kernel, drawn.rows[:n_components])
-    rows = drawn.rows[-CHECKED:]
+    rows = drawn.rows[n_components:]
+    if name == "nystroem" and not rows.shape[0]:
+        return features
+    rows = drawn.rows[-CHECKED:] if name == "random_features" else rows
     exact, mapped = kernel(rows), features(rows)
     error = float(np.linalg.norm(exact - mapped @ mapped.T))
     return replace(features, error=error / max(float(np.linalg.norm(exact)), TINY))

@@ -78,7 +78,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Ignored with the linear kernel.
     approximation : {"nystroem", "random_features"}, default="nystroem"
         "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
-        random Fourier features, for the kernels "rbf" and "laplacian".
+        an even number of random Fourier features, for the kernels "rbf" and "laplacian".
     random_state : int, RandomState instance or None, default=None
         Seed of the components.
 

@@ -20,6 +20,7 @@ from discreg.base.components import (
     components_of,
     fit_map,
     fit_map_to_blocks,
+    in_memory_if_small,
 )
 from discreg.blocks.lazy import lazily
 from discreg.blocks.mapped import MappedBlocks
@@ -172,7 +173,8 @@ class MarginClassifier(BaseClassifier):
         if n_components is None:
             return self._fit_source(source)
         features = fit_map_to_blocks(self, source, n_components)
-        fits = self._fit_source(MappedBlocks(source, features), source.dtype)
+        mapped = in_memory_if_small(MappedBlocks(source, features))
+        fits = self._fit_source(mapped, source.dtype)
         self._store_features(features)
         return fits
 
@@ -184,6 +186,8 @@ class MarginClassifier(BaseClassifier):
             self._store_samples(data, fits)
         else:
             self._store_features(data.features)
+        if self.warm_start:
+            self._previous = (self._warm_key(data), [fit.warm for fit in fits])
         return fits
 
     def _check_params(self) -> None:
@@ -338,8 +342,6 @@ class MarginClassifier(BaseClassifier):
             self.support_vectors_ = data.X[self.support_]
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
             self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
-        if self.warm_start:
-            self._previous = (self._warm_key(data), [fit.warm for fit in fits])
 
     def _warn(self, fits: list[BinaryFit]) -> None:
         """Warn if a fit missed `tol`, and say why."""

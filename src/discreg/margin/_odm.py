@@ -69,7 +69,7 @@ class ODMClassifier(MarginClassifier):
         with a warning. Ignored with the linear kernel.
     approximation : {"nystroem", "random_features"}, default="nystroem"
         "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
-        random Fourier features, for the kernels "rbf" and "laplacian".
+        an even number of random Fourier features, for the kernels "rbf" and "laplacian".
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. The paper's model has none.
     class_weight : dict, "balanced" or None, default=None

@@ -47,7 +47,8 @@ def solve_blocks(
             "'closed', which needs the rows in memory. Use solver='scatter', or compute X and y "
             "first."
         )
-    require_scatter_memory(n_classes, n_features, "Reduce the features.")
+    remedy = "Reduce the features." if features is None else "Use fewer n_components."
+    require_scatter_memory(n_classes, n_features, remedy)
     scatters = source.reduce(
         class_scatters, n_classes, float(estimator.alpha), float(estimator.beta)
     )

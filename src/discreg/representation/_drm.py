@@ -106,7 +106,7 @@ class DRMClassifier(RepresentationClassifier):
         with a warning. Ignored with the linear kernel.
     approximation : {"nystroem", "random_features"}, default="nystroem"
         "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
-        random Fourier features, for the kernels "rbf" and "laplacian".
+        an even number of random Fourier features, for the kernels "rbf" and "laplacian".
     backtracking : bool, default=False
         Whether "apg" finds its step by backtracking, (25), instead of by Lanczos' method.
     class_weight : dict, "balanced" or None, default=None
@@ -129,7 +129,7 @@ class DRMClassifier(RepresentationClassifier):
     max_iter : int, default=150
         Maximum number of iterations, by default that of the paper.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random features and of the folds.
+        Seed of the components and of the folds.
 
     Attributes
     ----------

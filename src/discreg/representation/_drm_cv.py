@@ -74,7 +74,7 @@ class DRMClassifierCV(ClassifierSearch):
     verbose : int, default=0
         If positive, print one line per kernel and fold.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random features.
+        Seed of the components.
 
     Attributes
     ----------

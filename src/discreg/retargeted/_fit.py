@@ -153,7 +153,8 @@ def kernel_features(
 
 def previous_solution(estimator: Any, prepared: Prepared) -> Array | None:
     """Return the solution of the previous fit if `warm_start` is set and its shape fits."""
-    if not estimator.warm_start or not hasattr(estimator, "_previous"):
+    previous = vars(estimator).get("_previous")
+    if not estimator.warm_start or not isinstance(previous, tuple):  # an array in older models
         return None
     solver, theta = estimator._previous
     # The unknowns of dual coordinate descent are residuals, not coefficients.

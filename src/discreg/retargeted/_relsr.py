@@ -78,7 +78,7 @@ class ReLSRClassifier(RegressionClassifier):
         with a warning. Ignored with the linear kernel.
     approximation : {"nystroem", "random_features"}, default="nystroem"
         "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
-        random Fourier features, for the kernels "rbf" and "laplacian".
+        an even number of random Fourier features, for the kernels "rbf" and "laplacian".
     solver : {"auto", "newton", "dcd", "alternating"}, default="auto"
         "newton": semismooth Newton steps by conjugate gradients. "dcd": dual coordinate descent
         over blocks of rows, for kernels other than "linear" and beta > 0. "alternating": alternates
