@@ -84,7 +84,7 @@ def test_parameters_are_checked(params, message):
         ),
         (
             {"kernel": "poly", "n_components": 10, "approximation": "random_features"},
-            r"supports kernel='laplacian' or 'rbf', not the kernel 'poly'\. Use approximation='nystroem'",
+            r"kernel='laplacian' or 'rbf', not the kernel 'poly'\. Use approximation='nystroem'",
         ),
     ],
 )
