@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ __all__ = [
     "fit_map_to_blocks",
     "fits_in_memory",
     "in_memory_if_small",
+    "is_exact",
     "require_components_memory",
     "settle_components",
     "why_exact_kernel",
@@ -87,11 +87,16 @@ def components_of(estimator: Any, n_rows: int | None) -> int | None:
     return AUTO_COMPONENTS
 
 
+def is_exact(estimator: Any) -> bool:
+    """Return whether a kernel other than the linear one is exact, or may be so by "auto"."""
+    return estimator.kernel != "linear" and estimator.n_components in (None, "auto")
+
+
 def why_no_kernel_in_parts(estimator: Any) -> str | None:
     """Explain why `partial_fit` does not approximate the kernel; None if it does or need not."""
-    if estimator.kernel == "linear" or isinstance(estimator.n_components, Integral):
-        return why_exact_kernel(estimator, None)
-    return f"kernel is {estimator.kernel!r} and n_components is not a number."
+    if is_exact(estimator):
+        return f"kernel is {estimator.kernel!r} and n_components is not a number."
+    return why_exact_kernel(estimator, None)
 
 
 def settle_components(classifier: Any, n_rows: int) -> None:

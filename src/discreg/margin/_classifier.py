@@ -21,6 +21,7 @@ from discreg.base.components import (
     fit_map,
     fit_map_to_blocks,
     in_memory_if_small,
+    is_exact,
 )
 from discreg.blocks.lazy import lazily
 from discreg.blocks.mapped import MappedBlocks
@@ -193,8 +194,7 @@ class MarginClassifier(BaseClassifier):
     def _check_params(self) -> None:
         super()._check_params()
         check_random_state(self.random_state)
-        exact = self.kernel != "linear" and self.n_components in (None, "auto")
-        if exact and self.solver in ("newton", "svrg"):
+        if is_exact(self) and self.solver in ("newton", "svrg"):
             raise ValueError(
                 f"solver={self.solver!r} needs kernel='linear' or a number of n_components. With "
                 f"kernel={self.kernel!r} use solver='auto', 'active_set' or 'dcd'."

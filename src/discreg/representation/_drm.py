@@ -15,6 +15,7 @@ from discreg.base.components import (
     COMPONENT_CONSTRAINTS,
     components_of,
     fits_in_memory,
+    is_exact,
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
@@ -346,8 +347,7 @@ class DRMClassifier(RepresentationClassifier):
                 f"solver={self.solver!r} requires penalty='ridge'; other penalties are solved by "
                 "accelerated proximal gradient. Use solver='auto' or 'apg'."
             )
-        exact = self.kernel != "linear" and self.n_components in (None, "auto")
-        if self.solver == "scatter" and exact:
+        if self.solver == "scatter" and is_exact(self):
             raise ValueError(
                 "solver='scatter' requires a linear kernel. Use kernel='linear', or set "
                 "n_components to a number of components that approximate the kernel."
