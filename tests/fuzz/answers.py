@@ -126,7 +126,12 @@ def components(features: Any, X: Any) -> tuple[Any, Any]:
     """Components that approximate a kernel, and bounds of their rounding errors."""
     mapped, eps = features(X), MANY * np.finfo(float).eps
     if hasattr(features, "basis"):
-        errors = eps * np.abs(features.kernel(X, features.basis)) @ np.abs(features.whitening)
+        # Rounding of the kernel's values for the rows, and for the basis: of these the features are
+        # combinations with coefficients K⁻¹k.
+        whitening = np.abs(features.whitening)
+        combinations = np.abs(mapped @ features.whitening.T).sum(axis=1)
+        values = np.abs(features.kernel(X, features.basis))
+        errors = eps * (values @ whitening + np.outer(combinations, whitening.sum(axis=0)))
     else:
         errors = eps * (1 + np.abs(X) @ np.abs(features.directions))
         errors = np.hstack([errors, errors])

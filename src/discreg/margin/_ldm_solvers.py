@@ -43,7 +43,7 @@ def _require_bounded(problem: BinaryProblem) -> None:
     loss, y, weights = problem.loss, problem.y, problem.training.weights
     losses = loss.upper * float(min(weights[y > 0].sum(), weights[y < 0].sum()))
     pull = loss.lambda2 * abs(float(weights @ y))
-    if loss.lambda1 == 0 and problem.fit_intercept and pull >= losses:
+    if loss.lambda1 == 0 and problem.fit_intercept and pull > 0 and pull >= losses:
         raise ValueError(
             "With lambda1=0 and an intercept the objective has no minimum for class "
             f"{problem.positive!r} against the others: the slope of the mean margin is {pull:g}, "

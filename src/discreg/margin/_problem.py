@@ -171,16 +171,15 @@ class MarginSamples:
 
     def kernel_coefficients(self, theta: Array, coef: Array) -> Array:
         """Return coefficients with Lᵀθ = coef: close to θ, or small if rounding of θ is seen."""
-        if not self.factor.shape[1]:
-            return theta
-        if self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
-            theta = np.zeros_like(theta)
-        orthogonal, triangle = linalg.qr(self.factor, mode="economic", check_finite=False)
-        rest = coef - theta @ self.factor
-        image = linalg.solve_triangular(triangle, rest, trans="T", check_finite=False)
-        theta = theta + orthogonal @ image
+        if self.factor.shape[1]:
+            if self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
+                theta = np.zeros_like(theta)
+            orthogonal, triangle = linalg.qr(self.factor, mode="economic", check_finite=False)
+            rest = coef - theta @ self.factor
+            image = linalg.solve_triangular(triangle, rest, trans="T", check_finite=False)
+            theta = theta + orthogonal @ image
         if self.centred:
-            theta -= self.weights / self.weights.sum() * theta.sum()
+            theta = theta - self.weights / self.weights.sum() * theta.sum()
         return np.asarray(theta)
 
     @property
