@@ -100,6 +100,7 @@ class LocalModel:
         return 0.5 * float(self.point.coef @ self.point.coef) + float(self.values.sum())
 
     @property
+    @np.errstate(over="ignore")  # tiny sizes: then t is 0
     def gap(self) -> float:
         """Upper bound of the objective minus its minimum, relative to the objective."""
         sizes, values, products = self.sizes, self.values, self.products
@@ -109,7 +110,7 @@ class LocalModel:
         left = self.point.coef
         if np.all(sizes > 0):
             product = (products / sizes[:, None]).sum(axis=0)
-            curved = float(product @ product) + 2.0 * float((values / sizes**2).sum())
+            curved = float(product @ product) + 2.0 * float((values / sizes / sizes).sum())
             slope = float(product @ left) + 2.0 * float((values / sizes).sum())
             t = max(slope / curved, 0.0) if curved > 0 else 0.0
             left = left - t * product
