@@ -138,9 +138,9 @@ def as_memmap(X, folder):
 
 
 def wide_samples():
-    """Rows of more than a block, of the smallest working memory, in many blocks."""
+    """Rows of four blocks of a tenth of a megabyte."""
     return make_classification(
-        3000, 60, n_informative=10, n_classes=3, n_clusters_per_class=1, random_state=0
+        800, 60, n_informative=10, n_classes=3, n_clusters_per_class=1, random_state=0
     )
 
 
@@ -152,7 +152,7 @@ def test_a_memory_map_gives_the_model_of_the_array(name, approximation, tmp_path
     if name != "LRLR":
         model.set_params(class_weight="balanced")
     array = clone(model).fit(X, y)
-    with config_context(working_memory=1):
+    with config_context(working_memory=0.1):
         of_map = model.fit(as_memmap(X, tmp_path), y)
     same_scores(of_map, array, X[:200])
     assert of_map.n_components_ == array.n_components_ == 30
@@ -316,7 +316,7 @@ def test_auto_approximates_rows_in_blocks():
 def test_a_memory_map_of_few_rows_is_exact_by_default(tmp_path):
     X, y = wide_samples()
     model = with_components(LSRClassifier(), "auto")
-    with config_context(working_memory=1), warnings.catch_warnings():
+    with config_context(working_memory=0.1), warnings.catch_warnings():
         warnings.simplefilter("error")
         of_map = clone(model).fit(as_memmap(X, tmp_path), y)
     same_scores(of_map, model.fit(X, y), X[:100])
