@@ -170,7 +170,7 @@ def quietly(solve: Callable[[], Any]) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return solve()
-    except (cp.SolverError, ArithmeticError, ValueError, TypeError):
+    except (cp.SolverError, ArithmeticError, AttributeError, ValueError, TypeError):
         return None
 
 
@@ -242,7 +242,7 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     eps = np.finfo(X.dtype).eps
     moved = rows.errors @ np.abs(coef) + MANY * eps * np.abs(intercept)
     rounding = weights @ np.sum(2 * np.abs(residuals) * moved + moved**2, axis=1)
-    rounding += beta * rows.norm_error(coef, eps)
+    rounding += beta * rows.norm_error(coef, eps) + MANY * np.finfo(float).eps * value
     unit = max(float(value), np.finfo(float).eps * weights.sum())  # of a relative gap
     return [Answer(float(value), model.gap_ * unit, float(rounding), rivals)]
 

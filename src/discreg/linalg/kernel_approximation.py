@@ -12,7 +12,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from discreg.linalg.types import Array
 
-from .factorisation import EPS
 from .fitted_kernel import FittedKernel
 from .kernel_registry import KERNELS
 from .resources import require_memory
@@ -39,6 +38,9 @@ BATCH_BYTES = 64 << 20
 FEWEST_ROWS = 64  # rows that are mapped at once, at least
 CHECKED = 500  # rows on which the error of an approximation is measured
 TINY = 1e-300
+# Relative eigenvalue of a direction that is kept: Gram matrices of the features, whose entries have
+# rounding errors of 1e-16, still see it.
+SMALLEST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class NystroemMap:
         """Create the map of a basis; directions without variation are dropped."""
         matrix, _ = kernel.centred_matrix(basis, None)
         values, vectors = linalg.eigh(matrix, check_finite=False)
-        kept = values > 10 * len(values) * EPS * values[-1]
+        kept = values > SMALLEST * values[-1]
         if not kept.any():
             raise ValueError(
                 f"The {kernel.description} is zero on all {len(values)} basis samples. Choose "

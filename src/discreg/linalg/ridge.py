@@ -40,6 +40,7 @@ __all__ = [
     "Regression",
     "centre_kernel",
     "conjugate_gradients",
+    "largest_before_centring",
     "linear_gram",
     "linear_regression",
     "psd_solver",
@@ -196,7 +197,8 @@ class KernelRegression(Regression):
         original_mean: Array | None = None,
     ) -> None:
         with threads_for(len(kernel) ** 3 / 6):
-            factor, self._pivots = pivoted_cholesky(kernel)
+            largest = largest_before_centring(kernel.diagonal(), kernel_mean, weights)
+            factor, self._pivots = pivoted_cholesky(kernel, largest)
             super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None
         self.n_features = None if original is None else original.shape[1]
@@ -219,6 +221,13 @@ class KernelRegression(Regression):
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""
         return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
+
+
+def largest_before_centring(diagonal: Array, mean: Array | None, weights: Array) -> float:
+    """Compute the largest entry of a kernel matrix, whose rounding errors the centred one has."""
+    if mean is not None:
+        diagonal = diagonal + 2.0 * mean - float(weights @ mean) / weights.sum()
+    return float(np.abs(diagonal).max(initial=0.0))
 
 
 def uncentred(product: Array, coef: Array, mean: Array | None, weights: Array) -> Array:

@@ -15,7 +15,7 @@ from scipy import linalg, sparse
 from discreg.linalg.factorisation import EPS, pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
-from discreg.linalg.ridge import centre_kernel
+from discreg.linalg.ridge import centre_kernel, largest_before_centring
 from discreg.linalg.rows import row_norms, weighted_mean
 from discreg.linalg.types import Array
 
@@ -158,10 +158,7 @@ class MarginSamples:
     @property
     def _largest(self) -> float:
         """Largest entry of the kernel matrix before it was centred."""
-        diagonal, mean = self.gram.diagonal(), self._kernel_mean
-        if mean is not None:
-            diagonal = diagonal + 2.0 * mean - float(self.weights @ mean) / self.weights.sum()
-        return float(np.abs(diagonal).max())
+        return largest_before_centring(self.gram.diagonal(), self._kernel_mean, self.weights)
 
     def is_seen(self, total: float, *, seen: float = LARGEST_ROUNDING) -> bool:
         """Whether rounding of a large kernel is seen in scores with coefficients of a total."""

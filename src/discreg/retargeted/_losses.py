@@ -250,7 +250,7 @@ class MarginTargets(TargetLoss):
         value = weighted_square(residuals, weights)
         if self.group_penalty > 0:
             spread = targets[np.arange(len(y)), y] - 1.0 - centres[y]
-            value += self.group_penalty * float(weights @ spread**2)
+            value += self.group_penalty * float((weights * spread) @ spread)
         return Evaluation(targets, residuals, value, centres)
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:

@@ -189,7 +189,9 @@ class RetargetedProblem(ABC):
 
     def _assemble(self, theta: Array, scores: Any, at: Any) -> Point:
         coef = theta[:-1]
-        objective = at.value + self.regression.beta * float(np.vdot(coef, coef))
+        objective, beta = at.value, self.regression.beta
+        if beta > 0:  # without a penalty, the norm may overflow
+            objective += beta * float(np.vdot(coef, coef))
         return Point(theta, scores, at, objective)
 
 
@@ -340,7 +342,7 @@ def _repeat(
     while len(history) < max_iter:
         gradient = problem.gradient(point)
         size = problem.rough_gap(point, gradient)
-        if size <= tol:
+        if size <= max(tol, EXACT):
             certified = (
                 (point, problem.gap(point, gradient))
                 if tol >= DRIFT and centres is None
