@@ -59,7 +59,7 @@ def _by_dual(problem: BinaryProblem) -> BinaryFit:
         return _without_variance(problem)
     if training.kernel is None and training.X.shape[1] < training.n_samples:
         return _in_features(problem, training.X)
-    if training.kernel is not None and not training.kernel.is_bounded:
+    if training.n_samples <= SMALL if training.kernel is None else not training.kernel.is_bounded:
         return _in_factor(problem)
     return _in_kernel(problem)
 
@@ -83,13 +83,18 @@ def _without_variance(problem: BinaryProblem) -> BinaryFit:
 
 
 def _in_factor(problem: BinaryProblem) -> BinaryFit:
-    """Solve LDM on the rows of a factor of the kernel matrix, whose values may be large."""
+    """Solve LDM on the rows of a factor of the kernel matrix.
+
+    This keeps digits that a matrix with the variance loses if its values or lambda1 are large.
+    """
     training = problem.training
     fit = _in_features(problem, training.factor)
     assert fit.theta is not None
     assert fit.coef is not None
     theta = training.kernel_coefficients(fit.theta, fit.coef)
-    return replace(fit, coef=None, theta=theta, intercept=training.intercept(fit.intercept, theta))
+    linear = training.kernel is None
+    coef = rmatmul(training.X, theta[:, None])[:, 0] if linear else None
+    return replace(fit, coef=coef, theta=theta, intercept=training.intercept(fit.intercept, theta))
 
 
 def _in_features(problem: BinaryProblem, X: Any) -> BinaryFit:
