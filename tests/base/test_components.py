@@ -280,6 +280,17 @@ def test_the_error_of_the_kernel_is_reported(name, approximation):
     assert error > 1e-3
 
 
+def test_the_error_of_the_kernel_is_that_of_rows_outside_the_basis():
+    X, y = samples()
+    model = with_components(LSRClassifier(), 60, gamma=0.1).fit(X, y)
+    features = model._features
+    others = X[~(X[:, None] == features.basis).all(axis=2).any(axis=1)]
+    assert len(others) == len(X) - 60
+    mapped_rows, exact = features(others), rbf_kernel(others, gamma=0.1)
+    error = np.linalg.norm(mapped_rows @ mapped_rows.T - exact) / np.linalg.norm(exact)
+    assert model.kernel_error_ == pytest.approx(error, rel=1e-6)
+
+
 # The number of components ------------------------------------------------------------------------
 
 
