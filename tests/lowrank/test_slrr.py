@@ -425,3 +425,15 @@ def test_features_far_from_zero_without_an_intercept_do_not_hang():
     search = SLRRClassifierCV(fit_intercept=False, betas=[1.0], ranks=[1, 2], cv=2)
     with pytest.warns(ConvergenceWarning):
         search.fit(X, y)
+
+
+def test_the_objective_counts_class_weights():
+    """Rows have the weights of their classes; the targets 1/√n_j do not change."""
+    X, y = load_iris(return_X_y=True)
+    weights = np.array([3.0, 1.0, 0.5])[y]
+    model = SLRRClassifier(beta=0.3, class_weight={0: 3.0, 1: 1.0, 2: 0.5}, tol=1e-10).fit(X, y)
+    W = model.coef_.T / np.sqrt(len(y) / 3)
+    Y = np.eye(3)[y] / np.sqrt(np.bincount(y))
+    residuals = Y - (X - np.average(X, axis=0, weights=weights)) @ W
+    objective = weights @ np.sum(residuals**2, axis=1) + 0.3 * np.linalg.norm(W, axis=1).sum()
+    assert model.objective_history_[-1] == pytest.approx(objective, rel=1e-12)
