@@ -130,9 +130,11 @@ def test_collinear_rows_in_single_precision_reach_the_optimum() -> None:
     y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
     X = np.hstack([X, X + 1e-4 * rng.normal(size=X.shape)]).astype(np.float32)
     # Products of rows in single precision alone do not tell where the minimum is.
-    blocks, n_passes = fit_blocks(linear(C1=1e10, C2=1e10), X, y)
+    source = CountedSource(X, y, None, None, block_bytes=4096)
+    blocks = linear(C1=1e10, C2=1e10)
+    blocks._fit_source(source, np.float64)  # the type of the coefficients
     assert blocks.gap_ <= 1e-12
-    assert n_passes <= 15
+    assert source.passes <= 15
     whole = linear(C1=1e10, C2=1e10).fit(X.astype(np.float64), y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-11)
 
@@ -220,6 +222,24 @@ def test_memory_map_of_many_blocks_is_streamed(tmp_path: Any) -> None:
     assert not any(hasattr(blocks, name) for name in OF_SAMPLES)
     assert_allclose(blocks.decision_function(X), whole.decision_function(X), atol=1e-9)
     assert np.array_equal(blocks.predict(X), whole.predict(X))
+
+
+def test_gap_includes_the_rounding_of_coefficients_stored_in_single_precision(
+    tmp_path: Any,
+) -> None:
+    X, y = rows(2)
+    X = (X + 100.0).astype(np.float32)
+    with config_context(working_memory=SMALL_MEMORY):
+        model = linear(tol=0).fit(mapped(X, tmp_path), y)
+    exact = linear(tol=0).fit(X.astype(np.float64), y)
+    coef, wide = model.coef_[0].astype(np.float64), X.astype(np.float64)
+    margins = np.where(y == model.classes_[1], 1, -1) * (wide @ coef + float(model.intercept_[0]))
+    short = np.maximum(1 - model.D - margins, 0)
+    beyond = np.maximum(margins - 1 - model.D, 0)
+    losses = np.mean(model.C1 * short**2 + model.C2 * beyond**2)
+    objective = 0.5 * coef @ coef + losses
+    gap = (objective - exact.objective_) / objective
+    assert 1e-14 < gap <= model.gap_ <= 20 * gap
 
 
 def test_nothing_is_left_of_an_earlier_fit_in_memory(tmp_path: Any) -> None:

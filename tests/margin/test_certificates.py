@@ -65,6 +65,33 @@ def test_gap_bounds_the_distance_to_the_optimum_of_odm(solver, fit_intercept, ma
     assert not warned or max_iter < 1000
 
 
+@every_model
+@with_and_without_intercept
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_gap_in_single_precision_is_that_of_the_stored_coefficients(name, fit_intercept, kernel):
+    X, y = two_classes()
+    X = (X + 100.0 * (kernel == "linear")).astype(np.float32)
+    gamma = "scale" if kernel == "linear" else 0.3
+    model = make(name, kernel=kernel, gamma=gamma, fit_intercept=fit_intercept, tol=0)
+    exact = clone(model).fit(X.astype(np.float64), y)
+    model.fit(X, y)
+    rounding = model.objective_ - exact.objective_
+    unit = model.objective_ + (LDM["lambda2"] * model.margins_.mean if name == "ldm" else 0.0)
+    assert model.gap_ == pytest.approx(rounding / unit, rel=1e-2, abs=1e-14)
+    assert model.gap_ > 10 * exact.gap_
+    objective = odm_objective if name == "odm" else ldm_objective
+    params = ODM if name == "odm" else LDM
+    intercept = float(model.intercept_[0])
+    if kernel == "linear":
+        reached = objective(X.astype(float), y, model.coef_[0].astype(float), intercept, **params)
+    else:
+        theta = np.zeros(len(y))
+        theta[model.support_] = model.dual_coef_[0]
+        gram = exact._kernel(X.astype(float))
+        reached = objective(gram, y, theta, intercept, gram=True, **params)
+    assert model.objective_ == pytest.approx(reached, rel=1e-12)
+
+
 @with_and_without_intercept
 def test_gap_of_newton_is_nearly_attained_if_the_losses_weigh_little(fit_intercept):
     """The objective is then almost ½‖w‖² plus a linear function, for which the bound is exact."""

@@ -159,6 +159,7 @@ def newton_on_blocks(
     tol: float,
     max_iter: int,
     start: tuple[Array, Array] | None = None,
+    dtype: Any = np.float64,
 ) -> list[BinaryFit]:
     """Fit all two-class problems by passes over blocks of rows.
 
@@ -173,6 +174,8 @@ def newton_on_blocks(
         Maximum number of steps.
     start : tuple of coefficients and intercepts, one row per problem, or None
         Starting point; zero needs no pass of its own.
+    dtype : dtype, default=np.float64
+        Precision in which the coefficients will be stored; the gaps include its rounding.
     """
     n_classes, n_features = source.n_classes, source.layout.n_features
     positives = [1] if n_classes == 2 else list(range(n_classes))
@@ -213,7 +216,28 @@ def newton_on_blocks(
         slopes = iter(sums.slopes)
         return [next(models if isinstance(each, PrimalPoint) else slopes) for each in requests]
 
-    return _in_common(solvers, ask)
+    fits = _in_common(solvers, ask)
+    if dtype == np.float64:
+        return fits
+    return [_stored(fit, moments, loss, dtype) for fit in fits]
+
+
+def _stored(fit: BinaryFit, moments: Moments, loss: MarginLoss, dtype: Any) -> BinaryFit:
+    """Return a fit with a bound of the gap of its coefficients stored in a precision.
+
+    Half the Hessian of the objective is at most H, with the larger curvature in all rows. If a
+    point has a gap g, the gap after a step d is at most (√g + ‖d‖)² in the norm of H.
+    """
+    assert fit.coef is not None
+    change = fit.coef.astype(dtype) - fit.coef
+    offset = float(np.asarray(fit.intercept).astype(dtype)) - fit.intercept
+    scatter = (1.0 + moments.error) * float(change @ moments.scatter @ change)
+    shift = float(moments.mean @ change) + offset
+    curvature = 1.0 / min(loss.ridge_low, loss.ridge_high)
+    losses = curvature * (scatter / moments.total + shift**2)  # of the mean square of the change
+    square = 0.5 * (float(change @ change) + losses)
+    gap = (np.sqrt(fit.gap) + np.sqrt(square / max(fit.objective, 1e-300))) ** 2
+    return replace(fit, gap=float(gap))
 
 
 def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:

@@ -289,6 +289,8 @@ class MarginClassifier(BaseClassifier):
                 "Scale the features, for example with "
                 "sklearn.preprocessing.StandardScaler, or use smaller penalties."
             )
+        if problem.exact and dtype != np.float64:
+            return problem.stored(fit, dtype)
         return fit
 
     def _warm_key(self, data: MarginData) -> Any:
@@ -357,6 +359,11 @@ class MarginClassifier(BaseClassifier):
                     "Rounding errors prevent a smaller gap. Scale the features, for example with "
                     "sklearn.preprocessing.StandardScaler, use smaller penalties, or increase tol."
                 )
+                if self.intercept_.dtype == np.float32:
+                    advice = (
+                        "Rounding to float32, the type of X, prevents a smaller gap. Pass X in "
+                        "float64, or increase tol."
+                    )
             elif self.solver_ == "svrg":
                 advice = "Use solver='auto', increase max_iter or tol, or scale the features."
             warn_of_convergence(

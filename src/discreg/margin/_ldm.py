@@ -95,7 +95,8 @@ class LDMClassifier(MarginClassifier):
         "svrg", problems with at most 1000 samples, or 1000 features for a linear kernel, are solved
         to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
         and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4;
-        `gap_` then refers to the rounded matrix.
+        `gap_` then refers to the rounded matrix, which changes the objective by some 1e-8 of its
+        value, by 1e-6 with C1 = 1e6.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None

@@ -19,8 +19,7 @@ from discreg.linalg.types import Array
 from ._active_set import polish, solve
 from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual, RowDual
-from ._losses import mean_and_variance
-from ._problem import SMALL, BinaryFit, BinaryProblem, MarginSamples
+from ._problem import SMALL, TINY, BinaryFit, BinaryProblem, MarginSamples
 from ._separable import Pairs, solve_pairs
 from ._variance import variance_gram, variance_rows, variance_term
 
@@ -28,7 +27,6 @@ __all__ = ["solve_ldm"]
 
 HELD_MATRICES = 4  # matrices of the size of the kernel matrix in memory at the same time
 HELD_ROWS = 3  # arrays of the size of the dense rows in memory at the same time
-TINY = 1e-300
 AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to rounding
 
 
@@ -167,7 +165,7 @@ def _pairs_fit(problem: BinaryProblem, pairs: Pairs) -> BinaryFit:
     linear = training.kernel is None
     return BinaryFit(
         training.intercept(pairs.shift, theta),
-        _objective(problem, float(theta @ pairs.scores), scores)[0],
+        problem.objective(float(theta @ pairs.scores), scores)[0],
         pairs.gap,
         pairs.n_iter,
         problem.statistics(scores),
@@ -184,7 +182,7 @@ def _by_svrg(problem: BinaryProblem) -> BinaryFit:
     training, y, losses = problem.training, problem.y, problem.losses
     coef, intercept, gap, n_iter, limited = problem.stochastic_gradients()
     scores = matmul(training.X, coef[:, None])[:, 0] + intercept
-    objective, _ = _objective(problem, float(coef @ coef), scores)
+    objective, _ = problem.objective(float(coef @ coef), scores)
     variance = variance_term(scores, y, training.weights, problem.loss.lambda1)
     return BinaryFit(
         intercept,
@@ -233,7 +231,7 @@ def _dual_fit(
     theta = y * (multipliers + dual.tilt) - variance
     if coef is not None:
         square = float(coef @ coef)
-        objective, convex = _objective(problem, square, scores)
+        objective, convex = problem.objective(square, scores)
         # The dual value is linear in the matrix: half the error of its scores is missing.
         error = scores - (solution.state.scores + solution.shift)
         excess = max(0.5 * float(dual.signed(solution.state.multipliers) @ error), 0.0)
@@ -242,7 +240,7 @@ def _dual_fit(
         in_memory = isinstance(dual, GramDual)
         bare = training.gram @ theta if in_memory else dual.state(multipliers).scores
         square, scores = float(theta @ bare), bare + shift
-        objective, convex = _objective(problem, square, scores)
+        objective, convex = problem.objective(square, scores)
         # The dual of `_separable` at h = α and r = y A f, with what is left of its constraints.
         lowest = float(multipliers.sum()) - 0.5 * square
         if lambda1 > 0:
@@ -275,14 +273,6 @@ def _dual_fit(
         solver=solution.solver,
         limited=solution.limited,
     )
-
-
-def _objective(problem: BinaryProblem, square: float, scores: Array) -> tuple[float, float]:
-    """Compute the objective, and the objective without the term of the mean."""
-    margins, loss = problem.y * scores, problem.loss
-    mean, variance = mean_and_variance(margins, problem.training.weights)
-    convex = 0.5 * square + loss.lambda1 * variance + problem.losses.value(margins)
-    return convex - loss.lambda2 * mean, convex
 
 
 def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isqrt
 from threading import RLock
@@ -16,7 +16,7 @@ from discreg.linalg.factorisation import EPS, pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
 from discreg.linalg.ridge import centre_kernel, largest_before_centring
-from discreg.linalg.rows import row_norms, weighted_mean
+from discreg.linalg.rows import batches, matmul, row_norms, weighted_mean
 from discreg.linalg.types import Array
 
 from ._cached_dual import WORKING_SET, CachedDual
@@ -25,13 +25,15 @@ from ._losses import MarginLoss, SampleLosses, mean_and_variance
 from ._svrg import SvrgResult, svrg
 from ._variance import damped_gram
 
-__all__ = ["SMALL", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
+__all__ = ["SMALL", "TINY", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
 
 SAMPLED = 500  # number of samples for the check of a kernel whose matrix does not fit
 LARGEST_ROUNDING = 1e-3  # largest rounding error of scores, which are of the order of 1
 SEEN_IN_SCORES = 1e-9  # rounding error of scores above which other coefficients are tried
 SMALL = 1_000  # up to this number of samples or features, solve to machine precision
 SEEN_ROUNDING = 1e-5  # largest error of a kernel matrix in single precision
+TINY = 1e-300
+BATCH_BYTES = 64 << 20  # of a kernel matrix that is converted to double precision
 LARGEST_SINGLE = 1e30  # largest squared distance for single precision
 
 
@@ -199,6 +201,22 @@ class MarginSamples:
         rows = self.X[samples], self.X[used], theta[used, None]
         return self.kernel.product(*rows, dtype=self.dtype)[:, 0]
 
+    def image(self, theta: Array) -> Array:
+        """Compute the kernel matrix, not centred, times coefficients θ of all samples."""
+        if self._gram is None:
+            assert self.kernel is not None
+            used = np.flatnonzero(theta)
+            precomputed = self.kernel.kernel == "precomputed"
+            X, X_fit = (self.X[:, used], None) if precomputed else (self.X, self.X[used])
+            return self.kernel.scores(X, X_fit, theta[None, used], np.zeros(1))[:, 0]
+        gram, mean = self._gram, self._kernel_mean
+        step = max(1, BATCH_BYTES // (8 * self.n_samples))
+        image = np.concatenate([gram[rows] @ theta for rows in batches(self.n_samples, step)])
+        if mean is not None:
+            apart = mean - float(self.weights @ mean) / float(self.weights.sum())
+            image += float(mean @ theta) + apart * float(theta.sum())
+        return image
+
     def damped_gram(self, lambda1: float) -> Array:
         """Return the part of LDM's kernel matrix that all classes share; computed once."""
         with self._lock:
@@ -288,6 +306,31 @@ class BinaryProblem:
     def statistics(self, scores: Array) -> MarginStatistics:
         """Compute the statistics of the margins for given scores of the samples."""
         return MarginStatistics.of(self.y * scores, self.training.weights)
+
+    def objective(self, square: float, scores: Array) -> tuple[float, float]:
+        """Compute the objective, and the objective without the term of the mean."""
+        margins, loss = self.y * scores, self.loss
+        mean, variance = mean_and_variance(margins, self.training.weights)
+        convex = 0.5 * square + loss.lambda1 * variance + self.losses.value(margins)
+        return convex - loss.lambda2 * mean, convex
+
+    def stored(self, fit: BinaryFit, dtype: np.dtype[Any]) -> BinaryFit:
+        """Return a fit with the objective and the gap of its coefficients stored in a precision."""
+        intercept = float(dtype.type(fit.intercept))
+        if fit.coef is not None:
+            coef = fit.coef.astype(dtype).astype(np.float64)
+            image = matmul(self.training.X, coef[:, None])[:, 0]
+            square = float(coef @ coef)
+        else:
+            assert fit.theta is not None
+            theta = fit.theta.astype(dtype).astype(np.float64)
+            image = self.training.image(theta)
+            square = float(theta @ image)
+        objective, convex = self.objective(square, image + intercept)
+        exact = fit.objective + self.loss.lambda2 * fit.margins.mean  # without the mean
+        lowest = fit.objective - fit.gap * exact
+        gap = (objective - lowest) / max(convex, TINY)
+        return replace(fit, objective=objective, gap=max(gap, fit.gap))
 
     def stochastic_gradients(self) -> SvrgResult:
         """Solve the problem by `svrg`."""
