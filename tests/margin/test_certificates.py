@@ -92,6 +92,23 @@ def test_gap_in_single_precision_is_that_of_the_stored_coefficients(name, fit_in
     assert model.objective_ == pytest.approx(reached, rel=1e-12)
 
 
+@every_model
+@pytest.mark.parametrize("penalty", [1e2, 1e6])
+def test_rounding_of_a_kernel_matrix_is_smaller_than_the_gap(name, penalty):
+    """With more than 1,000 samples the matrix may be in single precision."""
+    X, y = two_classes(n=1_100)
+    params = {"C1": penalty, "C2": penalty, "D": 0.2}
+    if name == "ldm":
+        params = {"C": penalty, "lambda1": 1.0, "lambda2": 0.3}
+    model = make(name, gamma=0.3, tol=1e-2, random_state=0, **params).fit(X, y)
+    theta = np.zeros(len(y))
+    theta[model.support_] = model.dual_coef_[0]
+    objective = odm_objective if name == "odm" else ldm_objective
+    reached = objective(model._kernel(X), y, theta, model.intercept_[0], gram=True, **params)
+    error = abs(reached - model.objective_) / abs(reached)
+    assert error <= min(model.gap_, 5e-6)
+
+
 @with_and_without_intercept
 def test_gap_of_newton_is_nearly_attained_if_the_losses_weigh_little(fit_intercept):
     """The objective is then almost ½‖w‖² plus a linear function, for which the bound is exact."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,9 @@ __all__ = ["MarginClassifier", "MarginData"]
 
 MEGABYTE = 1 << 20
 LARGE_GAP = 1e-6  # with tol=0, a larger gap due to rounding gives a warning
+# A kernel matrix in single precision is accurate enough from this `tol` on, and up to this penalty.
+SINGLE_TOL = 1e-4
+SINGLE_PENALTY = 1e4
 # Up to this size the active set method is about as fast as coordinate descent, and it needs no
 # compilation.
 FEW_SAMPLES = 300
@@ -106,9 +109,6 @@ class MarginClassifier(BaseClassifier):
     random_state: Any
 
     _features: FeatureMap | None = None  # components that approximate the kernel
-
-    # Smallest `tol` for which a kernel matrix in single precision is accurate enough.
-    _single_precision_tol = np.inf
 
     @abstractmethod
     def _loss(self) -> MarginLoss:
@@ -244,7 +244,7 @@ class MarginClassifier(BaseClassifier):
             kernel,
             self.cache_size * MEGABYTE,
             centred=self.fit_intercept and (kernel is None or not kernel.is_bounded),
-            precise=self.tol < self._single_precision_tol,
+            precise=self.tol < SINGLE_TOL or self._loss().largest_penalty > SINGLE_PENALTY,
             n_problems=n_problems,
             n_sharing=min(effective_n_jobs(self.n_jobs), n_problems),
         )
@@ -253,7 +253,7 @@ class MarginClassifier(BaseClassifier):
         """Fit all two-class problems, in `n_jobs` threads."""
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs))
-        shuffled = self.selection == "random"
+        shuffled, tol = self.selection == "random", max(self.tol - data.training.rounding, 0.0)
         problems = [
             BinaryProblem(
                 data.training,
@@ -262,7 +262,7 @@ class MarginClassifier(BaseClassifier):
                 self._loss(),
                 self.fit_intercept,
                 self.solver_,
-                SolverOptions(self.tol, self.max_iter, shuffled, self.shrinking, int(seed)),
+                SolverOptions(tol, self.max_iter, shuffled, self.shrinking, int(seed)),
                 exact,
                 start,
             )
@@ -279,6 +279,7 @@ class MarginClassifier(BaseClassifier):
         """Fit one two-class problem and raise if numbers overflow in the precision of X."""
         with np.errstate(all="ignore"):  # what matters is checked below
             fit = self._solve(problem)
+        fit = replace(fit, gap=fit.gap + problem.training.rounding)
         stored = [np.array(fit.intercept), fit.coef, fit.theta]
         largest = max(float(np.abs(part).max()) for part in stored if part is not None)
         numbers = [fit.objective, fit.gap, *fit.margins]

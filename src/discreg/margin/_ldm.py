@@ -94,9 +94,9 @@ class LDMClassifier(MarginClassifier):
         rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
         "svrg", problems with at most 1000 samples, or 1000 features for a linear kernel, are solved
         to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
-        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4;
-        `gap_` then refers to the rounded matrix, which changes the objective by some 1e-8 of its
-        value, by 1e-6 with C1 = 1e6.
+        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4 and
+        C, lambda1 and lambda2 are at most 1e4; `gap_` then includes 5e-6 for its rounding, which is
+        four times the largest error measured.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
@@ -133,7 +133,7 @@ class LDMClassifier(MarginClassifier):
         Value of the objective.
     gap_ : float
         Largest duality gap of the two-class problems, relative to the objective without the term
-        of the mean.
+        of the mean, including the rounding of coefficients to float32 if X has this type.
     n_iter_ : int
         Largest number of iterations of the two-class problems: passes over the samples ("dcd"),
         linear systems ("active_set") or epochs ("svrg"). The steps that bring a small problem to
@@ -223,8 +223,6 @@ class LDMClassifier(MarginClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    _single_precision_tol = 1e-4
 
     def _loss(self) -> MarginLoss:
         return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)

@@ -69,6 +69,13 @@ class MarginLoss:
         return self.ridge_low > 0
 
     @property
+    def largest_penalty(self) -> float:
+        """Largest of C1 and C2 of ODM, or of C, λ1 and λ2 of LDM."""
+        if self.is_smooth:
+            return 0.5 / min(self.ridge_low, self.ridge_high)
+        return max(self.upper, self.lambda1, self.lambda2)
+
+    @property
     def total_of_multipliers(self) -> float:
         """Bound 4 max(C1, C2) of Σ |a| at the optimum of ODM, where the mean loss is at most C1."""
         return 2.0 / min(self.ridge_low, self.ridge_high)

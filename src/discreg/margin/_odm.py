@@ -102,9 +102,9 @@ class ODMClassifier(MarginClassifier):
         rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
         "svrg", problems with at most 1000 samples, or 1000 features for "newton", are solved
         to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
-        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4;
-        `gap_` then refers to the rounded matrix, which changes the objective by some 1e-8 of its
-        value, by 1e-6 with C1 = 1e6.
+        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4 and
+        C1 and C2 are at most 1e4; `gap_` then includes 5e-6 for its rounding, which is four
+        times the largest error measured.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
@@ -242,8 +242,6 @@ class ODMClassifier(MarginClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    _single_precision_tol = 1e-4
 
     def _loss(self) -> MarginLoss:
         return MarginLoss.odm(self.C1, self.C2, self.D)
