@@ -1,19 +1,150 @@
-"""Temperature scaling: probabilities from decision values, with unchanged predictions."""
+"""Probabilities and prediction sets from decision values, calibrated on held-out samples.
+
+Probabilities are the softmax of the scores times one number, the inverse temperature, so that
+predictions do not change.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, RealArray
 
-__all__ = ["fit_inverse_temperature", "log_loss", "probabilities"]
+__all__ = [
+    "Calibration",
+    "check_set_params",
+    "class_columns",
+    "fit_inverse_temperature",
+    "log_loss",
+    "log_probabilities",
+    "probabilities",
+]
 
 LOWEST, HIGHEST = 1e-3, 1e3  # bounds of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
 MOST_SPREAD = 10.0  # largest spread of a row's scores, in medians
+ROUNDING = 1e-12
+TINY = 1e-290
 SMALLEST_SPREAD = 1e-300  # with a smaller spread τ would overflow
+FEWEST = 10  # with fewer held-out samples the inverse temperature is `PRIOR`
+PRIOR = 5.0  # inverse temperature per mean spread of the scores
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Inverse temperature and nonconformity scores of held-out samples.
+
+    The nonconformity score of a sample is one minus the probability of its class.
+
+    Attributes
+    ----------
+    inverse_temperature : float
+    nonconformity : ndarray of shape (n_samples,)
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    weights : ndarray of shape (n_samples,)
+    unit : float
+        Mean weight of one copy of a sample.
+    n_classes : int
+    """
+
+    inverse_temperature: float
+    nonconformity: Array
+    y: NDArray[np.intp]
+    weights: Array
+    unit: float
+    n_classes: int
+
+    @classmethod
+    def of(
+        cls, scores: Array, y: NDArray[np.intp], weights: Array, units: Array, n_classes: int
+    ) -> Calibration:
+        """Calibrate on the scores of held-out samples.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples, n_classes)
+        y : ndarray of shape (n_samples,)
+            Class indices.
+        weights : ndarray of shape (n_samples,)
+        units : ndarray of shape (n_samples,)
+            Weight of one copy of each sample.
+        n_classes : int
+        """
+        if float((weights / units).sum()) < FEWEST:
+            spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
+            tau = PRIOR / spread if spread > SMALLEST_SPREAD else 1.0
+        else:
+            tau = fit_inverse_temperature(scores, y, weights)
+        shares = probabilities(scores, tau)
+        nonconformity: Array = 1.0 - shares[np.arange(len(y)), y].astype(np.float64)
+        order = np.argsort(nonconformity, kind="stable")
+        unit = float(weights @ units / weights.sum()) if len(y) else 1.0
+        return cls(tau, nonconformity[order], y[order], weights[order], unit, n_classes)
+
+    def sets(
+        self,
+        shares: Array,
+        confidence_level: float,
+        *,
+        class_conditional: bool = False,
+        allow_empty: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Return which classes conform as well as that share of the held-out samples.
+
+        Parameters
+        ----------
+        shares : ndarray of shape (n_samples, n_classes)
+            Probabilities of new samples.
+        confidence_level : float
+        class_conditional : bool, default=False
+            Whether to compare with the held-out samples of the same class only.
+        allow_empty : bool, default=False
+            Whether sets may be empty; otherwise they contain the most probable class.
+        """
+        if class_conditional:
+            each = [self._limit(self.y == k, confidence_level) for k in range(self.n_classes)]
+            limits = np.array(each)
+        else:
+            limits = np.full(self.n_classes, self._limit(slice(None), confidence_level))
+        sets = 1 - shares <= limits
+        if not allow_empty:
+            sets[np.arange(len(sets)), shares.argmax(axis=1)] = True
+        return np.asarray(sets)
+
+    def _limit(self, samples: Any, confidence_level: float) -> float:
+        """Return the quantile of some scores, one more of which is the new sample's."""
+        reached = np.cumsum(self.weights[samples])
+        total = float(reached[-1]) if len(reached) else 0.0
+        wanted = confidence_level * (total + self.unit)
+        place = int(np.searchsorted(reached, wanted * (1 - ROUNDING)))
+        return float(self.nonconformity[samples][place]) if place < len(reached) else np.inf
+
+
+def check_set_params(
+    confidence_level: float, method: str, class_conditional: bool, allow_empty: bool
+) -> None:
+    """Check the parameters of `predict_set`."""
+    if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
+        raise ValueError(
+            f"confidence_level must be a number between 0 and 1, got {confidence_level!r}."
+        )
+    if method not in ("loo", "full"):
+        raise ValueError(f"method must be 'loo' or 'full', got {method!r}.")
+    for name, value in (("class_conditional", class_conditional), ("allow_empty", allow_empty)):
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
+
+
+def class_columns(scores: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return decision values with one column per class; one number of two classes gets a zero."""
+    return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores
 
 
 def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) -> float:
@@ -72,7 +203,7 @@ def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> 
     return float(-(weights @ own) / weights.sum())
 
 
-def probabilities(scores: Array, tau: float, dtype: type = np.float64) -> NDArray[np.floating]:
+def probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
     """Compute softmax(τ · scores); rounding never ties the class of the largest score."""
     shares = softmax(tau * scores, axis=1).astype(dtype)
     rows = np.arange(len(shares))
@@ -80,6 +211,14 @@ def probabilities(scores: Array, tau: float, dtype: type = np.float64) -> NDArra
     tied = shares.argmax(axis=1) != winners
     shares[rows[tied], winners[tied]] = np.nextafter(shares[tied].max(axis=1), dtype(2))
     return np.asarray(shares)
+
+
+def log_probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
+    """Compute the logarithms of `probabilities`, also where those are zero."""
+    shares = probabilities(scores, tau)
+    return np.asarray(
+        np.where(shares > TINY, np.log(np.maximum(shares, TINY)), log_softmax(tau * scores, axis=1))
+    ).astype(dtype)
 
 
 def _smoothed_targets(y: NDArray[np.intp], weights: Array, n_classes: int) -> Array:

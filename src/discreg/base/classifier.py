@@ -1,80 +1,45 @@
-"""Base classes of all classifiers and of the regression classifiers."""
+"""Base class of all classifiers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
 from discreg.blocks.lazy import lazily
-from discreg.blocks.mapped import MappedBlocks
-from discreg.blocks.moment_ridge import MomentRegression
-from discreg.blocks.moments import Moments, block_moments, moments_by_group, source_moments
-from discreg.blocks.precision import relative_penalty
-from discreg.blocks.source import (
-    AddableTuple,
-    ArrayBlocks,
-    Block,
-    BlockSource,
-    open_blocks,
-)
-from discreg.blocks.validation import (
-    check_params,
-    encode_labels,
-    in_blocks,
-    is_dask,
-    new_rows,
-    number_of_rows,
-    row_weights,
-    sample_weights,
-    set_input_tags,
-    training_rows,
-)
-from discreg.linalg.fitted_kernel import FittedKernel
-from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
-from discreg.linalg.kernel_rows import KernelRows
-from discreg.linalg.resources import (
-    require_memory,
-    threads_for_fit,
-)
-from discreg.linalg.ridge import (
-    KernelRegression,
-    NormalEquations,
-    Regression,
-    linear_regression,
-)
-from discreg.linalg.rows import class_sums, varies
+from discreg.blocks.source import Block
+from discreg.blocks.validation import check_params, is_dask, require_fitted, set_input_tags
+from discreg.linalg.resources import threads_for_fit
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray
 
-from .components import (
-    components_of,
-    fit_map,
-    fit_map_to_blocks,
-    fits_in_memory,
-    in_memory_if_small,
-    require_components_memory,
-    why_exact_kernel,
-    why_no_kernel_in_parts,
+from .calibration import (
+    Calibration,
+    check_set_params,
+    class_columns,
+    log_probabilities,
+    probabilities,
 )
 from .missing_params import with_missing_params
-from .partial_fit import (
-    PartialFitState,
-    merge_partial_fits,
-    update_partial_fit,
-)
+from .partial_fit import PartialFitState, merge_partial_fits, update_partial_fit
 
-__all__ = ["BaseClassifier", "Prepared", "RegressionClassifier", "finite_scores"]
+__all__ = ["BaseClassifier", "finite_scores", "has_probability"]
 
-SMALLEST_TRACE, LARGEST_TRACE = 1e-280, 1e280  # sums of squares of the features
+
+def has_probability(estimator: Any) -> bool:
+    """Return True if `probability` is set, otherwise raise AttributeError."""
+    if not estimator.probability:
+        raise AttributeError(
+            f"{type(estimator).__name__} has no probabilities and prediction sets with "
+            "probability=False. Set probability=True before fit."
+        )
+    return True
 
 
 def _supports_partial_fit(estimator: Any) -> bool:
@@ -92,8 +57,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     kernel: Any
     class_weight: ClassWeight
+    probability: bool
     classes_: NDArray[Any]
     _constraints: dict[str, Any]
+    _calibrated: Calibration
     _statistics_depend_on: tuple[str, ...] = ("class_weight",)
 
     @abstractmethod
@@ -116,6 +83,100 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         scores = self.decision_function(X)
         winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[winners])
+
+    @available_if(has_probability)
+    @lazily
+    def predict_proba(self, X: MatrixLike) -> RealArray:
+        """Predict class probabilities; the predicted class has the largest.
+
+        They are the softmax of the decision values times `inverse_temperature_`. With class or
+        sample weights they refer to the weighted population.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = class_columns(self.decision_function(X))
+        return probabilities(scores, self._calibration().inverse_temperature, scores.dtype.type)
+
+    @available_if(has_probability)
+    @lazily
+    def predict_log_proba(self, X: MatrixLike) -> RealArray:
+        """Predict the logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = class_columns(self.decision_function(X))
+        return log_probabilities(scores, self._calibration().inverse_temperature, scores.dtype.type)
+
+    @available_if(has_probability)
+    @lazily
+    def predict_set(
+        self,
+        X: MatrixLike,
+        confidence_level: float = 0.9,
+        *,
+        method: str = "loo",
+        class_conditional: bool = False,
+        allow_empty: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Predict sets of classes that contain the true class with a given probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+        confidence_level : float, default=0.9
+            Share of new samples whose sets should contain the true class, between 0 and 1.
+        method : {"loo", "full"}, default="loo"
+            "loo" compares the probabilities of new samples with those of held-out training samples.
+            "full" is full conformal prediction, for models that keep their training samples:
+            LSRClassifier, LRRRClassifier and DRMClassifier with a kernel. It takes more time and
+            guarantees the confidence level for exchangeable samples.
+        class_conditional : bool, default=False
+            Whether the confidence level should hold for the samples of each class. The sets are
+            then larger; classes with few samples are in most sets.
+        allow_empty : bool, default=False
+            Whether sets may be empty. Otherwise an empty set gets the predicted class.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Whether each class is in the set of each sample.
+        """
+        check_set_params(confidence_level, method, class_conditional, allow_empty)
+        options = {"class_conditional": class_conditional, "allow_empty": allow_empty}
+        if method == "full":
+            return np.asarray(self._full_sets(X, confidence_level, **options))
+        shares = np.asarray(self.predict_proba(X), dtype=np.float64)
+        return self._calibration().sets(shares, confidence_level, **options)
+
+    def _full_sets(self, X: MatrixLike, confidence_level: float, **options: bool) -> Any:
+        """Predict sets by full conformal prediction."""
+        raise ValueError(
+            f"method='full' needs a model that keeps its training samples, which this "
+            f"{type(self).__name__} does not. Use method='loo', or LSRClassifier, LRRRClassifier "
+            "or DRMClassifier with a kernel other than 'linear'."
+        )
+
+    def _calibration(self) -> Calibration:
+        """Return what a fit with probability=True has calibrated."""
+        require_fitted(self)
+        if not hasattr(self, "_calibrated"):
+            raise NotFittedError("The model has no probabilities. Fit it with probability=True.")
+        return self._calibrated
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute the mean accuracy of the predicted labels.
@@ -218,6 +279,13 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
             if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
                 delattr(self, name)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        parts = state.get("_partial_fit_state")
+        if parts is not None:  # a saved model contains no training rows
+            state = state | {"_partial_fit_state": replace(parts, kept=None)}
+        return state
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(with_missing_params(type(self), state))
 
@@ -231,265 +299,6 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-@dataclass
-class Prepared:
-    """Training data in the form that all penalties of a path use."""
-
-    classes: NDArray[Any]
-    sizes: NDArray[np.float64]  # sum of the sample weights in each class
-    class_weights: NDArray[np.float64]  # sum of sample weight times class weight in each class
-    dtype: np.dtype[Any]
-    kernel: FittedKernel | None  # None: linear, or approximated by features
-    regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
-    X: Any = None
-    y: Any = None
-    weights: Any = None
-    copies: Any = None  # sample weights without class weights
-    source: BlockSource | None = None  # the rows if they are not in memory
-    features: FeatureMap | None = None  # components that approximate a kernel
-
-    def cross(self, X: Any) -> Any:
-        """Compute what the coefficients multiply for new samples: features or kernel values."""
-        if self.features is not None:
-            return self.features(X)
-        if self.kernel is None or self.kernel.kernel == "precomputed":
-            return X
-        return self.kernel(X, self.X)
-
-    def in_precision(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
-        """Convert fitted numbers to the precision of the data; refuse those that overflow."""
-        with np.errstate(over="ignore"):
-            found = numbers.astype(self.dtype)
-        if not np.isfinite(found).all():
-            raise ValueError(
-                "The coefficients overflow. Scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler, or increase the penalty."
-            )
-        return found
-
-
-class RegressionClassifier(BaseClassifier):
-    """Base class of classifiers whose scores are linear in the features or in a kernel."""
-
-    fit_intercept: bool
-    n_features_in_: int
-    _features: FeatureMap | None = None  # components that approximate the kernel
-    _known_by_moments = False  # whether the moments of the rows determine the model
-
-    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
-        """Check the data and do all the work that does not depend on the penalty."""
-        self._forget_parts()
-        if in_blocks(self, X):
-            n_components = components_of(self, number_of_rows(X))
-            source = open_blocks(self, X, y, sample_weight, self.class_weight)
-            return self._prepare_blocks(source, n_components)
-        X, y = training_rows(self, X, y)
-        classes, indices = encode_labels(y)
-        weights = row_weights(sample_weight, self.class_weight, classes, indices)
-        dtype, kernel, features = X.dtype, None, None
-        n_components = None if self.kernel == "linear" else components_of(self, X.shape[0])
-        if n_components is not None:
-            if self._why_in_memory(None) is None and not fits_in_memory(X.shape[0], n_components):
-                source = ArrayBlocks(X, y, sample_weight, self.class_weight)
-                return self._prepare_blocks(source, n_components)
-            features = fit_map(self, X, weights, n_components)
-            X = mapped_rows(features, X)
-        elif self.kernel != "linear":
-            kernel = FittedKernel.of(self, X, weights)
-        if kernel is None:
-            require_memory(
-                3 * 8 * min(X.shape) ** 2,
-                f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
-                "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
-            )
-            with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
-                regression: Any = self._linear_regression(X, weights)
-            if features is not None:
-                regression.n_features = None  # a relative penalty is in the units of the kernel
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                regression = self._kernel_regression(kernel, X, weights)
-        lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
-        self._require_squares(regression, lost=lost)
-        copies = sample_weights(sample_weight, len(indices))
-        sizes, class_weights = (
-            class_sums(indices, each, len(classes)) for each in (copies, weights)
-        )
-        return Prepared(
-            classes,
-            sizes,
-            class_weights,
-            dtype,
-            kernel,
-            regression,
-            X=X,
-            y=indices,
-            weights=weights,
-            copies=copies,
-            features=features,
-        )
-
-    def _prepare_blocks(self, source: BlockSource, n_components: int | None) -> Prepared:
-        """Prepare rows in blocks by one pass that computes their moments."""
-        dtype, features, penalty = source.dtype, None, relative_penalty(self)
-        if n_components is not None:
-            features, penalty = fit_map_to_blocks(self, source, n_components), 0.0
-            source = MappedBlocks(source, features)
-            require_components_memory(features)
-            if not self._known_by_moments:
-                source = in_memory_if_small(source)
-        moments = source_moments(source, penalty)
-        prepared = self._prepare_moments(
-            moments, source.layout.classes, source.sizes, dtype, features
-        )
-        prepared.source = source
-        return prepared
-
-    def _prepare_moments(
-        self,
-        moments: Moments,
-        classes: NDArray[Any],
-        sizes: NDArray[np.float64],
-        dtype: np.dtype[Any],
-        features: FeatureMap | None = None,
-    ) -> Prepared:
-        """Prepare a fit from the moments of the rows, which are mapped if there are features."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            regression = self._moment_regression(moments)
-        if features is not None:
-            regression.n_features = None  # a relative penalty is in the units of the kernel
-        lost = regression.trace < SMALLEST_TRACE and moments.differ
-        self._require_squares(regression, lost=lost)
-        return Prepared(classes, sizes, moments.weights, dtype, None, regression, features=features)
-
-    def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
-        if lost or not regression.trace < LARGEST_TRACE:
-            what = "squares of the features" if self.kernel == "linear" else "values of the kernel"
-            raise ValueError(
-                f"The {what} overflow or underflow. Scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
-
-    def _why_in_memory(self, n_rows: int | None) -> str | None:
-        """Explain why the rows must be in memory and what to use instead; None if they need not.
-
-        `n_rows` is None if the rows can only be read in blocks.
-        """
-        return why_exact_kernel(self, n_rows)
-
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
-        """Create the regression of linear models."""
-        return linear_regression(X, weights, centre=self.fit_intercept)
-
-    def _kernel_regression(
-        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
-    ) -> KernelRegression | KernelRows:
-        """Create the regression of models with a kernel."""
-        centre = weights if self.fit_intercept else None
-        matrix, kernel_mean = kernel.centred_matrix(X, centre, copies=3)
-        return KernelRegression(matrix, weights, kernel_mean)
-
-    def _moment_regression(self, moments: Moments) -> MomentRegression:
-        """Create the regression of linear models from the moments of the rows."""
-        return MomentRegression(moments, centre=self.fit_intercept)
-
-    def _fit_moments(self, prepared: Prepared) -> None:
-        """Fit the model from the moments of the rows, if they determine it."""
-        raise AttributeError(self._why_no_partial_fit())
-
-    def _why_no_partial_fit(self) -> str | None:
-        if not self._known_by_moments:
-            return super()._why_no_partial_fit()
-        return why_no_kernel_in_parts(self)
-
-    def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
-        if self.class_weight is None:
-            return block_moments(block, n_classes)
-        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in _fit_state
-
-    def _fit_state(self, state: PartialFitState) -> None:
-        moments = state.statistics
-        if isinstance(moments, AddableTuple):
-            factors = state.class_factors(self.class_weight).tolist()
-            parts = zip(moments, factors, strict=True)
-            moments = reduce(add, (part.scaled(factor) for part, factor in parts))
-        self._fit_moments(
-            self._prepare_moments(
-                moments, state.layout.classes, state.sizes, state.layout.dtype, state.features
-            )
-        )
-
-    def _set_coefficients(
-        self,
-        prepared: Prepared,
-        coef: NDArray[np.float64],
-        intercept: NDArray[np.float64],
-        *,
-        sparse: bool = False,
-    ) -> None:
-        """Set the fitted attributes from coefficients with one column per class.
-
-        With `sparse`, training samples whose kernel functions have no coefficients are dropped.
-        """
-        rows, offset = (
-            prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
-        )
-        # An earlier fit may have had another kernel.
-        for name in ("coef_", "dual_coef_", "X_fit_", "support_", "n_components_", "kernel_error_"):
-            self.__dict__.pop(name, None)
-        self.classes_ = prepared.classes
-        self._kernel, self._features = prepared.kernel, prepared.features
-        if prepared.features is not None:
-            self.n_components_ = prepared.features.n_components
-            self.kernel_error_ = prepared.features.error
-        if prepared.kernel is None:
-            self.coef_ = rows
-        else:
-            if sparse:
-                used = np.flatnonzero(coef.any(axis=1))
-                self.support_ = (used if len(used) else np.zeros(1)).astype(np.int32)
-                rows = rows[:, self.support_]
-            self.dual_coef_ = rows
-            if prepared.kernel.kernel != "precomputed":
-                self.X_fit_ = prepared.X[self.support_] if sparse else prepared.X
-        self.intercept_ = offset
-
-    @lazily
-    def decision_function(self, X: MatrixLike) -> RealArray:
-        """Compute the decision values of samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` the kernel matrix between these and the training
-            samples.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class; for two classes, the score of the second minus that of the first.
-        """
-        X = self._new_samples(X)
-        rows = self.coef_ if self._kernel is None else self.dual_coef_
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = finite_scores(self._linear_scores(X, rows, self.intercept_))
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def _new_samples(self, X: ArrayLike) -> Any:
-        """Check new samples."""
-        return new_rows(self, X)
-
-    def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
-        """Compute scores of new samples from rows of feature or kernel coefficients."""
-        if self._features is not None:
-            return self._features.scores(X, rows, intercept)
-        if self._kernel is None:
-            return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
-        if self._kernel.kernel == "precomputed" and hasattr(self, "support_"):
-            X = X[:, self.support_]
-        return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
-
-
 def finite_scores(scores: RealArray) -> RealArray:
     """Return scores of new samples; raise ValueError if they are infinite or NaN."""
     if not np.isfinite(scores).all():
@@ -498,8 +307,3 @@ def finite_scores(scores: RealArray) -> RealArray:
             "for example with sklearn.preprocessing.StandardScaler in a pipeline."
         )
     return scores
-
-
-def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert to scikit-learn's shape: for two classes one row, the second minus the first."""
-    return rows[1:] - rows[:1] if len(rows) == 2 else rows

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
+from discreg.blocks.kept_rows import KeptRows, kept_of_block
 from discreg.blocks.mapped import map_block
 from discreg.blocks.source import Block, BlockLayout, require_labels
 from discreg.blocks.validation import (
@@ -23,7 +24,7 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
-from discreg.linalg.kernel_approximation import FeatureMap, NystroemMap
+from discreg.linalg.kernel_approximation import FeatureMap, NystroemMap, mapped_rows
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
@@ -47,6 +48,12 @@ class PartialFitState:
     statistics: Any
     params: dict[str, Any]  # parameters that the statistics depend on
     features: FeatureMap | None = None  # components that approximate a kernel
+    kept: KeptRows | None = None  # sample of the rows; a saved model has none
+
+    def kept_rows(self, class_weight: Any) -> KeptRows:
+        """Return the sample of the rows with class weights."""
+        assert self.kept is not None
+        return self.kept.scaled(self.class_factors(class_weight))
 
     def class_factors(self, class_weight: Any) -> Array:
         """Compute the class weights for the rows seen so far."""
@@ -82,14 +89,18 @@ def update_partial_fit(
         block = layout.block(rows, labels, sample_weight)
         copies = sample_weights(sample_weight, len(block.y), in_part=True)
         features = _components(estimator, block) if before is None else before.features
+        kept = kept_of_block(block, layout.factors) if estimator.probability else None
         if features is not None:
             block = map_block(block, features)
+            if kept is not None:
+                kept = replace(kept, X=mapped_rows(features, kept.X))
         state = PartialFitState(
             layout,
             class_sums(block.y, copies, len(layout.classes)),
             estimator._statistics(block, len(layout.classes)),
             _params_of_statistics(estimator),
             features,
+            kept,
         )
         _fit_and_keep(estimator, state if before is None else _together(before, state))
 
@@ -214,6 +225,7 @@ def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:
         one.statistics + other.statistics,
         one.params,
         one.features,
+        one.kept + other.kept if one.kept is not None and other.kept is not None else other.kept,
     )
 
 

@@ -44,6 +44,7 @@ from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Sco
 
 from .caller import collected_convergence, user_stacklevel, warn_of_convergence
 from .candidates import kernel_settings
+from .classifier import has_probability
 from .components import settle_components
 from .early_checks import check_scorer, check_settings, find_missing_classes, scorer_of
 from .held_out import (
@@ -158,7 +159,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """
         self._check_params()
         self._require_rows_in_memory(X)
-        classifier = self._unfitted()
+        classifier = self._unfitted().set_params(probability=False)
         classifier._check_params()
         rows, labels = training_rows(self, X, y)
         if self.kernel == "precomputed":
@@ -180,7 +181,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         self.cv_results_, best = self._results(grid, judged, per_fold=folds != [None])
         self.best_params_ = grid[best]
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        self.best_estimator_ = clone(classifier).set_params(**self.best_params_)
+        self.best_estimator_ = clone(classifier).set_params(
+            probability=self.probability, **self.best_params_
+        )
         self._fit_best(rows, labels, weights, judged)
         self._adopt_attributes()
         return self
@@ -407,7 +410,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """
         return np.asarray(self._best().predict(X))
 
-    @available_if(lambda self: hasattr(self._classifier, "predict_proba"))
+    @available_if(has_probability)
     @lazily
     def predict_proba(self, X: MatrixLike) -> RealArray:
         """Predict class probabilities with the best classifier.
@@ -423,6 +426,60 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             The predicted class has the largest probability.
         """
         return np.asarray(self._best().predict_proba(X))
+
+    @available_if(has_probability)
+    @lazily
+    def predict_log_proba(self, X: MatrixLike) -> RealArray:
+        """Predict the logarithms of the class probabilities with the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        return np.asarray(self._best().predict_log_proba(X))
+
+    @available_if(has_probability)
+    @lazily
+    def predict_set(
+        self,
+        X: MatrixLike,
+        confidence_level: float = 0.9,
+        *,
+        method: str = "loo",
+        class_conditional: bool = False,
+        allow_empty: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Predict sets of classes that contain the true class with a given probability.
+
+        The choice of the setting has seen the training samples, so that with many settings the sets
+        may contain the true class slightly less often.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for the classifier.
+        confidence_level : float, default=0.9
+            Share of new samples whose sets should contain the true class, between 0 and 1.
+        method : {"loo", "full"}, default="loo"
+            As in the classifier.
+        class_conditional : bool, default=False
+            Whether the confidence level should hold for the samples of each class.
+        allow_empty : bool, default=False
+            Whether sets may be empty. Otherwise an empty set gets the predicted class.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Whether each class is in the set of each sample.
+        """
+        options = {"class_conditional": class_conditional, "allow_empty": allow_empty}
+        best = self._best()
+        return np.asarray(best.predict_set(X, confidence_level, method=method, **options))
 
     def _best(self) -> Any:
         """Return the best classifier, which checks new samples."""

@@ -272,13 +272,13 @@ def _require_rows(found: int, wanted: int, name: str) -> None:
         raise ValueError(f"X has {wanted} rows, but {name} has {found} entries.")
 
 
-def map_rows(estimator: Any, method: str, X: Any) -> Any:
+def map_rows(estimator: Any, method: str, X: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply a method of a fitted estimator to the rows of a Dask collection, lazily."""
     dask = _dask()
     da = dask.array
     estimator = copy(estimator)  # a later fit must not change the lazy result
-    outcome = np.asarray(getattr(estimator, method)(_example(X)))
-    shared = dask.delayed((estimator, method, outcome[:0]), traverse=False)
+    outcome = np.asarray(getattr(estimator, method)(_example(X), *args, **kwargs))
+    shared = dask.delayed((estimator, method, args, kwargs, outcome[:0]), traverse=False)
     if hasattr(X, "columns"):
         parts = [
             da.from_delayed(
@@ -296,9 +296,9 @@ def map_rows(estimator: Any, method: str, X: Any) -> Any:
     return X.map_blocks(_apply, shared=shared, dtype=outcome.dtype, meta=outcome[:0], **shape)
 
 
-def _apply(rows: Any, shared: tuple[Any, str, Any]) -> Any:
-    estimator, method, empty = shared
-    return np.asarray(getattr(estimator, method)(rows)) if rows.shape[0] else empty
+def _apply(rows: Any, shared: tuple[Any, str, tuple[Any, ...], dict[str, Any], Any]) -> Any:
+    estimator, method, args, kwargs, empty = shared
+    return np.asarray(getattr(estimator, method)(rows, *args, **kwargs)) if rows.shape[0] else empty
 
 
 def _example(X: Any) -> Any:

@@ -15,12 +15,12 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method that treats rows independently return a lazy array for a Dask collection."""
 
     @wraps(method)
-    def on_rows(self: Any, X: Any) -> Any:
+    def on_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_dask(X):
-            return method(self, X)
+            return method(self, X, *args, **kwargs)
         from .dask_source import map_rows
 
         require_fitted(self)
-        return map_rows(self, method.__name__, X)
+        return map_rows(self, method.__name__, X, *args, **kwargs)
 
     return on_rows

@@ -23,6 +23,7 @@ from discreg.linalg.resources import (
 from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
 from discreg.linalg.types import Array
 
+from .kept_rows import KeptRows, kept_of_block
 from .precision import LARGEST_ERROR, SMALLEST_SQUARE, scatter_may_be_single, single_error
 from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
 
@@ -30,6 +31,7 @@ __all__ = [
     "Moments",
     "block_moments",
     "class_scatters",
+    "moments_and_rows",
     "moments_by_group",
     "require_finite",
     "source_moments",
@@ -163,44 +165,58 @@ def moments_by_group(
 
 
 @dataclass(frozen=True)
-class LabelledMoments:
-    """Moments of rows whose classes are the labels found in these rows."""
+class LabelledSums:
+    """Moments and kept rows of a block whose classes are the labels found in it."""
 
     counts: Counts
     moments: Moments
+    kept: KeptRows | None
 
-    def __add__(self, other: LabelledMoments) -> LabelledMoments:
+    def __add__(self, other: LabelledSums) -> LabelledSums:
         counts = self.counts + other.counts
-        parts = (each._among(counts.labels) for each in (self, other))
-        return LabelledMoments(counts, next(parts) + next(parts))
+        one, two = (each._among(counts.labels) for each in (self, other))
+        kept = one.kept + two.kept if one.kept is not None and two.kept is not None else None
+        return LabelledSums(counts, one.moments + two.moments, kept)
 
-    def _among(self, labels: NDArray[Any]) -> Moments:
-        """Return the moments for a larger set of classes."""
+    def _among(self, labels: NDArray[Any]) -> LabelledSums:
+        """Return the sums for a larger set of classes."""
         if len(labels) == len(self.counts.labels):
-            return self.moments
+            return self
         places = np.searchsorted(labels, self.counts.labels)
         weights = np.zeros(len(labels))
         means = np.zeros((len(labels), self.moments.means.shape[1]))
         weights[places], means[places] = self.moments.weights, self.moments.means
-        return replace(self.moments, weights=weights, means=means)
+        kept = None if self.kept is None else replace(self.kept, y=places[self.kept.y])
+        return replace(self, moments=replace(self.moments, weights=weights, means=means), kept=kept)
 
 
 def source_moments(source: BlockSource, penalty: float = 0.0) -> Moments:
-    """Compute the moments of all rows of a source, for a relative penalty of at least `penalty`.
+    """Compute the moments of all rows of a source, for a relative penalty of at least `penalty`."""
+    return moments_and_rows(source, penalty, keep=False)[0]
+
+
+def moments_and_rows(
+    source: BlockSource, penalty: float = 0.0, *, keep: bool
+) -> tuple[Moments, KeptRows | None]:
+    """Compute the moments of all rows of a source, and with `keep` a sample of the rows.
 
     If the classes are unknown and have no weights, the same pass finds the classes.
     """
     if source.is_settled or source.class_weight is not None:
-        moments: Moments = source.reduce(block_moments, source.n_classes, penalty)
-        return moments
-    found: LabelledMoments = source.reduce_raw(
-        _labelled_moments, source.n_features, source.dtype, penalty
+        layout = source.layout
+        sums: AddableTuple = source.reduce(
+            _moments_and_rows, source.n_classes, penalty, layout.factors, keep
+        )
+        moments, *kept = sums
+        return moments, kept[0].scaled(layout.factors) if kept else None
+    found: LabelledSums = source.reduce_raw(
+        _labelled_sums, source.n_features, source.dtype, penalty, keep
     )
     source.settle(found.counts)
-    return found.moments
+    return found.moments, found.kept
 
 
-def _labelled_moments(
+def _labelled_sums(
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -208,11 +224,20 @@ def _labelled_moments(
     n_features: int,
     dtype: np.dtype[Any],
     penalty: float,
-) -> LabelledMoments:
+    keep: bool,
+) -> LabelledSums:
     counts = count_labels(y, sample_weight)
     layout = BlockLayout(n_features, dtype, counts.labels, np.ones(len(counts.labels)))
     block = layout.block(X, y, sample_weight, first)
-    return LabelledMoments(counts, block_moments(block, len(counts.labels), penalty))
+    sums = _moments_and_rows(block, len(counts.labels), penalty, layout.factors, keep)
+    return LabelledSums(counts, sums[0], sums[1] if keep else None)
+
+
+def _moments_and_rows(
+    block: Block, n_classes: int, penalty: float, factors: Array, keep: bool
+) -> AddableTuple:
+    moments = block_moments(block, n_classes, penalty)
+    return AddableTuple([moments, kept_of_block(block, factors)] if keep else [moments])
 
 
 def block_moments(block: Block, n_classes: int, penalty: float = 0.0) -> Moments:

@@ -21,22 +21,28 @@ def _mixed(bits: np.uint64) -> np.uint64:
 
 
 @compiled()
-def _entry(value: float, column: int, seed: int) -> np.uint64:
+def _key(column: int, seed: int) -> np.uint64:
+    """Compute a number for a column."""
+    return _mixed(np.uint64(column) + _mixed(np.uint64(seed)))
+
+
+@compiled()
+def _entry(value: float, key: np.uint64) -> np.uint64:
     """Compute the term of an entry in the hash of its row; the term of a zero is 0."""
-    if value == 0.0:
-        return np.uint64(0)
-    bits = np.float64(value).view(np.uint64)
-    return _mixed(bits ^ _mixed(np.uint64(column) + _mixed(np.uint64(seed))))
+    return np.uint64(0) if value == 0.0 else _mixed(np.float64(value).view(np.uint64) ^ key)
 
 
 @compiled()
 def hash_dense_rows(X: RealArray, seed: int) -> NDArray[np.uint64]:
     """Compute a hash of each row: a sum over its entries modulo 2⁶⁴."""
     hashes = np.empty(len(X), dtype=np.uint64)
+    keys = np.empty(X.shape[1], dtype=np.uint64)
+    for j in range(X.shape[1]):
+        keys[j] = _key(j, seed)
     for i in range(len(X)):
         total = np.uint64(0)
         for j in range(X.shape[1]):
-            total += _entry(X[i, j], j, seed)
+            total += _entry(X[i, j], keys[j])
         hashes[i] = _mixed(total)
     return hashes
 
@@ -50,6 +56,6 @@ def hash_sparse_rows(
     for i in range(len(hashes)):
         total = np.uint64(0)
         for entry in range(indptr[i], indptr[i + 1]):
-            total += _entry(data[entry], indices[entry], seed)
+            total += _entry(data[entry], _key(indices[entry], seed))
         hashes[i] = _mixed(total)
     return hashes

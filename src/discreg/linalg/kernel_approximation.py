@@ -26,6 +26,7 @@ __all__ = [
     "NystroemMap",
     "RandomFeatures",
     "draw_rows",
+    "hash_rows",
     "map_of_draw",
     "map_of_rows",
     "mapped_rows",
@@ -154,14 +155,19 @@ class Draw:
 
 def draw_rows(X: Any, size: int, seed: int) -> Draw:
     """Draw from the distinct rows of X; their order and repeated rows have no effect."""
+    return _smallest(hash_rows(X, seed), X, size)
+
+
+def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
+    """Compute a random number from the values of each row; zeros have no effect."""
     from ._hash_loops import hash_dense_rows, hash_sparse_rows
 
     if not sparse.issparse(X):
-        return _smallest(hash_dense_rows(X, seed), X, size)
+        return np.asarray(hash_dense_rows(X, seed))
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    return _smallest(hash_sparse_rows(X.data, X.indices, X.indptr, seed), X, size)
+    return np.asarray(hash_sparse_rows(X.data, X.indices, X.indptr, seed))
 
 
 def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:

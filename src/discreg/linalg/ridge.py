@@ -31,6 +31,7 @@ from .rows import (
     matmul,
     rmatmul,
     row_blocks,
+    row_dots,
     weighted_mean,
 )
 
@@ -108,6 +109,21 @@ class NormalEquations:
         if self.mean is None:
             return product
         return self.without_constant(product - np.outer(self.mean, totals))
+
+    def centred_rows(self, X: Any) -> Array:
+        """Convert rows of the features to a dense array of rows of Φ."""
+        rows = X.toarray() if sparse.issparse(X) else X
+        if self.mean is None:
+            return np.asarray(rows, dtype=np.float64)
+        return np.asarray(np.where(self.constant, 0.0, rows - self.mean))
+
+    def leverages(self, features: Array) -> Array:
+        """Compute the derivatives of the scores of rows of Φ by targets of their own, for weight 1.
+
+        They are φᵀ(ΦᵀSΦ + βI)⁻¹φ + 1/Σs, the latter with an intercept.
+        """
+        own = row_dots(features, self.solve(features.T).T)
+        return own + 1.0 / self.total if self.centred else own
 
     def without_constant(self, products: Array) -> Array:
         """Set the rows of constant features, which are rounding errors, to zero in place."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreg.base.classifier import Prepared
+from discreg.base.regression import Prepared
 from discreg.linalg.types import Array
 
 __all__ = ["Indicators"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.classifier import Prepared
+from discreg.base.regression import Prepared
 from discreg.linalg.rows import class_totals, row_blocks
 from discreg.linalg.types import Array
 

@@ -26,7 +26,7 @@ class LRLRClassifierCV(LowRankSearch):
     ----------
     ranks : array-like of int, default=None
         Candidates for the rank; None means all ranks.
-    fit_intercept, class_weight, kernel
+    fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.LRLRClassifier`.
     gammas : array-like of float or str, default=None
         Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
@@ -91,6 +91,7 @@ class LRLRClassifierCV(LowRankSearch):
         ranks: Sequence[int] | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
@@ -107,6 +108,7 @@ class LRLRClassifierCV(LowRankSearch):
         self.ranks = ranks
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.kernel = kernel
         self.gammas = gammas
         self.degrees = degrees

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discreg.base.classifier import Prepared, RegressionClassifier
 from discreg.base.components import COMPONENT_CONSTRAINTS
+from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
@@ -58,6 +58,9 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         `sample_weight`, they do not change Y, and the scores are shifted by what they change in
         the mean of Y. "balanced" gives every class the same total weight, taking sample weights
         into account.
+    probability : bool, default=True
+        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
+        `predict_log_proba` and `predict_set` need.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5
@@ -109,6 +112,16 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     kernel_error_ : float
         Root mean square error of the approximated kernel on some 500 training rows, relative to
         the root mean square of its values; only set if the kernel is approximated.
+    inverse_temperature_ : float
+        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
+        next two attributes are only set with ``probability=True``.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from the model without the sample. Only set
+        if all samples were held out: at most 2,000 rows in memory, with more than one in each
+        class.
+    loo_is_exact_ : bool
+        Whether held-out scores equal those of refits, rather than those of Newton steps without
+        the sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -153,6 +166,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         beta: float = 10.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
@@ -166,6 +180,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.beta = beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree

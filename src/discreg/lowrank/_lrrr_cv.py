@@ -35,7 +35,7 @@ class LRRRClassifierCV(LowRankSearch):
         Candidates for `beta`.
     ranks : array-like of int, default=None
         Candidates for the rank; None means all ranks.
-    fit_intercept, class_weight, kernel
+    fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.LRRRClassifier`.
     gammas : array-like of float or str, default=None
         Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
@@ -104,6 +104,7 @@ class LRRRClassifierCV(LowRankSearch):
         ranks: Sequence[int] | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
@@ -121,6 +122,7 @@ class LRRRClassifierCV(LowRankSearch):
         self.ranks = ranks
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.kernel = kernel
         self.gammas = gammas
         self.degrees = degrees

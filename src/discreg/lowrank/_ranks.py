@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
-from discreg.base.classifier import Prepared
+from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
 from discreg.linalg.resources import (
     threads_for,

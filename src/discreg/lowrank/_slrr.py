@@ -10,7 +10,7 @@ from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.caller import warn_of_convergence
-from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
@@ -86,6 +86,9 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         `sample_weight`, they do not change Y, and the scores are shifted by what they change in
         the mean of Y. "balanced" gives every class the same total weight, taking sample weights
         into account.
+    probability : bool, default=True
+        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
+        `predict_log_proba` and `predict_set` need.
     solver : {"alternating", "reweighted"}, default="alternating"
         "alternating" alternates between a group lasso and an orthogonal Procrustes problem and
         gives exact zeros. "reweighted" is Algorithm 3 of [1]_: reweighted ridge regressions, whose
@@ -127,6 +130,16 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Number of iterations.
     solver_ : str
         Solver that ran.
+    inverse_temperature_ : float
+        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
+        next two attributes are only set with ``probability=True``.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from the model without the sample. Only set
+        if all samples were held out: at most 2,000 rows in memory, with more than one in each
+        class.
+    loo_is_exact_ : bool
+        Whether held-out scores equal those of refits, rather than those of Newton steps without
+        the sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -172,6 +185,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         beta: float = 1.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         solver: str = "alternating",
         stopping: str = "gap",
         tol: float = 1e-4,
@@ -182,6 +196,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.beta = beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.solver = solver
         self.stopping = stopping
         self.tol = tol

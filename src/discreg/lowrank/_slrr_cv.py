@@ -40,7 +40,7 @@ class SLRRClassifierCV(LowRankSearch):
     ranks : array-like of int, default=None
         Candidates for the rank. None means at most five ranks between half the largest rank and
         the largest rank, the upper part of the paper's range.
-    fit_intercept, class_weight, solver, stopping, tol, max_iter
+    fit_intercept, class_weight, probability, solver, stopping, tol, max_iter
         As for :class:`~discreg.SLRRClassifier`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
@@ -95,6 +95,7 @@ class SLRRClassifierCV(LowRankSearch):
         ranks: Sequence[int] | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         solver: str = "alternating",
         stopping: str = "gap",
         tol: float = 1e-4,
@@ -108,6 +109,7 @@ class SLRRClassifierCV(LowRankSearch):
         self.ranks = ranks
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.solver = solver
         self.stopping = stopping
         self.tol = tol

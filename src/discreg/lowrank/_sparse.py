@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from discreg.base.classifier import Prepared
+from discreg.base.regression import Prepared
 from discreg.linalg.group_lasso import FeatureRegression, Features
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.classifier import Prepared
+from discreg.base.regression import Prepared
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
     Boolean,
@@ -25,6 +25,7 @@ CONSTRAINTS: dict[str, Any] = {
     "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
     "fit_intercept": Boolean(),
     "class_weight": CLASS_WEIGHT,
+    "probability": Boolean(),
 }
 
 

@@ -82,6 +82,7 @@ class MarginClassifier(BaseClassifier):
     _constraints: dict[str, Any] = {
         "fit_intercept": Boolean(),
         "class_weight": CLASS_WEIGHT,
+        "probability": Boolean(),
         "selection": Choice(("random", "cyclic")),
         "shrinking": Boolean(),
         "cache_size": Number(0, closed="neither"),

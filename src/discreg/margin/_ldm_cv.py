@@ -40,8 +40,8 @@ class LDMClassifierCV(MarginSearch):
         "scale" for "rbf" and "scale" for the other kernels that have a width.
     degrees : array-like of float, default=(3,)
         Candidates for the degree of a polynomial kernel.
-    coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, solver, \
-selection, shrinking, cache_size, tol, max_iter, random_state
+    coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, \
+probability, solver, selection, shrinking, cache_size, tol, max_iter, random_state
         As for :class:`~discreg.LDMClassifier`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
@@ -104,6 +104,7 @@ selection, shrinking, cache_size, tol, max_iter, random_state
         approximation: str = "nystroem",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
@@ -128,6 +129,7 @@ selection, shrinking, cache_size, tol, max_iter, random_state
         self.approximation = approximation
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.solver = solver
         self.selection = selection
         self.shrinking = shrinking

@@ -75,6 +75,9 @@ class ODMClassifier(MarginClassifier):
     class_weight : dict, "balanced" or None, default=None
         Class weights, which multiply the sample weights. "balanced" gives every class the same
         total weight, taking sample weights into account.
+    probability : bool, default=True
+        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
+        `predict_log_proba` and `predict_set` need.
     solver : {"auto", "active_set", "dcd", "newton", "svrg"}, default="auto"
         All solvers converge to the same optimum.
 
@@ -154,6 +157,16 @@ class ODMClassifier(MarginClassifier):
     kernel_error_ : float
         Root mean square error of the approximated kernel on some 500 training rows, relative to
         the root mean square of its values; only set if the kernel is approximated.
+    inverse_temperature_ : float
+        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
+        next two attributes are only set with ``probability=True``.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from the model without the sample. Only set
+        if all samples were held out: at most 2,000 rows in memory, with more than one in each
+        class.
+    loo_is_exact_ : bool
+        Whether held-out scores equal those of refits, rather than those of Newton steps without
+        the sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -211,6 +224,7 @@ class ODMClassifier(MarginClassifier):
         approximation: str = "nystroem",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
@@ -233,6 +247,7 @@ class ODMClassifier(MarginClassifier):
         self.approximation = approximation
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.solver = solver
         self.selection = selection
         self.shrinking = shrinking

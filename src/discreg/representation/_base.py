@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
-from discreg.base.calibration import probabilities
 from discreg.base.classifier import BaseClassifier
 from discreg.blocks.lazy import lazily
-from discreg.blocks.validation import new_rows, require_fitted
+from discreg.blocks.validation import new_rows
 from discreg.linalg.types import Labels, MatrixLike, RealArray
 
 from ._iterative import Iterations
@@ -21,15 +18,6 @@ from ._rejection import unknown_label
 from ._solvers import IterativeSolver, Solver
 
 __all__ = ["RepresentationClassifier", "one_column_if_binary"]
-
-
-def _has_probability(estimator: Any) -> bool:
-    if not estimator.probability:
-        raise AttributeError(
-            "predict_proba is only available with probability=True, because fit must also compute "
-            "held-out scores. Set probability=True before fit."
-        )
-    return True
 
 
 class RepresentationClassifier(BaseClassifier):
@@ -110,26 +98,6 @@ class RepresentationClassifier(BaseClassifier):
             smallest = delta.min(axis=1) + norms
             rejected = smallest > self.reject_above * norms
         return np.where(rejected, unknown_label(self.unknown_label, self.classes_), labels)
-
-    @available_if(_has_probability)
-    @lazily
-    def predict_proba(self, X: MatrixLike) -> RealArray:
-        """Predict class probabilities; the predicted class has the largest.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        require_fitted(self)
-        if not hasattr(self, "inverse_temperature_"):
-            raise NotFittedError("The model has no probabilities. Fit it with probability=True.")
-        scores = -self._residuals(self._rows(X))
-        return probabilities(scores, self.inverse_temperature_, self._dtype.type)
 
     def representation(self, X: MatrixLike) -> RealArray:
         """Compute the coefficients w* of the training samples that represent each sample.

@@ -112,9 +112,9 @@ class DRMClassifier(RepresentationClassifier):
         Whether "apg" finds its step by backtracking, (25), instead of by Lanczos' method.
     class_weight : dict, "balanced" or None, default=None
         Class weights, which multiply the sample weights.
-    probability : bool, default=False
-        Whether to enable `predict_proba`. Fit then also computes held-out scores, by exact
-        leave-one-out (ridge) or five folds (other penalties).
+    probability : bool, default=True
+        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
+        `predict_log_proba` and `predict_set` need.
     reject_above : float, default=None
         Predict the unknown label if the smallest relative residual exceeds this number. The
         relative residual is :math:`(\delta_i + k(x, x)) / k(x, x)`: 0 for a sample that its class
@@ -150,16 +150,21 @@ class DRMClassifier(RepresentationClassifier):
     objective_history_, gap_ : ndarray and float
         Objective at each of these iterations, and the final bound of (objective − minimum) relative
         to k(x, x) / 2; for iterative solvers.
-    inverse_temperature_ : float
-        With ``probability=True``, the factor τ of the probabilities softmax(−τδ).
-    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        With ``probability=True``, held-out decision values of the training samples: by
-        leave-one-out, with `gamma` and features from all samples, or by folds (other penalties).
     n_components_ : int
         Number of components; only set if the kernel is approximated.
     kernel_error_ : float
         Root mean square error of the approximated kernel on some 500 training rows, relative to
         the root mean square of its values; only set if the kernel is approximated.
+    inverse_temperature_ : float
+        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
+        next two attributes are only set with ``probability=True``.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from the model without the sample. Only set
+        if all samples were held out: at most 2,000 rows in memory, with more than one in each
+        class.
+    loo_is_exact_ : bool
+        Whether held-out scores equal those of refits, rather than those of Newton steps without
+        the sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -226,7 +231,7 @@ class DRMClassifier(RepresentationClassifier):
         approximation: str = "nystroem",
         backtracking: bool = False,
         class_weight: ClassWeight = None,
-        probability: bool = False,
+        probability: bool = True,
         reject_above: float | None = None,
         unknown_label: object = None,
         tol: float = 1e-5,

@@ -61,7 +61,7 @@ class DRMClassifierCV(ClassifierSearch):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
-    solver, n_components, approximation, class_weight, reject_above, unknown_label
+    solver, n_components, approximation, class_weight, probability, reject_above, unknown_label
         As for :class:`~discreg.DRMClassifier`. With "scatter", leave-one-out costs no more than a
         prediction of the training samples. The search scores predictions without rejection.
     cv : int, splitter or iterable of splits, default=None
@@ -131,6 +131,7 @@ class DRMClassifierCV(ClassifierSearch):
         n_components: int | str | None = "auto",
         approximation: str = "nystroem",
         class_weight: ClassWeight = None,
+        probability: bool = True,
         reject_above: float | None = None,
         unknown_label: object = None,
         cv: Splitting = None,
@@ -150,6 +151,7 @@ class DRMClassifierCV(ClassifierSearch):
         self.n_components = n_components
         self.approximation = approximation
         self.class_weight = class_weight
+        self.probability = probability
         self.reject_above = reject_above
         self.unknown_label = unknown_label
         self.cv = cv
@@ -159,7 +161,7 @@ class DRMClassifierCV(ClassifierSearch):
         self.random_state = random_state
 
     def _unfitted(self) -> DRMClassifier:
-        classifier: DRMClassifier = super()._unfitted().set_params(probability=True)
+        classifier: DRMClassifier = super()._unfitted()
         if not isinstance(self.random_state, int | np.integer):
             # One seed for all settings and the last fit, so that they use the same features.
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreg.base.caller import warn_of_convergence
-from discreg.base.classifier import Prepared
 from discreg.base.components import COMPONENT_CONSTRAINTS
+from discreg.base.regression import Prepared
 from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
@@ -71,6 +71,7 @@ RIDGE_CONSTRAINTS: dict[str, Any] = {
     "scale_beta": Boolean(),
     "fit_intercept": Boolean(),
     "class_weight": CLASS_WEIGHT,
+    "probability": Boolean(),
     **KERNEL_CONSTRAINTS,
     **COMPONENT_CONSTRAINTS,
 }

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.validation import (
     Number,
 )
@@ -67,6 +67,9 @@ class GReLSRClassifier(RegressionClassifier):
     class_weight : dict or "balanced", default=None
         Class weights, which multiply the sample weights. "balanced" gives every class the same
         total weight, taking sample weights into account.
+    probability : bool, default=True
+        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
+        `predict_log_proba` and `predict_set` need.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5
@@ -151,6 +154,16 @@ class GReLSRClassifier(RegressionClassifier):
     kernel_error_ : float
         Root mean square error of the approximated kernel on some 500 training rows, relative to
         the root mean square of its values; only set if the kernel is approximated.
+    inverse_temperature_ : float
+        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
+        next two attributes are only set with ``probability=True``.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from the model without the sample. Only set
+        if all samples were held out: at most 2,000 rows in memory, with more than one in each
+        class.
+    loo_is_exact_ : bool
+        Whether held-out scores equal those of refits, rather than those of Newton steps without
+        the sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -190,6 +203,7 @@ class GReLSRClassifier(RegressionClassifier):
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
@@ -211,6 +225,7 @@ class GReLSRClassifier(RegressionClassifier):
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree

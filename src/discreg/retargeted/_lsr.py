@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.left_out import LeftOut
+from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.moment_ridge import MomentRegression
 from discreg.blocks.precision import gap_with_error
 from discreg.blocks.validation import (
@@ -26,6 +27,7 @@ from ._solvers import ArrayProblem, Solution, minimise, objective_unit
 __all__ = ["FixedTargets", "LSRClassifier"]
 
 REFINEMENTS = 2  # steps of iterative refinement, for ill-conditioned data
+SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
 ROUNDING = 8 * EPS  # relative rounding error of an entry of a Gram matrix
 
 
@@ -65,6 +67,9 @@ class LSRClassifier(RegressionClassifier):
     class_weight : dict or "balanced", default=None
         Class weights, which multiply the sample weights. "balanced" gives every class the same
         total weight, taking sample weights into account.
+    probability : bool, default=True
+        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
+        `predict_log_proba` and `predict_set` need.
     kernel : str or callable, default="linear"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
         function of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5
@@ -119,6 +124,16 @@ class LSRClassifier(RegressionClassifier):
     kernel_error_ : float
         Root mean square error of the approximated kernel on some 500 training rows, relative to
         the root mean square of its values; only set if the kernel is approximated.
+    inverse_temperature_ : float
+        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
+        next two attributes are only set with ``probability=True``.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from the model without the sample. Only set
+        if all samples were held out: at most 2,000 rows in memory, with more than one in each
+        class.
+    loo_is_exact_ : bool
+        Whether held-out scores equal those of refits, rather than those of Newton steps without
+        the sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -156,6 +171,7 @@ class LSRClassifier(RegressionClassifier):
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         kernel: str | Callable[..., float] = "linear",
         gamma: float | str | None = "scale",
         degree: float = 3,
@@ -169,6 +185,7 @@ class LSRClassifier(RegressionClassifier):
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -199,8 +216,7 @@ class LSRClassifier(RegressionClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
-        prepared = self._prepare(X, y, sample_weight)
-        self._fit_prepared(prepared)
+        self._fit_moments(self._prepare(X, y, sample_weight))
         return self
 
     def _fit_prepared(
@@ -228,7 +244,15 @@ class LSRClassifier(RegressionClassifier):
         return solution
 
     def _fit_moments(self, prepared: Prepared) -> None:
-        self._fit_prepared(prepared)
+        self._calibrate(prepared, self._fit_prepared(prepared))
+
+    def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
+        kept, features = prepared.kept, prepared.kept_features
+        assert kept is not None
+        shares = (kept.units * prepared.regression.leverages(features))[:, None]
+        targets = one_hot(kept.y, len(prepared.classes))
+        scores = features @ solution.theta[:-1] + solution.theta[-1] - shares * targets
+        return LeftOut(scores / np.where(shares < 1 - SEEN, 1 - shares, np.nan), is_exact=True)
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the targets of each class, one row per class."""

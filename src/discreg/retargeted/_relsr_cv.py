@@ -27,7 +27,7 @@ class ReLSRClassifierCV(ClassifierSearch):
     ----------
     betas : array-like of float, default=(10.0, ..., 1e-3)
         Candidates for `beta`.
-    scale_beta, fit_intercept, class_weight, kernel
+    scale_beta, fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.ReLSRClassifier`.
     gammas : array-like of float or str, default=None
         Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
@@ -95,6 +95,7 @@ class ReLSRClassifierCV(ClassifierSearch):
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        probability: bool = True,
         kernel: str | Callable[..., float] = "linear",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
@@ -116,6 +117,7 @@ class ReLSRClassifierCV(ClassifierSearch):
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.probability = probability
         self.kernel = kernel
         self.gammas = gammas
         self.degrees = degrees

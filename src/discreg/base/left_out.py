@@ -1,0 +1,103 @@
+"""Held-out scores of training samples, and what `fit` keeps of them for probabilities and sets."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.blocks.kept_rows import KeptRows
+from discreg.linalg.types import Array
+
+from .calibration import Calibration
+from .caller import user_stacklevel
+
+__all__ = ["LeftOut", "calibrate", "forget_calibration", "leavable_rows"]
+
+ROUNDING = 1e-9
+CALIBRATED = ("inverse_temperature_", "loo_decision_function_", "loo_is_exact_", "_calibrated")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Scores of kept rows, each from the model without one unit of the weight of the row.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rows, n_classes)
+        Decision values, one column per class. A row is NaN if the other samples do not determine
+        its scores.
+    is_exact : bool
+        Whether the scores equal those of refits up to rounding.
+    """
+
+    scores: Array
+    is_exact: bool
+
+
+def leavable_rows(kept: KeptRows, sizes: Array, classes: NDArray[Any]) -> KeptRows:
+    """Return the rows without which their class still has samples; warn of the other classes.
+
+    Parameters
+    ----------
+    kept : KeptRows
+    sizes : ndarray of shape (n_classes,)
+        Sum of the weights of each class, with class weights as those of the rows.
+    classes : ndarray of shape (n_classes,)
+    """
+    alone = sizes[kept.y] - kept.units <= ROUNDING * sizes[kept.y]
+    if not alone.any():
+        return kept
+    labels = classes[np.unique(kept.y[alone])].tolist()
+    named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
+    what = "Class {} has" if len(labels) == 1 else "Classes {} have"
+    warnings.warn(
+        f"{what.format(named)} only one sample, which cannot be held out. Probabilities are "
+        "calibrated on the other classes.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
+    return kept.take(np.flatnonzero(~alone))
+
+
+def calibrate(
+    estimator: Any, kept: KeptRows, left_out: LeftOut, training_scores: Array | None = None
+) -> None:
+    """Set the fitted attributes that depend on held-out scores.
+
+    Parameters
+    ----------
+    estimator : object
+        A classifier with `classes_`.
+    kept : KeptRows
+        The rows that were left out.
+    left_out : LeftOut
+        Their scores.
+    training_scores : ndarray of shape (n_samples, n_classes), optional
+        Scores of all training rows, if they are in memory and all of positive weight were left out.
+        Those of the rows that were left out are overwritten; the model has not seen the others.
+    """
+    forget_calibration(estimator)
+    known = np.isfinite(left_out.scores).all(axis=1)
+    some, scores = kept.take(known), left_out.scores[known]
+    n_classes = len(estimator.classes_)
+    estimator._calibrated = Calibration.of(scores, some.y, some.weights, some.units, n_classes)
+    estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
+    estimator.loo_is_exact_ = left_out.is_exact
+    if training_scores is not None and known.all():
+        training_scores[kept.places] = left_out.scores
+        estimator.loo_decision_function_ = one_column_if_binary(training_scores)
+
+
+def forget_calibration(estimator: Any) -> None:
+    """Remove the attributes that an earlier call of `calibrate` has set."""
+    for name in CALIBRATED:
+        estimator.__dict__.pop(name, None)
+
+
+def one_column_if_binary(scores: Array) -> Array:
+    """Convert to scikit-learn's shape of decision values: one number for two classes."""
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

@@ -1,0 +1,152 @@
+"""A sample of the training rows, drawn by a hash of their values.
+
+The sample does not depend on the order of the rows or on blocks, and a row of weight k is drawn as
+k equal rows are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.types import Array
+
+from .source import Block
+
+__all__ = ["MOST_ROWS", "KeptRows", "keep_rows", "kept_of_block"]
+
+MOST_ROWS = 2_000
+MORE = 4  # factor of the number of candidates if too many of them are equal
+SEED = 0
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Some of the rows of positive weight, or all of them.
+
+    Attributes
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+        Indices of the classes.
+    weights : ndarray of shape (n_rows,)
+        Weights, each the sum over equal rows if the rows were in blocks.
+    units : ndarray of shape (n_rows,)
+        Weight that is left out of each row: that of one copy, or all of a weight below one.
+    hashes : ndarray of shape (n_rows,)
+        Rows with the smallest hashes are kept.
+    places : ndarray of shape (n_rows,) or None
+        Indices among the training rows; None if these are not in memory.
+    """
+
+    X: Any
+    y: NDArray[np.intp]
+    weights: Array
+    units: Array
+    hashes: NDArray[np.uint64]
+    places: NDArray[np.intp] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __add__(self, other: KeptRows) -> KeptRows:
+        stack = sparse.vstack if sparse.issparse(self.X) or sparse.issparse(other.X) else np.vstack
+        both = KeptRows(
+            stack([self.X, other.X]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.units, other.units]),
+            np.concatenate([self.hashes, other.hashes]),
+        )
+        return _smallest(both)
+
+    def take(self, rows: Any) -> KeptRows:
+        """Return some of the rows."""
+        places = None if self.places is None else self.places[rows]
+        X = self.X.tocsr()[rows] if sparse.issparse(self.X) else self.X[rows]
+        y, weights, units = self.y[rows], self.weights[rows], self.units[rows]
+        return replace(
+            self, X=X, y=y, weights=weights, units=units, hashes=self.hashes[rows], places=places
+        )
+
+    def scaled(self, factors: Array) -> KeptRows:
+        """Return the rows with weights multiplied by the factors of their classes."""
+        of_rows = factors[self.y]
+        return replace(self, weights=of_rows * self.weights, units=of_rows * self.units)
+
+
+def keep_rows(
+    X: Any, y: NDArray[np.intp], copies: Array, factors: Array, *, hashed: bool = True
+) -> KeptRows:
+    """Keep all rows of positive weight if there are at most 2,000, otherwise as many distinct ones.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+        Indices of the classes.
+    copies : ndarray of shape (n_rows,)
+        Sample weights.
+    factors : ndarray of shape (n_classes,)
+        Class weights.
+    hashed : bool, default=True
+        Whether the rows are drawn by their values. The rows of a precomputed kernel matrix, which
+        depend on the order of the samples, are drawn by their indices.
+    """
+    seen = np.flatnonzero(copies * factors[y] > 0)
+    units = np.minimum(copies, 1.0)
+    if len(seen) <= MOST_ROWS:
+        hashes = np.zeros(len(seen), dtype=np.uint64)
+        kept = KeptRows(X[seen], y[seen], copies[seen], units[seen], hashes, seen)
+    elif hashed:
+        kept = _kept(X, y, copies, units, seen)
+    else:
+        some = np.sort(np.random.default_rng(SEED).choice(seen, MOST_ROWS, replace=False))
+        hashes = np.zeros(len(some), dtype=np.uint64)
+        kept = KeptRows(X[some], y[some], copies[some], units[some], hashes, some)
+    return kept.scaled(factors)
+
+
+def kept_of_block(block: Block, factors: Array) -> KeptRows:
+    """Keep rows of a block; their weights do not include the class weights `factors`."""
+    copies = block.weights / factors[block.y]
+    seen = np.flatnonzero(copies > 0)
+    kept = _kept(block.X, block.y, copies, np.minimum(copies, 1.0), seen)
+    return replace(kept, places=None)
+
+
+def _kept(
+    X: Any, y: NDArray[np.intp], copies: Array, units: Array, seen: NDArray[np.intp]
+) -> KeptRows:
+    """Keep the rows with the smallest hashes, merging equal rows."""
+    hashes = hash_rows(X, SEED)[seen]
+    n_candidates = MOST_ROWS
+    while True:
+        rows: NDArray[np.intp] = seen
+        chosen: Any = slice(None)
+        if n_candidates < len(seen):
+            limit = np.partition(hashes, n_candidates - 1)[n_candidates - 1]
+            chosen = np.flatnonzero(hashes <= limit)
+            rows = seen[chosen]
+        kept = KeptRows(X[rows], y[rows], copies[rows], units[rows], hashes[chosen], rows)
+        kept = _smallest(kept)
+        if len(kept) == MOST_ROWS or len(rows) == len(seen):
+            return kept
+        n_candidates *= MORE  # many of the candidates are equal
+
+
+def _smallest(kept: KeptRows) -> KeptRows:
+    """Merge equal rows and keep those with the smallest hashes."""
+    if not len(kept):
+        return kept
+    keys = (kept.units, kept.y, kept.hashes)
+    order = np.lexsort(keys)
+    differs = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+    firsts = np.flatnonzero(np.concatenate([[True], differs]))
+    weights = np.add.reduceat(kept.weights[order], firsts)
+    return replace(kept.take(order[firsts][:MOST_ROWS]), weights=weights[:MOST_ROWS])
