@@ -77,11 +77,11 @@ class Calibration:
             Weight of one copy of each sample.
         n_classes : int
         """
-        if float((weights / units).sum()) < FEWEST:
+        if float((weights / units).sum()) < FEWEST * (1 - ROUNDING):
             spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
             tau = PRIOR / spread if spread > SMALLEST_SPREAD else 1.0
         else:
-            tau = fit_inverse_temperature(scores, y, weights)
+            tau = fit_inverse_temperature(scores, y, weights, weights / units)
         shares = probabilities(scores, tau)
         nonconformity: Array = 1.0 - shares[np.arange(len(y)), y].astype(np.float64)
         order = np.argsort(nonconformity, kind="stable")
@@ -147,10 +147,12 @@ def class_columns(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores
 
 
-def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) -> float:
+def fit_inverse_temperature(
+    scores: Array, y: NDArray[np.intp], weights: Array, copies: Array | None = None
+) -> float:
     """Find the τ for which softmax(τ · scores) has the smallest log-loss on held-out samples.
 
-    Targets are smoothed as in Platt scaling: a sample of a class of weight n has the target
+    Targets are smoothed as in Platt scaling: a sample of a class of n samples has the target
     (n + 1) / (n + 2) for its own class, and the other classes share the rest. The loss is convex in
     τ. Newton's method minimises it over an interval of positive numbers: perfect separation does
     not send τ to infinity, and uninformative scores do not send it to zero. To limit the influence
@@ -163,6 +165,8 @@ def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) 
     y : ndarray of shape (n_samples,)
         Class indices.
     weights : ndarray of shape (n_samples,)
+    copies : ndarray of shape (n_samples,), default=None
+        How many samples each one counts for; None means the weights.
 
     Returns
     -------
@@ -176,7 +180,7 @@ def fit_inverse_temperature(scores: Array, y: NDArray[np.intp], weights: Array) 
     spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
         return 1.0
-    targets = _smoothed_targets(y, weights, scores.shape[1])
+    targets = _smoothed_targets(y, weights if copies is None else copies, scores.shape[1])
     scaled = scores / spread
     wanted = float(weights @ np.einsum("ij,ij->i", targets, scaled))
     low, high = LOWEST, HIGHEST
@@ -221,8 +225,8 @@ def log_probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -
     ).astype(dtype)
 
 
-def _smoothed_targets(y: NDArray[np.intp], weights: Array, n_classes: int) -> Array:
-    totals = np.bincount(y, weights=weights, minlength=n_classes)
+def _smoothed_targets(y: NDArray[np.intp], copies: Array, n_classes: int) -> Array:
+    totals = np.bincount(y, weights=copies, minlength=n_classes)
     others = 1 / ((totals[y] + 2) * (n_classes - 1))
     targets = np.repeat(others[:, None], n_classes, axis=1)
     targets[np.arange(len(y)), y] = (totals[y] + 1) / (totals[y] + 2)
