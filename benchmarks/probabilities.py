@@ -1,0 +1,202 @@
+"""Probabilities and prediction sets of one fit beside those of several.
+
+Run ``python benchmarks/probabilities.py``, or name models. The data are read from the folder named
+by ``DISCREG_DATA``, or from ``../shared/data`` beside the repository; what is missing is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from time import process_time
+
+import numpy as np
+from _timing import Table, write_page
+from default_penalties import load
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import LabelEncoder, StandardScaler
+from threadpoolctl import threadpool_limits
+
+from discreg import (
+    DLSRClassifier,
+    DRMClassifier,
+    GReLSRClassifier,
+    LDMClassifier,
+    LRLRClassifier,
+    LRRRClassifier,
+    LSRClassifier,
+    ODMClassifier,
+    ReLSRClassifier,
+    SLRRClassifier,
+)
+
+SETS = (
+    *("iris", "wine", "glass", "vehicle", "vowel", "svmguide2", "tic-tac-toe"),
+    *("keel/haberman", "keel/ecoli1", "keel/new-thyroid2", "keel/ecoli3", "keel/yeast-2_vs_4"),
+    *("keel/yeast-0-5-6-7-9_vs_4", "keel/page-blocks-1-3_vs_4", "odm/sonar", "odm/heart"),
+    *("odm/heart-c", "odm/colic", "odm/parkinsons", "odm/breast", "odm/liverDisorders"),
+    *("odm/clean1", "odm/wdbc", "odm/credit-a", "odm/diabetes", "odm/german", "odm/vote"),
+    *("umist_28x23", "leukemia_golub72"),
+)
+REPEATS, MOST_ROWS, LEVEL = 10, 600, 0.9
+MODELS = {
+    "LSR": LSRClassifier(),
+    "LSR, rbf": LSRClassifier(kernel="rbf", beta=0.01),
+    "DLSR": DLSRClassifier(),
+    "ReLSR": ReLSRClassifier(),
+    "ReLSR, rbf": ReLSRClassifier(kernel="rbf", beta=0.01),
+    "GReLSR": GReLSRClassifier(),
+    "LRLR": LRLRClassifier(),
+    "LRRR": LRRRClassifier(),
+    "SLRR": SLRRClassifier(),
+    "DRM": DRMClassifier(),
+    "ODM": ODMClassifier(),
+    "ODM, linear": ODMClassifier(kernel="linear"),
+    "LDM": LDMClassifier(),
+}
+HEADER = (
+    *("model", "log-loss", "of five folds", "difference", "standard error", "LogisticRegression"),
+    *("calibration error", "of five folds", "time"),
+)
+TEXT = (
+    f"Means over {REPEATS} random halves of each of {len(SETS)} data sets of at most {MOST_ROWS} "
+    "samples, with standardised features and default parameters. Five folds: "
+    'CalibratedClassifierCV(method="temperature", cv=5) of the same model. LogisticRegression has '
+    "its penalty chosen by five folds. The calibration error is the mean distance, over ten bins "
+    "of the largest probability, between its mean and the accuracy. The difference of the log-loss "
+    "to five folds and its standard error are over data sets; time is the ratio of the CPU seconds "
+    "that calibration adds to a fit to those of the five folds."
+)
+SET_HEADER = (
+    *("model", "coverage", "of the rarest class", "size", "coverage, default", "conditional"),
+    *("of the rarest class", "size", "split: coverage", "size"),
+)
+SET_TEXT = (
+    f"Prediction sets at {100 * LEVEL:g} % on the same halves: with `allow_empty=True`, with the "
+    "default, and class-conditional; and sets of split conformal prediction, which fits the model "
+    "to one half of the training samples and calibrates on the other half."
+)
+
+
+def calibration_error(shares, y) -> float:
+    top, right = shares.max(axis=1), shares.argmax(axis=1) == y
+    places = np.minimum((10 * top).astype(int), 9)
+    return sum(
+        abs(top[places == k].mean() - right[places == k].mean()) * np.mean(places == k)
+        for k in np.unique(places)
+    )
+
+
+def halves(name: str) -> Iterator[tuple]:
+    X, y = load(name)
+    y = LabelEncoder().fit_transform(y)
+    labels, counts = np.unique(y, return_counts=True)
+    many = np.isin(y, labels[counts >= 20])  # five folds of a quarter need five of each class
+    X, y = X[many], LabelEncoder().fit_transform(y[many])
+    for seed in range(REPEATS):
+        size = min(len(y), MOST_ROWS)
+        some = np.random.RandomState(seed).permutation(len(y))[:size]
+        parts = train_test_split(
+            X[some], y[some], test_size=0.5, stratify=y[some], random_state=seed
+        )
+        scaler = StandardScaler().fit(parts[0])
+        yield scaler.transform(parts[0]), scaler.transform(parts[1]), parts[2], parts[3]
+
+
+def timed(function) -> tuple:
+    start = process_time()
+    found = function()
+    return found, process_time() - start
+
+
+def split_sets(model, X, y, X_test):
+    """Sets of split conformal prediction with the probabilities of the half model."""
+    X, X_held, y, y_held = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
+    half = clone(model).fit(X, y)
+    own = np.sort(1 - half.predict_proba(X_held)[np.arange(len(y_held)), y_held])
+    rank = int(np.ceil(LEVEL * (len(own) + 1)))
+    limit = own[rank - 1] if rank <= len(own) else np.inf
+    return 1 - half.predict_proba(X_test) <= limit
+
+
+def measure(model, X, X_test, y, y_test) -> dict[str, float]:
+    fitted, whole = timed(lambda: clone(model).fit(X, y))
+    _, bare = timed(lambda: clone(model).set_params(probability=False).fit(X, y))
+    plain = clone(model).set_params(probability=False)
+    folds, five = timed(lambda: CalibratedClassifierCV(plain, method="temperature").fit(X, y))
+    shares, theirs = fitted.predict_proba(X_test), folds.predict_proba(X_test)
+    every = range(len(fitted.classes_))
+    found = {
+        "loss": log_loss(y_test, shares, labels=every),
+        "folds": log_loss(y_test, theirs, labels=every),
+        "error": calibration_error(shares, y_test),
+        "folds error": calibration_error(theirs, y_test),
+        "added": max(whole - bare, 0.0),
+        "five": five,
+    }
+    rare = y_test == np.bincount(y).argmin()
+    sets = {
+        "empty": fitted.predict_set(X_test, LEVEL, allow_empty=True),
+        "default": fitted.predict_set(X_test, LEVEL),
+        "conditional": fitted.predict_set(X_test, LEVEL, class_conditional=True, allow_empty=True),
+        "split": split_sets(model, X, y, X_test),
+    }
+    for name, each in sets.items():
+        own = each[np.arange(len(y_test)), y_test]
+        found |= {f"{name} coverage": own.mean(), f"{name} size": each.sum(axis=1).mean()}
+        found[f"{name} rare"] = own[rare].mean()
+    return found
+
+
+def main(names) -> None:
+    found: dict = defaultdict(lambda: defaultdict(list))  # by model and quantity, one per data set
+    for data in SETS:
+        if load(data) is None:
+            continue
+        per_set: dict = defaultdict(lambda: defaultdict(list))
+        for X, X_test, y, y_test in halves(data):
+            peer = LogisticRegressionCV(cv=5, max_iter=2_000, scoring="neg_log_loss").fit(X, y)
+            peer_loss = log_loss(y_test, peer.predict_proba(X_test), labels=range(y.max() + 1))
+            for name in names:
+                for what, value in measure(MODELS[name], X, X_test, y, y_test).items():
+                    per_set[name][what].append(value)
+                per_set[name]["peer"].append(peer_loss)
+        for name, quantities in per_set.items():
+            for what, values in quantities.items():
+                found[name][what].append(np.mean(values))
+        print(data, flush=True)
+    tables = [
+        Table("Probabilities", TEXT, HEADER, [loss_row(name, found[name]) for name in names]),
+        Table("Prediction sets", SET_TEXT, SET_HEADER, [set_row(n, found[n]) for n in names]),
+    ]
+    print(write_page("probabilities", tables))
+
+
+def loss_row(name: str, found) -> tuple:
+    mean = {what: float(np.mean(values)) for what, values in found.items()}
+    apart = np.array(found["loss"]) - np.array(found["folds"])
+    error = apart.std(ddof=1) / np.sqrt(len(apart))
+    numbers = (mean["loss"], mean["folds"], apart.mean(), error, mean["peer"], mean["error"],
+               mean["folds error"])  # fmt: skip
+    time = np.sum(found["added"]) / np.sum(found["five"])
+    return (name, *(f"{number:.3f}" for number in numbers), f"{time:.2f}")
+
+
+def set_row(name: str, found) -> tuple:
+    mean = {what: float(np.mean(values)) for what, values in found.items()}
+    wanted = ("empty coverage", "empty rare", "empty size", "default coverage",
+              "conditional coverage", "conditional rare", "conditional size", "split coverage",
+              "split size")  # fmt: skip
+    return (name, *(f"{mean[what]:.3f}" for what in wanted))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1):
+        main(sys.argv[1:] or list(MODELS))
