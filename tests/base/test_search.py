@@ -9,11 +9,16 @@ import pytest
 from joblib import parallel_config
 from scipy import sparse
 from sklearn import config_context
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 from sklearn.preprocessing import StandardScaler
 
 import discreg
@@ -97,10 +102,13 @@ def test_best_setting_is_refitted_on_all_samples(search):
     assert fitted.gap_ <= 1e-6
 
 
-def test_equally_good_settings_go_to_the_largest_penalty():
+def test_equally_good_settings_go_to_the_smallest_log_loss():
     X, y = wine()
-    fitted = ReLSRClassifierCV(betas=[1e-3, 1.0], scoring=lambda *_: 1.0).fit(X, y)
-    assert fitted.best_params_ == {"beta": 1.0}
+    fitted = LSRClassifierCV(betas=[1e-3, 0.1, 1e3], scoring=lambda *_: 1.0).fit(X, y)
+    losses = LSRClassifierCV(betas=[1e-3, 0.1, 1e3], scoring="neg_log_loss").fit(X, y)
+    assert fitted.best_params_ == losses.best_params_
+    assert len(set(losses.cv_results_["mean_log_loss"])) == 3
+    assert losses.best_score_ == pytest.approx(-losses.cv_results_["mean_log_loss"].min())
 
 
 def test_groups_precomputed_kernels_sparse_data_and_jobs():
@@ -197,16 +205,42 @@ BY_FOLDS = [
 ]
 
 
-@pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not DRMClassifierCV])
-def test_scorer_of_probabilities_is_refused_with_what_to_use(search):
+@pytest.mark.parametrize("search", BY_FOLDS)
+def test_every_search_has_probabilities_to_score(search):
     X, y = wine()
-    with pytest.raises(ValueError, match="needs probabilities, which this search does not compute"):
-        small(search).set_params(scoring="neg_log_loss").fit(X, y)
+    assert small(search).set_params(scoring="neg_log_loss").fit(X, y).best_score_ < 0
 
 
-def test_drm_has_probabilities_to_score():
-    X, y = wine()
-    assert small(DRMClassifierCV).set_params(scoring="neg_log_loss").fit(X, y).best_score_ < 0
+@pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
+def test_scorers_that_rank_samples_use_five_folds(scoring):
+    """The model without a sample favours the other class: a constant model would have AUC 0."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(20):
+        X, y = rng.normal(size=(60, 5)), rng.permutation(np.arange(60) % 2)
+        search = LSRClassifierCV(betas=[10.0], scoring=scoring).fit(X, y)
+        assert "split4_test_score" in search.cv_results_
+        found.append(search.best_score_)
+    if scoring == "roc_auc":
+        assert np.mean(found) == pytest.approx(0.5, abs=0.03)
+
+
+def test_many_samples_are_searched_in_rounds(capsys):
+    """All settings on a third of the samples, the best on all; the choice is as good."""
+    X, y = make_classification(
+        1_200, 10, n_informative=6, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    search = LSRClassifierCV(kernel="rbf", verbose=1).fit(X, y)
+    results = search.cv_results_
+    assert set(results["n_samples"]) == {400, 1_200}
+    assert results["n_samples"][results["rank_test_score"] == 1][0] == 1_200
+    last = results["n_samples"] == 1_200
+    assert np.all(results["rank_test_score"][last].max() < results["rank_test_score"][~last])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("Round 1 of 2: ")
+    assert "settings on 400 samples in" in lines[0]
+    assert "best score" in lines[1]
 
 
 @pytest.mark.parametrize("search", BY_FOLDS)
@@ -219,12 +253,30 @@ def test_fold_without_weight_is_refused(search):
         small(search).set_params(cv=[(train, test)]).fit(X, y, sample_weight=weights)
 
 
-@pytest.mark.parametrize("search", LEAVE_ONE_OUT)
-def test_leave_one_out_says_that_it_knows_no_groups(search):
+@pytest.mark.parametrize("search", BY_FOLDS)
+def test_groups_are_held_out_as_a_whole(search):
     X, y = wine()
-    with pytest.warns(UserWarning, match="groups parameter is ignored by leave-one-out"):
-        fitted = small(search).fit(X, y, groups=np.arange(len(y)) % 7)
-    assert fitted.best_score_ == small(search).fit(X, y).best_score_
+    groups = np.arange(len(y)) % 7
+    fitted = small(search).fit(X, y, groups=groups)
+    (how,) = set(fitted.cv_results_["held_out"])
+    assert how in ("one group at a time", "5 folds of whole groups")
+    if how == "5 folds of whole groups":
+        folds = list(StratifiedGroupKFold(5).split(X, y, groups))
+        assert fitted.best_score_ == small(search).set_params(cv=folds).fit(X, y).best_score_
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("rows", "groups must be labels or 'duplicates', got 'rows'"),
+        (np.zeros(178), "groups has only one group"),
+        (np.arange(9), "inconsistent numbers of samples"),
+    ],
+)
+def test_wrong_groups_are_named(groups, message):
+    X, y = wine()
+    with pytest.raises(ValueError, match=message):
+        LSRClassifierCV().fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("search", [each for each in BY_FOLDS if each is not SLRRClassifierCV])

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 from discreg import LSRClassifier, LSRClassifierCV
 from discreg.linalg.rows import one_hot
@@ -177,3 +178,42 @@ def test_an_outlier_that_hides_how_the_others_differ_is_not_taken_for_constant_f
     X[0] = 1e9
     with pytest.raises(ValueError, match="Leave-one-out is not defined"):
         LSRClassifierCV(betas=[1.0]).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("scale_beta", [True, False])
+def test_groups_are_left_out_exactly(kernel, fit_intercept, scale_beta):
+    """Scores equal those of refits without the group, also with weights of samples and classes."""
+    X, y = load_wine(return_X_y=True)
+    X, y = scale(X)[::2], y[::2]
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 25, len(y))
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], len(y))
+    params = {"kernel": kernel, "fit_intercept": fit_intercept, "scale_beta": scale_beta}
+    share = {0: 1.0, 1: 2.0, 2: 0.5}
+    model = LSRClassifier(**params, gamma=0.05, class_weight=share, probability=False)
+    numbers = np.unique(groups, return_inverse=True)[1]
+    path = LSRClassifierCV._leave_groups_out(
+        clone(model), X, y, weights, [{"beta": 1.0}, {"beta": 1e-3}], numbers
+    )
+    for beta, held_out in zip((1.0, 1e-3), path, strict=True):
+        for group in np.unique(groups):
+            rest, own = groups != group, groups == group
+            refit = clone(model).set_params(beta=beta).fit(X[rest], y[rest], weights[rest])
+            np.testing.assert_allclose(
+                held_out.scores[own], refit.decision_function(X[own]), rtol=0, atol=1e-9
+            )
+
+
+def test_copies_of_a_row_are_held_out_together():
+    """Random labels: with copies in training the model knows them."""
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(60, 40)), 3, axis=0), np.repeat(np.arange(60) % 2, 3)
+    search = LSRClassifierCV(kernel="rbf", gammas=[1.0], betas=[1e-3])
+    assert search.fit(X, y).best_score_ > 0.95
+    assert search.cv_results_["held_out"] == ["one sample at a time"]
+    assert search.fit(X, y, groups="duplicates").best_score_ < 0.3
+    assert search.cv_results_["held_out"] == ["one group at a time"]
+    patients = search.fit(X, y, groups=np.repeat(np.arange(60), 3))
+    assert patients.best_score_ == search.fit(X, y, groups="duplicates").best_score_

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
 
+from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
 from discreg.linalg.types import Array
 
 from .held_out import Setting
 
-__all__ = ["candidates_of", "kernel_settings"]
+__all__ = ["candidates_of", "group_numbers", "kernel_settings"]
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
@@ -41,6 +43,23 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
         )
         settings["degree"] = [int(degree) if degree.is_integer() else degree for degree in degrees]
     return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+
+
+def group_numbers(groups: Any, X: Any) -> NDArray[np.intp] | None:
+    """Return the number of the group of each sample, or None without groups."""
+    if groups is None:
+        return None
+    if isinstance(groups, str):
+        if groups != "duplicates":
+            raise ValueError(f"groups must be labels or 'duplicates', got {groups!r}.")
+        labels: NDArray[Any] = hash_rows(X, 0)
+    else:
+        labels = column_or_1d(groups)
+        check_consistent_length(X, labels)
+    found, numbers = np.unique(labels, return_inverse=True)
+    if len(found) < 2:
+        raise ValueError("groups has only one group, so that none can be held out.")
+    return np.asarray(numbers, dtype=np.intp)
 
 
 def candidates_of(

@@ -14,10 +14,16 @@ from discreg.blocks.validation import require_two_classes
 from discreg.linalg.rows import class_sums, one_hot
 from discreg.linalg.types import Scoring
 
-from .held_out import Fold, HeldOut, NoProbabilitiesError, Setting, Weights, weighted_score
+from .held_out import Fold, HeldOut, Setting, Weights, weighted_score
 from .metrics import METRICS
 
-__all__ = ["check_scorer", "check_settings", "find_missing_classes", "scorer_of"]
+__all__ = [
+    "check_scorer",
+    "check_settings",
+    "find_missing_classes",
+    "ranks_samples",
+    "scorer_of",
+]
 
 
 def find_missing_classes(
@@ -67,7 +73,6 @@ def scorer_of(scoring: Scoring, classifier: Any) -> Callable[..., float]:
 def check_scorer(
     scorer: Callable[..., float],
     scoring: Scoring,
-    classifier: Any,
     classes: NDArray[Any],
     indices: NDArray[np.intp],
     weights: Weights,
@@ -79,14 +84,17 @@ def check_scorer(
     if not isinstance(scorer, type(get_scorer("accuracy"))):
         return
     perfect = HeldOut(one_hot(indices, len(classes)), classes)
-    temperature = 1.0 if hasattr(classifier, "predict_proba") else None
     try:
-        weighted_score(scorer, perfect, classes[indices], weights, temperature)
-    except NoProbabilitiesError:
-        raise
+        weighted_score(scorer, perfect, classes[indices], weights, 1.0)
     except Exception as error:
         if isinstance(scoring, str):  # a user's metric may be undefined for perfect scores
             raise ValueError(f"scoring={scoring!r} cannot be used. {error}") from error
+
+
+def ranks_samples(scorer: Callable[..., float]) -> bool:
+    """Return whether a scorer compares samples with each other, such as the area under a curve."""
+    ranking = ("roc_auc_score", "average_precision_score", "'decision_function'")
+    return any(name in repr(scorer) for name in ranking)
 
 
 def check_settings(classifier: Any, settings: Sequence[Setting]) -> None:

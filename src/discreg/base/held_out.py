@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from discreg.linalg.resources import threads_for_fit
 
@@ -26,7 +25,6 @@ __all__ = [
     "HeldOut",
     "HeldOutScores",
     "Judged",
-    "NoProbabilitiesError",
     "Setting",
     "Weights",
     "cv_results",
@@ -82,10 +80,7 @@ class Judged(NamedTuple):
     log_loss: float
     used_weights: bool = True
     failure: str | None = None
-
-
-class NoProbabilitiesError(ValueError):
-    """A scorer needs probabilities, which the model does not have."""
+    n_rows: int = 0  # samples of the trial
 
 
 class HeldOutScores(ClassifierMixin, BaseEstimator):
@@ -95,11 +90,11 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
     ----------
     classes : ndarray of shape (n_classes,)
         Class labels.
-    inverse_temperature : float, default=None
-        Factor of the decision values in `predict_proba`; None if there are no probabilities.
+    inverse_temperature : float
+        Factor of the decision values in `predict_proba`.
     """
 
-    def __init__(self, classes: NDArray[Any], inverse_temperature: float | None = None) -> None:
+    def __init__(self, classes: NDArray[Any], inverse_temperature: float) -> None:
         self.classes = classes
         self.inverse_temperature = inverse_temperature
 
@@ -120,10 +115,9 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
         """Compute the accuracy without checking the labels again for every setting."""
         return float(np.average(self.predict(scores) == y, weights=sample_weight))
 
-    @available_if(lambda self: self.inverse_temperature is not None)
     def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Compute the softmax of the scores times the inverse temperature."""
-        return probabilities(scores, float(self.inverse_temperature or 0.0))
+        return probabilities(scores, self.inverse_temperature)
 
 
 def held_out_path(
@@ -134,14 +128,19 @@ def held_out_path(
     weights: Weights,
     penalties: Sequence[Setting],
     fold: Fold | None,
+    groups: NDArray[np.intp] | None = None,
 ) -> list[tuple[HeldOut, float]]:
     """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
+
+    With groups, whole groups are left out.
 
     If a setting cannot be fitted, the remaining settings of the fold count as failed.
     """
     if not sparse.issparse(X):
         X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
-    if fold is None:
+    if groups is not None:
+        path = search._leave_groups_out(classifier, X, y, weights, penalties, groups)
+    elif fold is None:
         path = search._leave_one_out(classifier, X, y, weights, penalties)
     else:
         train, test = fold
@@ -178,7 +177,7 @@ def weighted_score(
     held_out: HeldOut,
     y: NDArray[Any],
     sample_weight: Any,
-    inverse_temperature: float | None,
+    inverse_temperature: float,
 ) -> tuple[float, bool]:
     """Score held-out samples; also return whether the scorer accepted their weights."""
     if held_out.rows is not None:
@@ -187,23 +186,11 @@ def weighted_score(
     judge = HeldOutScores(held_out.classes, inverse_temperature)
     if sample_weight is not None:
         try:
-            return _score(scorer, judge, held_out.scores, y, sample_weight=sample_weight), True
+            return float(scorer(judge, held_out.scores, y, sample_weight=sample_weight)), True
         except TypeError as error:
             if "sample_weight" not in str(error):
                 raise
-    return _score(scorer, judge, held_out.scores, y), sample_weight is None
-
-
-def _score(scorer: Callable[..., float], judge: Any, X: Any, y: Any, **weights: Any) -> float:
-    try:
-        return float(scorer(judge, X, y, **weights))
-    except AttributeError as error:
-        if "predict_proba" not in str(error):
-            raise
-        raise NoProbabilitiesError(
-            f"{scorer} needs probabilities, which this search does not compute. Use a scorer of "
-            "labels or of decision values, such as scoring='balanced_accuracy'."
-        ) from error
+    return float(scorer(judge, held_out.scores, y)), sample_weight is None
 
 
 def cv_results(
@@ -211,11 +198,13 @@ def cv_results(
     scores: NDArray[np.float64],
     times: NDArray[np.float64] | None,
     failed: NDArray[np.bool_],
+    n_rows: NDArray[np.intp],
 ) -> dict[str, Any]:
     """Build the results of a search under the names of `sklearn.model_selection.GridSearchCV`.
 
     `scores` and `times` have one column per fold. Without `times` there is one column, the score of
-    all held-out samples together. Only settings that have `failed` may have no score.
+    all held-out samples together. Only settings that have `failed` may have no score. Settings
+    that were tried on more samples, `n_rows`, have better ranks.
     """
     results: dict[str, Any] = {"params": list(grid)}
     for name in grid[0]:
@@ -233,6 +222,8 @@ def cv_results(
             f"The scorer returned {scored[~np.isfinite(scored)][0]} for at least one setting, so "
             "that no setting is best. Use a scorer that is defined on every fold, or fewer folds."
         )
-    ranks = rankdata(-np.nan_to_num(means, nan=-np.inf), method="min")
+    results["n_samples"] = n_rows
+    keys = np.column_stack([-n_rows * ~failed, -np.where(failed, -np.inf, means)])
+    ranks = rankdata(np.unique(keys, axis=0, return_inverse=True)[1].ravel(), method="min")
     results["rank_test_score"] = ranks.astype(np.int32)
     return results

@@ -8,7 +8,8 @@ A subclass of `ClassifierSearch` names its classifier and implements two methods
 A subclass whose model has leave-one-out scores from one fit also implements `_leave_one_out`;
 ``cv=None`` then means leave-one-out, otherwise five stratified folds. Every combination with
 the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the kernel's parameters
-are already set when `_held_out` and `_leave_one_out` are called.
+are already set when `_held_out` and `_leave_one_out` are called. With many samples and
+leave-one-out, all settings are tried on a part of the samples and the best ones on more.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils.metaestimators import available_if
 
 from discreg.blocks.lazy import lazily
@@ -43,10 +44,16 @@ from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
 from .caller import collected_convergence, user_stacklevel, warn_of_convergence
-from .candidates import kernel_settings
+from .candidates import group_numbers, kernel_settings
 from .classifier import has_probability
 from .components import settle_components
-from .early_checks import check_scorer, check_settings, find_missing_classes, scorer_of
+from .early_checks import (
+    check_scorer,
+    check_settings,
+    find_missing_classes,
+    ranks_samples,
+    scorer_of,
+)
 from .held_out import (
     Fold,
     HeldOut,
@@ -54,14 +61,14 @@ from .held_out import (
     Setting,
     Weights,
     cv_results,
-    held_out_path,
-    weighted_score,
 )
 from .missing_params import with_missing_params
+from .trials import Trials, parts_of_rounds, survivors
 
 __all__ = ["ClassifierSearch"]
 
 
+N_FOLDS = 5
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
         (None,),
@@ -86,6 +93,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     _classifier: type[Any]
     _has_leave_one_out = False
+    _has_leave_group_out = False
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
@@ -114,19 +122,17 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """Yield the leave-one-out scores of all samples for each setting in turn."""
         raise ValueError("This model has no leave-one-out.")
 
-    def _calibration(
-        self,
+    @staticmethod
+    def _leave_groups_out(
         classifier: Any,
-        held_out: Sequence[HeldOut],
-        labels: Sequence[NDArray[Any]],
-        weights: Sequence[Weights],
-    ) -> tuple[float | None, float]:
-        """Compute the inverse temperature and the log-loss over the held-out samples of all folds.
-
-        Only models with probabilities implement this. Scorers may then use `predict_proba`, and
-        ties between settings go to the smaller log-loss.
-        """
-        return None, np.nan
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Weights,
+        penalties: Sequence[Setting],
+        groups: NDArray[np.intp],
+    ) -> Iterator[HeldOut]:
+        """Yield the scores of all samples without their groups for each setting in turn."""
+        raise ValueError("This model has no formulas that leave out groups.")
 
     def fit(
         self,
@@ -149,8 +155,11 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
             Sample weights, for the fits and for the held-out scores.
-        groups : array-like of shape (n_samples,), default=None
-            Group labels of the samples, for a `cv` that splits by groups.
+        groups : array-like of shape (n_samples,) or "duplicates", default=None
+            Group labels of the samples, such as patients. With ``cv=None`` the samples of a group
+            are held out together: one group after the other if the model has formulas for it
+            (LSR), otherwise in five folds; ``cv_results_["held_out"]`` says which. A `cv`
+            that splits by groups gets them too. "duplicates" makes equal rows of X a group.
 
         Returns
         -------
@@ -170,16 +179,22 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         kernels = kernel_settings(
             self, rows, row_weights(weights, self.class_weight, classes, indices)
         )
-        folds = self._folds(rows, labels, groups)
-        self._check_folds(folds, classes, indices, weights)
         scorer = scorer_of(self.scoring, classifier)
-        check_scorer(scorer, self.scoring, classifier, classes, indices, weights)
+        check_scorer(scorer, self.scoring, classes, indices, weights)
+        numbers = group_numbers(groups, rows)
+        folds = self._folds(rows, labels, numbers, scorer)
+        self._check_folds(folds, classes, indices, weights)
         penalties = self._penalties(classifier, rows, labels, weights)
         check_settings(classifier, [*kernels, *penalties])
-        grid = [penalty | kernel for kernel in kernels for penalty in penalties]
-        judged = self._judge(classifier, rows, labels, weights, kernels, penalties, folds, scorer)
-        self.cv_results_, best = self._results(grid, judged, per_fold=folds != [None])
-        self.best_params_ = grid[best]
+        grid = [(kernel, penalty) for kernel in kernels for penalty in penalties]
+        data = rows, labels, weights
+        by_groups = numbers if folds == [None] else None
+        trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, by_groups)
+        judged = self._try_all(trials, grid, indices)
+        every = [penalty | kernel for kernel, penalty in grid]
+        self.cv_results_, best = self._results(every, judged, per_fold=folds != [None])
+        self.cv_results_["held_out"] = [self._held_out_by(folds, numbers)] * len(every)
+        self.best_params_ = every[best]
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         self.best_estimator_ = clone(classifier).set_params(
             probability=self.probability, **self.best_params_
@@ -207,18 +222,24 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         # Attributes rather than parameters, because a subclass may fix some parameters.
         return classifier.set_params(**{k: getattr(self, k) for k in shared if hasattr(self, k)})
 
-    def _folds(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[Fold | None]:
-        """Split the rows into training and test rows of each fold; None means leave-one-out."""
-        if self.cv is None and self._has_leave_one_out:
-            if groups is not None:
-                warnings.warn(
-                    "The groups parameter is ignored by leave-one-out (cv=None). Set cv to a "
-                    "splitter of groups, such as sklearn.model_selection.GroupKFold().",
-                    UserWarning,
-                    stacklevel=user_stacklevel(),
-                )
+    def _folds(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        groups: NDArray[np.intp] | None,
+        scorer: Callable[..., float],
+    ) -> list[Fold | None]:
+        """Split the rows into training and test rows of each fold; None means leave-one-out.
+
+        Scores of samples that are left out one by one cannot be ranked: the model without a sample
+        of a class favours the other classes.
+        """
+        formulas = self._has_leave_one_out if groups is None else self._has_leave_group_out
+        if self.cv is None and formulas and not ranks_samples(scorer):
             return [None]
-        splitter = check_cv(5 if self.cv is None else self.cv, y, classifier=True)
+        splitter = check_cv(N_FOLDS if self.cv is None else self.cv, y, classifier=True)
+        if self.cv is None and groups is not None:
+            splitter = StratifiedGroupKFold(min(N_FOLDS, int(groups.max()) + 1))
         folds = list(splitter.split(X, y, groups))
         if not folds:
             raise ValueError(f"cv={self.cv!r} gives no splits. Use cv=5, or a list of splits.")
@@ -227,6 +248,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             return [(places[train], places[test]) for train, test in folds]
         except IndexError as error:
             raise ValueError(f"cv gives rows that X does not have: {error}.") from error
+
+    def _held_out_by(self, folds: Sequence[Fold | None], groups: Any) -> str:
+        """Say how samples were held out."""
+        what = "sample" if groups is None else "group"
+        if folds == [None]:
+            return f"one {what} at a time"
+        by_groups = self.cv is None and groups is not None
+        return f"{len(folds)} folds" + " of whole groups" * by_groups
 
     def _check_folds(
         self,
@@ -247,76 +276,39 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 stacklevel=user_stacklevel(),
             )
 
-    def _judge(
+    def _try_all(
         self,
-        classifier: Any,
-        X: Any,
-        y: NDArray[Any],
-        weights: Weights,
-        kernels: Sequence[Setting],
-        penalties: Sequence[Setting],
-        folds: Sequence[Fold | None],
-        scorer: Callable[..., float],
+        trials: Trials,
+        grid: Sequence[tuple[Setting, Setting]],
+        indices: NDArray[np.intp],
     ) -> list[list[Judged]]:
-        """Score each setting, in the order of the grid, on each fold."""
-        tests = [slice(None) if fold is None else fold[1] for fold in folds]
-        labels = [y[test] for test in tests]
-        test_weights = [None if weights is None else weights[test] for test in tests]
-        paths = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(held_out_path)(
-                type(self),
-                clone(classifier).set_params(**kernel),
-                X,
-                y,
-                weights,
-                penalties,
-                fold,
-            )
-            for kernel in kernels
-            for fold in folds
-        )
-        judged: list[list[Judged]] = []
-        for kernel in kernels:
-            of_kernel = []
-            for number, fold in enumerate(folds):
-                of_kernel.append(next(paths))
-                if self.verbose:
-                    where = "leave-one-out" if fold is None else f"fold {number}"
-                    done = f"{len(judged) // len(penalties) * len(folds) + len(of_kernel)}"
-                    total = len(kernels) * len(folds)
-                    with_kernel = f" {kernel}" if kernel else ""
-                    print(f"[{done}/{total}] {where}{with_kernel}: {len(penalties)} settings")
-            for fits in zip(*of_kernel, strict=True):
-                judged.append(self._judge_setting(classifier, fits, labels, test_weights, scorer))
+        """Try all settings; by leave-one-out on growing parts of the samples if there are many."""
+        in_rounds = trials.folds == [None] and trials.groups is None
+        parts = parts_of_rounds(indices, trials.weights, len(grid)) if in_rounds else []
+        judged: list[list[Judged]] = [[] for _ in grid]
+        alive = list(range(len(grid)))
+        for number, part in enumerate([*parts, None]):
+            started = perf_counter()
+            here = trials if part is None else trials.on(part)
+            share = len(here.y) / len(trials.y)
+            plan = [(grid[k][0], self._for_share(grid[k][1], share)) for k in alive]
+            for k, found in zip(alive, here.judge(plan), strict=True):
+                judged[k] = found
+            if self.verbose:
+                best = max(alive, key=lambda k: np.nan_to_num(_mean_score(judged[k]), nan=-np.inf))
+                print(
+                    f"Round {number + 1} of {len(parts) + 1}: {len(alive)} settings on "
+                    f"{len(here.y):,} samples in {perf_counter() - started:.1f} s, best score "
+                    f"{_mean_score(judged[best]):.4g} with {grid[best][1] | grid[best][0]}"
+                )
+            if part is not None:
+                alive = survivors(judged, alive)
         return judged
 
-    def _judge_setting(
-        self,
-        classifier: Any,
-        fits: Sequence[tuple[HeldOut, float]],
-        labels: Sequence[NDArray[Any]],
-        weights: Sequence[Weights],
-        scorer: Callable[..., float],
-    ) -> list[Judged]:
-        """Score one setting on each fold from its held-out decision values."""
-        held_out = [each for each, _ in fits]
-        failure = next((each.failure for each in held_out if each.failure is not None), None)
-        if failure is not None:
-            return [
-                Judged(np.nan, seconds, 0.0, True, np.nan, failure=failure) for _, seconds in fits
-            ]
-        temperature, log_loss = self._calibration(classifier, held_out, labels, weights)
-        judged = []
-        for number, (each, seconds) in enumerate(fits):
-            try:
-                score, used = weighted_score(
-                    scorer, each, labels[number], weights[number], temperature
-                )
-            except ValueError as error:
-                where = f"The test part of fold {number} cannot be scored. " * (len(fits) > 1)
-                raise ValueError(f"{where}{error}") from error
-            judged.append(Judged(score, seconds, each.gap, each.converged, log_loss, used))
-        return judged
+    @staticmethod
+    def _for_share(penalty: Setting, share: float) -> Setting:
+        """Return the penalties for a share of the samples that correspond to those for all."""
+        return penalty
 
     def _results(
         self, grid: list[Setting], judged: list[list[Judged]], *, per_fold: bool
@@ -343,14 +335,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             )
         scores = np.array([[each.score for each in on_folds] for on_folds in judged])
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
-        results = cv_results(grid, scores, times if per_fold else None, failed)
+        n_rows = np.array([on_folds[0].n_rows for on_folds in judged])
+        results = cv_results(grid, scores, times if per_fold else None, failed, n_rows)
         means = results["mean_test_score"]
         losses = np.array([on_folds[0].log_loss for on_folds in judged])
-        if np.isnan(losses[~failed]).any():
-            return results, int(np.nanargmax(means))
         results["mean_log_loss"] = np.where(failed, np.inf, losses)
-        tied = np.flatnonzero(means == np.nanmax(means))
-        return results, int(tied[np.argmin(results["mean_log_loss"][tied])])
+        last = np.where(n_rows == n_rows.max(), np.nan_to_num(means, nan=-np.inf), -np.inf)
+        tied = np.flatnonzero(last == last.max())
+        return results, int(tied[np.argmin(np.nan_to_num(losses[tied], nan=np.inf))])
 
     def _fit_best(
         self, X: Any, y: NDArray[Any], weights: Weights, judged: list[list[Judged]]
@@ -493,3 +485,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         set_input_tags(tags.input_tags, self.kernel)
         return tags
+
+
+def _mean_score(on_folds: Sequence[Judged]) -> float:
+    return float(np.mean([each.score for each in on_folds]))

@@ -97,6 +97,10 @@ class LRRRClassifierCV(LowRankSearch):
     _has_leave_one_out = True
     _held_out = staticmethod(held_out_by_rank)
 
+    @staticmethod
+    def _for_share(penalty: Setting, share: float) -> Setting:
+        return penalty | {"beta": share * penalty["beta"]}
+
     def __init__(
         self,
         *,

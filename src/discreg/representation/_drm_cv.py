@@ -10,18 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discreg.base.calibration import fit_inverse_temperature, log_loss
 from discreg.base.candidates import candidates_of
 from discreg.base.components import components_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
 from discreg.blocks.validation import (
-    class_weights,
     encode_labels,
-    find_labels,
     row_weights,
 )
-from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._drm import DRMClassifier
@@ -211,32 +207,9 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_one_out, penalties, classes, groups.order)
 
-    @np.errstate(over="ignore")
-    def _calibration(
-        self,
-        classifier: DRMClassifier,
-        held_out: Sequence[HeldOut],
-        labels: Sequence[NDArray[Any]],
-        weights: Sequence[Array | None],
-    ) -> tuple[float | None, float]:
-        classes = np.unique(np.concatenate([*labels, *(each.classes for each in held_out)]))
-        scores, indices, counts = [], [], []
-        for each, y, given in zip(held_out, labels, weights, strict=True):
-            if len(each.classes) < len(classes):
-                continue  # this fold has no scores of some class
-            weight = np.ones(len(y)) if given is None else given
-            rows = np.flatnonzero(weight > 0) if each.rows is None else each.rows
-            scores.append(each.scores[rows] if each.rows is None else each.scores)
-            indices.append(find_labels(y[rows], classes)[1])
-            counts.append(weight[rows])
-        if not scores:
-            return super()._calibration(classifier, held_out, labels, weights)
-        places, copies = np.concatenate(indices), np.concatenate(counts)
-        sizes = class_sums(places, copies, len(classes))
-        with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
-            copies = copies * class_weights(classifier.class_weight, classes, sizes)[places]
-        tau = fit_inverse_temperature(np.vstack(scores), places, copies)
-        return tau, log_loss(np.vstack(scores), places, copies, tau)
+    @staticmethod
+    def _for_share(penalty: Setting, share: float) -> Setting:
+        return {name: share * value for name, value in penalty.items()}
 
 
 def _groups(

@@ -1,16 +1,17 @@
-"""Exact leave-one-out scores of ridge regression for all penalties from one eigendecomposition."""
+"""Exact scores of held-out samples or groups of ridge regression, for all penalties at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import varies
 from discreg.linalg.types import Array
 
-__all__ = ["leave_one_out_scores"]
+__all__ = ["leave_groups_out_scores", "leave_one_out_scores"]
 
 ROUNDING = 1e-12
 
@@ -74,6 +75,59 @@ def leave_one_out_scores(
             "Leave-one-out is not defined: the other samples do not determine the score of some "
             "sample for the smallest beta. Use larger betas, more samples, or cv=5."
         )
+    return scores
+
+
+def leave_groups_out_scores(
+    regression: Regression,
+    targets: Array,
+    groups: NDArray[np.intp],
+    betas: Sequence[float],
+    *,
+    scale_beta: bool,
+) -> Array:
+    r"""Compute the scores of all samples, each from the model without its group.
+
+    With the smoother :math:`H = \Phi M^{-1}\Phi^\top + 1/\sum s` and the weights S, the scores of a
+    group without it are :math:`Y - (I - HS)^{-1}(Y - R)`, where all matrices are those of the
+    group. A relative penalty uses the trace without the group.
+
+    Parameters
+    ----------
+    regression : Regression
+    targets : ndarray of shape (n_samples, n_classes)
+    groups : ndarray of shape (n_samples,)
+        Number of the group of each sample, from 0.
+    betas : sequence of float
+        Positive penalties.
+    scale_beta : bool
+        Whether the penalties are relative to the trace.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_betas, n_samples, n_classes)
+    """
+    weights, centred = regression.weights, regression.centred
+    total = float(weights.sum())
+    mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
+    values, blocks = regression.eigen()
+    features = np.vstack([block for _, block in blocks()])
+    moments = features.T @ (weights[:, None] * targets)
+    scores = np.empty((len(betas), *targets.shape))
+    order = np.argsort(groups, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        block, own = features[rows], weights[rows]
+        rest = total - float(own.sum())
+        trace = regression.trace - float(own @ np.einsum("ij,ij->i", block, block))
+        if centred:  # without the group, the mean changes too
+            trace -= float(np.sum((own @ block) ** 2)) / rest
+        scale = trace / (regression.n_features or rest) if scale_beta else 1.0
+        for index, beta in enumerate(betas):
+            shrunk = block / (values + beta * scale)
+            smoother = shrunk @ block.T + centred / total
+            matrix = np.eye(len(rows)) - smoother * own
+            residuals = targets[rows] - shrunk @ moments - mean
+            scores[index, rows] = targets[rows] - np.linalg.solve(matrix, residuals)
     return scores
 
 

@@ -13,7 +13,7 @@ from discreg.base.search import ClassifierSearch
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
-from ._leave_one_out import leave_one_out_scores
+from ._leave_one_out import leave_groups_out_scores, leave_one_out_scores
 from ._lsr import LSRClassifier
 from ._search import BETAS, beta_candidates, held_out_on_path
 
@@ -91,7 +91,7 @@ class LSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = LSRClassifier
-    _has_leave_one_out = True
+    _has_leave_one_out = _has_leave_group_out = True
     _held_out = staticmethod(held_out_on_path)
 
     def __init__(
@@ -152,14 +152,33 @@ class LSRClassifierCV(ClassifierSearch):
         sample_weight: NDArray[np.float64] | None,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        betas = [setting["beta"] for setting in penalties]
         prepared = classifier._prepare(X, y, sample_weight)
         copies = 1.0 if sample_weight is None else np.maximum(sample_weight, 1.0)
         held_out = leave_one_out_scores(
             prepared.regression,
             one_hot(prepared.y, len(prepared.classes)),
             prepared.weights / copies,
-            betas,
+            [setting["beta"] for setting in penalties],
+            scale_beta=classifier.scale_beta,
+        )
+        for scores in held_out:
+            yield HeldOut(scores, prepared.classes)
+
+    @staticmethod
+    def _leave_groups_out(
+        classifier: LSRClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        penalties: Sequence[Setting],
+        groups: NDArray[np.intp],
+    ) -> Iterator[HeldOut]:
+        prepared = classifier._prepare(X, y, sample_weight)
+        held_out = leave_groups_out_scores(
+            prepared.regression,
+            one_hot(prepared.y, len(prepared.classes)),
+            groups,
+            [setting["beta"] for setting in penalties],
             scale_beta=classifier.scale_beta,
         )
         for scores in held_out:

@@ -1,0 +1,188 @@
+"""Trials of settings on held-out samples: decision values, temperature and scores of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from discreg.blocks.validation import class_weights, find_labels
+from discreg.linalg.rows import class_sums
+
+from .calibration import fit_inverse_temperature, log_loss
+from .held_out import Fold, HeldOut, Judged, Setting, Weights, held_out_path, weighted_score
+
+if TYPE_CHECKING:
+    from .search import ClassifierSearch
+
+__all__ = ["Trials", "parts_of_rounds", "survivors"]
+
+DIVISORS = (9, 3)  # of the number of samples in the rounds before the last one
+FEWEST_ROWS = 300  # of a round
+FEWEST_OF_CLASS = 10
+FEW_SETTINGS = 9  # which are tried on all samples
+KEPT = 3  # one setting of three stays in the next round
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Training samples, folds and scorer with which settings are tried.
+
+    Attributes
+    ----------
+    search : type
+        The class of the search, which computes held-out decision values.
+    classifier : object
+        The classifier with the parameters that are not searched.
+    X, y, weights
+        Training samples, labels and sample weights.
+    folds : list
+        Training and test rows of each fold; None means leave-one-out.
+    scorer : callable
+    n_jobs : int or None
+    groups : ndarray of shape (n_samples,) or None
+        Groups that are left out as a whole if there are no folds.
+    """
+
+    search: type[ClassifierSearch]
+    classifier: Any
+    X: Any
+    y: NDArray[Any]
+    weights: Weights
+    folds: Sequence[Fold | None]
+    scorer: Callable[..., float]
+    n_jobs: int | None
+    groups: NDArray[np.intp] | None = None
+
+    def on(self, rows: NDArray[np.intp]) -> Trials:
+        """Return trials on some of the samples, by leave-one-out."""
+        columns = rows if self.classifier.kernel == "precomputed" else slice(None)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=self.X[rows][:, columns], y=self.y[rows], weights=weights)
+
+    def judge(self, settings: Sequence[tuple[Setting, Setting]]) -> list[list[Judged]]:
+        """Score settings, each given by kernel parameters and penalties, on each fold.
+
+        Settings with the same kernel parameters that follow each other are one path of fits.
+        """
+        paths = [
+            (kernel, [penalty for _, penalty in path])
+            for kernel, path in groupby(settings, key=itemgetter(0))
+        ]
+        found = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(held_out_path)(
+                self.search,
+                clone(self.classifier).set_params(**kernel),
+                self.X,
+                self.y,
+                self.weights,
+                penalties,
+                fold,
+                self.groups,
+            )
+            for kernel, penalties in paths
+            for fold in self.folds
+        )
+        judged: list[list[Judged]] = []
+        for _ in paths:
+            of_path = [next(found) for _ in self.folds]
+            judged += [self._judge_setting(fits) for fits in zip(*of_path, strict=True)]
+        return judged
+
+    def _judge_setting(self, fits: Sequence[tuple[HeldOut, float]]) -> list[Judged]:
+        """Score one setting on each fold from its held-out decision values."""
+        held_out = [each for each, _ in fits]
+        failure = next((each.failure for each in held_out if each.failure is not None), None)
+        if failure is not None:
+            return [
+                Judged(np.nan, seconds, 0.0, True, np.nan, failure=failure) for _, seconds in fits
+            ]
+        tests = [slice(None) if fold is None else fold[1] for fold in self.folds]
+        labels = [self.y[test] for test in tests]
+        weights = [None if self.weights is None else self.weights[test] for test in tests]
+        temperature, loss = _calibrated(self.classifier.class_weight, held_out, labels, weights)
+        judged = []
+        for number, (each, seconds) in enumerate(fits):
+            try:
+                score, used = weighted_score(
+                    self.scorer, each, labels[number], weights[number], temperature
+                )
+            except ValueError as error:
+                where = f"The test part of fold {number} cannot be scored. " * (len(fits) > 1)
+                raise ValueError(f"{where}{error}") from error
+            judged.append(
+                Judged(score, seconds, each.gap, each.converged, loss, used, n_rows=len(self.y))
+            )
+        return judged
+
+
+@np.errstate(over="ignore")
+def _calibrated(
+    class_weight: Any,
+    held_out: Sequence[HeldOut],
+    labels: Sequence[NDArray[Any]],
+    weights: Sequence[Weights],
+) -> tuple[float, float]:
+    """Compute the inverse temperature and the log-loss over the held-out samples of all folds."""
+    classes = np.unique(np.concatenate([*labels, *(each.classes for each in held_out)]))
+    scores, indices, counts = [], [], []
+    for each, y, given in zip(held_out, labels, weights, strict=True):
+        if len(each.classes) < len(classes):
+            continue  # this fold has no scores of some class
+        weight = np.ones(len(y)) if given is None else given
+        rows = np.flatnonzero(weight > 0) if each.rows is None else each.rows
+        scores.append(each.scores[rows] if each.rows is None else each.scores)
+        indices.append(find_labels(y[rows], classes)[1])
+        counts.append(weight[rows])
+    if not scores:
+        return 1.0, np.nan
+    places, copies = np.concatenate(indices), np.concatenate(counts)
+    sizes = class_sums(places, copies, len(classes))
+    with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
+        row_weights = copies * class_weights(class_weight, classes, sizes)[places]
+    tau = fit_inverse_temperature(np.vstack(scores), places, row_weights, copies)
+    return tau, log_loss(np.vstack(scores), places, row_weights, tau)
+
+
+def parts_of_rounds(
+    y: NDArray[np.intp], weights: Weights, n_settings: int
+) -> list[NDArray[np.intp]]:
+    """Return the rows of the rounds before the last one: nested, stratified random parts.
+
+    There are none for few settings or few rows.
+    """
+    if n_settings <= FEW_SETTINGS:
+        return []
+    seen = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
+    shuffled = np.random.default_rng(0).permutation(seen)
+    of_classes = [shuffled[y[shuffled] == k] for k in np.unique(y[seen])]
+    parts = []
+    for divisor in DIVISORS:
+        if len(seen) // divisor >= FEWEST_ROWS:
+            sizes = [max(len(rows) // divisor, FEWEST_OF_CLASS) for rows in of_classes]
+            chosen = [rows[:size] for rows, size in zip(of_classes, sizes, strict=True)]
+            parts.append(np.sort(np.concatenate(chosen)))
+    return parts
+
+
+def survivors(judged: Sequence[list[Judged]], alive: Sequence[int]) -> list[int]:
+    """Return the best third of the settings, and all within one standard error of the best score.
+
+    The standard error is that of a share; scores that are no shares have none.
+    """
+    scores = np.array([np.mean([each.score for each in judged[k]]) for k in alive])
+    losses = np.array([judged[k][0].log_loss for k in alive])
+    scores, losses = np.nan_to_num(scores, nan=-np.inf), np.nan_to_num(losses, nan=np.inf)
+    order = np.lexsort([losses, -scores])
+    best = scores[order[0]]
+    error = np.sqrt(max(best * (1 - best), 0.0) / judged[alive[order[0]]][0].n_rows)
+    stays = scores >= best - error
+    stays[order[: -(-len(alive) // KEPT)]] = True
+    return [k for k, kept in zip(alive, stays, strict=True) if kept and np.isfinite(scores).any()]
