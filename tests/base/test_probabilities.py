@@ -1,0 +1,297 @@
+"""Every classifier has probabilities that agree with its predictions, calibrated in `fit`."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_wine, make_classification
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
+from sklearn.preprocessing import scale
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+import discreg
+from discreg import load_model, save_model
+
+SMALL_GRIDS = {
+    "betas": (1.0, 0.1),
+    "group_penalties": (1.0,),
+    "alphas": (0.1,),
+    "gammas": ("scale",),
+    "C1s": (100.0,),
+    "C2s": (10.0,),
+    "Ds": (0.1,),
+    "Cs": (100.0,),
+    "lambda1s": (0.1,),
+    "lambda2s": (0.1,),
+}
+MODELS = [
+    name for name in discreg.__all__ if name.endswith("Classifier") and name != "BaseClassifier"
+]
+SEARCHES = [name for name in discreg.__all__ if name.endswith("ClassifierCV")]
+STREAMED = [name for name in MODELS if name != "LDMClassifier"]
+every_model = pytest.mark.parametrize("name", MODELS)
+every_classifier = pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
+
+
+def linear(name):
+    model = getattr(discreg, name)()
+    given = {key: value for key, value in SMALL_GRIDS.items() if hasattr(model, key)}
+    return model.set_params(**given, **params)
+
+
+def linear(name):
+    model = make(name)
+    return model.set_params(kernel="linear") if "kernel" in model.get_params() else model
+
+
+def noisy(n_samples=90, n_classes=3, seed=0):
+    X, y = make_classification(
+        n_samples,
+        6,
+        n_informative=4,
+        n_classes=n_classes,
+        n_clusters_per_class=1,
+        flip_y=0.2,
+        random_state=seed,
+    )
+    return X, y
+
+
+@every_classifier
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_agree_with_predictions(name, n_classes):
+    X, y = noisy(n_classes=n_classes)
+    labels = np.array(["no", "yes", "zebra"])[y]
+    model = make(name).fit(X[:60], labels[:60])
+    shares = model.predict_proba(X)
+    assert shares.shape == (90, n_classes)
+    assert_allclose(shares.sum(axis=1), 1)
+    assert np.all(shares >= 0)
+    assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
+    assert_allclose(np.exp(model.predict_log_proba(X)), shares, rtol=1e-9)
+    sets = model.predict_set(X)
+    assert np.all(sets[np.arange(90), shares.argmax(axis=1)])
+
+
+@every_model
+def test_held_out_scores_are_those_of_the_training_samples(name):
+    X, y = noisy(n_classes=2)
+    model = make(name).fit(X, y)
+    scores = model.loo_decision_function_
+    assert scores.shape == (90,)
+    assert isinstance(model.loo_is_exact_, bool)
+    held_out, seen = np.mean((scores > 0) == y), model.score(X, y)
+    assert held_out <= seen
+    assert held_out > 0.6
+
+
+@every_model
+def test_probabilities_are_better_than_those_of_training_scores(name):
+    """Mean log-loss on new samples over ten draws of forty samples with twenty features."""
+    losses = []
+    for seed in range(10):
+        X, y = make_classification(
+            540, 20, n_informative=4, n_classes=2, flip_y=0.2, random_state=seed
+        )
+        X, X_test, y, y_test = train_test_split(X, y, train_size=40, stratify=y, random_state=seed)
+        model = make(name).fit(X, y)
+        shares = model.predict_proba(X_test)[:, 1]
+        platt = LogisticRegression(C=1e6, fit_intercept=False)
+        platt.fit(model.decision_function(X)[:, None], y)
+        theirs = platt.predict_proba(model.decision_function(X_test)[:, None])[:, 1]
+        losses.append([log_loss(y_test, shares), log_loss(y_test, theirs)])
+    ours, of_training = np.mean(losses, axis=0)
+    assert ours < of_training
+    assert ours < 0.75  # constant probabilities have 0.69
+
+
+@every_model
+def test_weight_k_calibrates_as_k_copies(name):
+    X, y = noisy(60)
+    copies = np.random.default_rng(0).integers(0, 4, 60)
+    weighted = make(name).fit(X, y, copies.astype(float))
+    repeated = make(name).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    assert weighted.inverse_temperature_ == pytest.approx(repeated.inverse_temperature_, rel=1e-4)
+    assert_array_equal(weighted.predict_set(X), repeated.predict_set(X))
+
+
+@every_model
+def test_rows_of_weight_zero_do_not_calibrate(name):
+    X, y = noisy()
+    weights = np.ones(90)
+    weights[::3] = 0
+    zeros = make(name).fit(X, y, weights)
+    without = make(name).fit(X[weights > 0], y[weights > 0])
+    tolerance = {"rel": 1e-4}
+    if name in ("ODMClassifier", "LDMClassifier", "DRMClassifier"):
+        without = make(name, gamma=0.2).fit(X[weights > 0], y[weights > 0])
+        zeros = make(name, gamma=0.2).fit(X, y, weights)
+    assert zeros.inverse_temperature_ == pytest.approx(without.inverse_temperature_, **tolerance)
+    unseen = weights == 0
+    assert_allclose(
+        zeros.loo_decision_function_[unseen], zeros.decision_function(X[unseen]), atol=1e-8
+    )
+
+
+@every_classifier
+def test_a_class_of_one_sample_is_named_and_has_probabilities(name):
+    X, y = noisy()
+    X, y = np.vstack([X, X[:1] + 5]), np.append(y, 7)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make(name).fit(X, y)
+    messages = [str(each.message) for each in caught]
+    assert any("Class 7 has only one sample, which cannot be held out" in m for m in messages)
+    shares = model.predict_proba(X)
+    assert shares.shape == (91, 4)
+    assert np.isfinite(shares).all()
+    if name in MODELS:
+        assert not hasattr(model, "loo_decision_function_")
+
+
+@every_model
+def test_perfect_separation_has_finite_probabilities(name):
+    X = np.vstack([np.eye(3)[k] * 100 + 0.01 * np.eye(3)[[j]] for k in range(3) for j in range(3)])
+    X, y = np.vstack([X, X + 0.02]), np.tile(np.repeat(np.arange(3), 3), 2)
+    model = make(name).fit(X, y)
+    shares = model.predict_proba(X)
+    assert np.isfinite(model.inverse_temperature_)
+    assert model.inverse_temperature_ > 0
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    assert np.all((shares > 0) & (shares < 1)) or shares.max() <= 1
+
+
+@every_model
+def test_few_samples_have_probabilities(name):
+    X, y = noisy(8, n_classes=2)
+    model = make(name).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@every_model
+def test_no_probabilities_without_the_parameter(name):
+    X, y = noisy()
+    model = make(name).fit(X, y).set_params(probability=False).fit(X, y)
+    for attribute in (
+        *("predict_proba", "predict_log_proba", "predict_set"),
+        *("inverse_temperature_", "loo_decision_function_", "loo_is_exact_"),
+    ):
+        assert not hasattr(model, attribute)
+    with pytest.raises(AttributeError) as caught:
+        _ = model.predict_proba
+    assert "Set probability=True before fit" in str(caught.value.__cause__)
+
+
+@every_model
+def test_types_of_the_samples(name):
+    X, y = noisy()
+    dense = make(name).fit(X, y)
+    from_sparse = make(name).fit(sparse.csr_array(X), y)
+    assert_allclose(
+        from_sparse.predict_proba(sparse.csr_array(X)), dense.predict_proba(X), atol=1e-5
+    )
+    single = make(name).fit(X.astype(np.float32), y)
+    shares = single.predict_proba(X.astype(np.float32))
+    assert shares.dtype == np.float32
+    assert_allclose(shares, dense.predict_proba(X), atol=1e-2)
+
+
+@every_model
+def test_predictions_change_nothing(name):
+    X, y = noisy()
+    model = make(name).fit(X, y)
+    before = pickle.dumps(model)
+    model.predict_proba(X)
+    model.predict_set(X, class_conditional=True)
+    assert pickle.dumps(model) == before
+
+
+@every_model
+def test_saved_models_predict_the_same_sets(name, tmp_path):
+    X, y = noisy()
+    model = make(name).fit(X, y)
+    save_model(model, tmp_path / "model.skops")
+    for loaded in (load_model(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
+        assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-12)
+        assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
+
+
+@every_classifier
+def test_estimators_of_scikit_learn_accept_every_classifier(name):
+    X, y = noisy(n_classes=2)
+    model = make(name)
+    unlabelled = np.where(np.arange(90) % 3 == 0, -1, y)
+    assert SelfTrainingClassifier(clone(model)).fit(X, unlabelled).predict_proba(X).shape == (90, 2)
+    pair = [("one", clone(model)), ("two", LogisticRegression())]
+    assert VotingClassifier(pair, voting="soft").fit(X, y).score(X, y) > 0.6
+    if name in MODELS:
+        assert StackingClassifier(pair, cv=3).fit(X, y).score(X, y) > 0.6
+        tuned = TunedThresholdClassifierCV(clone(model), response_method="predict_proba", cv=3)
+        assert tuned.fit(X, y).score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_rows_in_blocks_have_the_probabilities_of_an_array(name, tmp_path):
+    from sklearn import config_context
+
+    X, y = noisy(3_000)
+    whole = linear(name).fit(X, y)
+    np.save(tmp_path / "X.npy", X)
+    with config_context(working_memory=0.03):
+        blocks = linear(name).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    assert blocks.inverse_temperature_ == pytest.approx(whole.inverse_temperature_, rel=1e-4)
+    assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-4)
+    assert_array_equal(blocks.predict_set(X[:500]), whole.predict_set(X[:500]))
+
+
+IN_PARTS = [name for name in MODELS if hasattr(linear(name), "partial_fit")]
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_parts_have_the_probabilities_of_all_rows(name):
+    X, y = noisy(400)
+    whole = linear(name).fit(X, y)
+    parts = linear(name)
+    for rows in (slice(0, 150), slice(150, 400)):
+        parts.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+    assert parts.inverse_temperature_ == pytest.approx(whole.inverse_temperature_, rel=1e-6)
+    one, two = linear(name), linear(name)
+    one.partial_fit(X[:150], y[:150], classes=[0, 1, 2])
+    two.partial_fit(X[150:], y[150:], classes=[0, 1, 2])
+    merged = one.merge(two)
+    assert merged.inverse_temperature_ == pytest.approx(whole.inverse_temperature_, rel=1e-6)
+    assert not hasattr(parts, "loo_decision_function_")
+    assert b"_partial_fit_state" in pickle.dumps(parts)
+    assert pickle.loads(pickle.dumps(parts))._partial_fit_state.kept is None
+    assert parts._partial_fit_state.kept is not None
+
+
+def test_balanced_weights_change_the_population():
+    X, y = make_classification(600, 8, weights=[0.9], n_informative=4, random_state=0)
+    natural = discreg.LSRClassifier().fit(X, y).predict_proba(X)[:, 1].mean()
+    balanced = (
+        discreg.LSRClassifier(class_weight="balanced").fit(X, y).predict_proba(X)[:, 1].mean()
+    )
+    assert natural < 0.2
+    assert balanced > natural + 0.1
+
+
+def test_probabilities_of_wine_are_calibrated():
+    """Log-loss on held-out quarters; with training scores it would be 0.35."""
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    losses = []
+    for seed in range(5):
+        train, test = train_test_split(
+            np.arange(len(y)), train_size=0.5, stratify=y, random_state=seed
+        )
+        model = discreg.ReLSRClassifier().fit(X[train], y[train])
+        losses.append(log_loss(y[test], model.predict_proba(X[test])))
+    assert np.mean(losses) < 0.1
