@@ -8,6 +8,7 @@ from .base.penalty_path import PenaltyPath as PenaltyPath
 from .base.penalty_path import penalty_path as penalty_path
 from .inspection import CoefficientDisplay as CoefficientDisplay
 from .inspection import MarginDistributionDisplay as MarginDistributionDisplay
+from .inspection import PredictionSetDisplay as PredictionSetDisplay
 from .inspection import RankDisplay as RankDisplay
 from .lowrank import LRLRClassifier as LRLRClassifier
 from .lowrank import LRLRClassifierCV as LRLRClassifierCV

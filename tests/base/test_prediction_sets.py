@@ -80,7 +80,7 @@ def test_an_empty_set_gets_the_most_probable_class():
 def test_fewer_than_ten_samples_have_the_prior_temperature():
     scores, y = noisy(9)
     found = calibrated(scores, y)
-    assert found.inverse_temperature == pytest.approx(5 / np.ptp(scores, axis=1).mean())
+    assert found.inverse_temperature == pytest.approx(2.5 / np.ptp(scores, axis=1).mean())
     assert calibrated(scores[:0], y[:0]).inverse_temperature == 1
 
 

@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 TINY = 1e-290
 SMALLEST_SPREAD = 1e-300  # with a smaller spread τ would overflow
 FEWEST = 10  # with fewer held-out samples the inverse temperature is `PRIOR`
-PRIOR = 5.0  # inverse temperature per mean spread of the scores
+PRIOR = 2.5  # inverse temperature per mean spread of the scores
 
 
 @dataclass(frozen=True)

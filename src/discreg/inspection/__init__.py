@@ -2,6 +2,12 @@
 
 from ._coefficients import CoefficientDisplay
 from ._margins import MarginDistributionDisplay
+from ._prediction_sets import PredictionSetDisplay
 from ._ranks import RankDisplay
 
-__all__ = ["CoefficientDisplay", "MarginDistributionDisplay", "RankDisplay"]
+__all__ = [
+    "CoefficientDisplay",
+    "MarginDistributionDisplay",
+    "PredictionSetDisplay",
+    "RankDisplay",
+]
