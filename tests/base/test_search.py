@@ -358,3 +358,18 @@ def test_searches_in_threads_keep_the_warnings_of_others(monkeypatch):
     for n_iter in (2, 3):
         assert sum(f"after {n_iter} iterations" in text for text in texts) == 1
     assert [str(each.message) for each in caught if each.category is UserWarning] == ["mine"]
+
+
+def test_default_grid_is_continued_where_the_best_setting_is_at_its_edge():
+    """Many samples of two classes that only a small penalty separates."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(300, 4)), 0.01 * rng.normal(size=300)])
+    y = (X[:, 4] > 0).astype(int)
+    search = LSRClassifierCV().fit(X, y)
+    results = search.cv_results_
+    assert results["beyond_grid"].any()
+    assert search.best_params_["beta"] < min(search.betas)
+    edge = results["mean_test_score"][~results["beyond_grid"]].max()
+    assert search.best_score_ > edge
+    given = LSRClassifierCV(betas=list(search.betas)).fit(X, y)
+    assert not given.cv_results_["beyond_grid"].any()

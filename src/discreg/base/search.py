@@ -14,6 +14,7 @@ leave-one-out, all settings are tried on a part of the samples and the best ones
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -63,12 +64,13 @@ from .held_out import (
     cv_results,
 )
 from .missing_params import with_missing_params
-from .trials import Trials, parts_of_rounds, survivors
+from .trials import Trials, best_of, beyond, parts_of_rounds, survivors
 
 __all__ = ["ClassifierSearch"]
 
 
 N_FOLDS = 5
+MOST_BEYOND = 3  # steps beyond the edge of a grid
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
         (None,),
@@ -94,6 +96,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     _classifier: type[Any]
     _has_leave_one_out = False
     _has_leave_group_out = False
+    # Parameters whose default candidates are continued beyond the edge, and the candidates' names.
+    _continued: dict[str, str] = {"beta": "betas", "gamma": "gammas"}
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
@@ -191,8 +195,12 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         by_groups = numbers if folds == [None] else None
         trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, by_groups)
         judged = self._try_all(trials, grid, indices)
+        n_given = len(grid)
+        self._try_beyond(trials, grid, judged)
         every = [penalty | kernel for kernel, penalty in grid]
-        self.cv_results_, best = self._results(every, judged, per_fold=folds != [None])
+        self.cv_results_ = self._results(every, judged, per_fold=folds != [None])
+        self.cv_results_["beyond_grid"] = np.arange(len(every)) >= n_given
+        best = best_of(judged)
         self.cv_results_["held_out"] = [self._held_out_by(folds, numbers)] * len(every)
         self.best_params_ = every[best]
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
@@ -305,6 +313,39 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
                 alive = survivors(judged, alive)
         return judged
 
+    def _try_beyond(
+        self,
+        trials: Trials,
+        grid: list[tuple[Setting, Setting]],
+        judged: list[list[Judged]],
+    ) -> None:
+        """Add settings beyond the edge of a default grid as long as the best one is there."""
+        signature = inspect.signature(type(self).__init__).parameters
+        names = [
+            name
+            for name, candidates in self._continued.items()
+            if name in grid[0][0] | grid[0][1]
+            and getattr(self, candidates) is signature[candidates].default
+        ]
+        for _ in range(MOST_BEYOND):
+            best = best_of(judged)
+            if judged[best][0].failure is not None:
+                return
+            kernel, penalty = grid[best]
+            tried = [one | other for one, other in grid]
+            further = [
+                ({k: each[k] for k in kernel}, {k: each[k] for k in penalty})
+                for each in beyond(tried, kernel | penalty, names)
+            ]
+            if not further:
+                return
+            grid += further
+            judged += trials.judge(further)
+            if self.verbose:
+                print(f"Beyond the grid: {[one | other for one, other in further]}")
+            if best_of(judged) == best:
+                return
+
     @staticmethod
     def _for_share(penalty: Setting, share: float) -> Setting:
         """Return the penalties for a share of the samples that correspond to those for all."""
@@ -312,8 +353,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
 
     def _results(
         self, grid: list[Setting], judged: list[list[Judged]], *, per_fold: bool
-    ) -> tuple[dict[str, Any], int]:
-        """Build `cv_results_` and find the index of the best setting."""
+    ) -> dict[str, Any]:
+        """Build `cv_results_`."""
         reasons = [on_folds[0].failure for on_folds in judged]
         failed = np.array([reason is not None for reason in reasons])
         first = next((reason for reason in reasons if reason is not None), None)
@@ -337,12 +378,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
         n_rows = np.array([on_folds[0].n_rows for on_folds in judged])
         results = cv_results(grid, scores, times if per_fold else None, failed, n_rows)
-        means = results["mean_test_score"]
         losses = np.array([on_folds[0].log_loss for on_folds in judged])
         results["mean_log_loss"] = np.where(failed, np.inf, losses)
-        last = np.where(n_rows == n_rows.max(), np.nan_to_num(means, nan=-np.inf), -np.inf)
-        tied = np.flatnonzero(last == last.max())
-        return results, int(tied[np.argmin(np.nan_to_num(losses[tied], nan=np.inf))])
+        return results
 
     def _fit_best(
         self, X: Any, y: NDArray[Any], weights: Weights, judged: list[list[Judged]]

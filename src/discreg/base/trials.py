@@ -22,13 +22,15 @@ from .held_out import Fold, HeldOut, Judged, Setting, Weights, held_out_path, we
 if TYPE_CHECKING:
     from .search import ClassifierSearch
 
-__all__ = ["Trials", "parts_of_rounds", "survivors"]
+__all__ = ["Trials", "best_of", "beyond", "parts_of_rounds", "survivors"]
 
 DIVISORS = (9, 3)  # of the number of samples in the rounds before the last one
 FEWEST_ROWS = 300  # of a round
 FEWEST_OF_CLASS = 10
 FEW_SETTINGS = 9  # which are tried on all samples
 KEPT = 3  # one setting of three stays in the next round
+FEWEST_VALUES = 3  # of a parameter whose values are continued beyond the edge
+SMALLEST = 1e-9  # value of a parameter beyond the edge
 
 
 @dataclass(frozen=True)
@@ -186,3 +188,37 @@ def survivors(judged: Sequence[list[Judged]], alive: Sequence[int]) -> list[int]
     stays = scores >= best - error
     stays[order[: -(-len(alive) // KEPT)]] = True
     return [k for k, kept in zip(alive, stays, strict=True) if kept and np.isfinite(scores).any()]
+
+
+def best_of(judged: Sequence[list[Judged]]) -> int:
+    """Return the setting with the best score among those tried on most samples.
+
+    Ties go to the smallest log-loss, then to the first setting.
+    """
+    scores = np.array([np.mean([each.score for each in on_folds]) for on_folds in judged])
+    n_rows = np.array([on_folds[0].n_rows for on_folds in judged])
+    losses = np.array([on_folds[0].log_loss for on_folds in judged])
+    keys = np.where(n_rows == n_rows.max(), np.nan_to_num(scores, nan=-np.inf), -np.inf)
+    tied = np.flatnonzero(keys == keys.max())
+    return int(tied[np.argmin(np.nan_to_num(losses[tied], nan=np.inf))])
+
+
+def beyond(tried: Sequence[Setting], best: Setting, names: Sequence[str]) -> list[Setting]:
+    """Return settings next to the best one beyond the edges of the grid, for some parameters.
+
+    The values of a parameter are continued by the ratio of the two at the edge.
+    """
+    further = []
+    for name in names:
+        values = sorted({setting[name] for setting in tried})
+        if len(values) < FEWEST_VALUES or not values[0] > 0:
+            continue
+        if best[name] == values[-1]:
+            value = values[-1] * values[-1] / values[-2]
+        elif best[name] == values[0]:
+            value = values[0] * values[0] / values[1]
+        else:
+            continue
+        if SMALLEST < value < 1 / SMALLEST:
+            further.append(best | {name: value})
+    return further
