@@ -373,3 +373,17 @@ def test_default_grid_is_continued_where_the_best_setting_is_at_its_edge():
     assert search.best_score_ > edge
     given = LSRClassifierCV(betas=list(search.betas)).fit(X, y)
     assert not given.cv_results_["beyond_grid"].any()
+
+
+def test_settings_that_stay_in_a_round_keep_their_scores():
+    """LRRR computes all ranks of a penalty at once; the later round asks for some of them."""
+    X, y = make_classification(
+        930, 12, n_informative=8, n_classes=5, n_clusters_per_class=1, random_state=0
+    )
+    search = LRRRClassifierCV(betas=[1e3, 10.0, 0.1]).fit(X, y)
+    results = search.cv_results_
+    assert set(results["n_samples"]) == {310, 930}
+    for k in np.flatnonzero(results["n_samples"] == 930):
+        params = results["params"][k]
+        one = LRRRClassifierCV(betas=[params["beta"]], ranks=[params["rank"]]).fit(X, y)
+        assert one.best_score_ == pytest.approx(results["mean_test_score"][k])

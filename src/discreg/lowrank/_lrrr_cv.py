@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -160,13 +162,15 @@ class LRRRClassifierCV(LowRankSearch):
         sample_weight: NDArray[np.float64] | None,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        betas = sorted({setting["beta"] for setting in penalties}, reverse=True)
+        paths = [(beta, list(path)) for beta, path in groupby(penalties, itemgetter("beta"))]
+        betas = [beta for beta, _ in paths]
         ranks = sorted({setting["rank"] for setting in penalties})
         prepared = classifier._prepare(X, y, sample_weight)
         copies = np.ones(len(y)) if sample_weight is None else np.maximum(sample_weight, 1.0)
         by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
-        for beta, by_rank in zip(betas, by_beta, strict=True):
-            for scores in by_rank:
+        for (beta, path), by_rank in zip(paths, by_beta, strict=True):
+            for setting in path:
+                scores = by_rank[ranks.index(setting["rank"])]
                 if np.isfinite(scores).all():
                     yield HeldOut(scores, prepared.classes)
                 else:
