@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
+from discreg.base.regression import Prepared
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
+from ._leave_groups_out import leave_groups_out_by_rank
 from ._leave_one_out import leave_one_out_by_rank
 from ._lrrr import LRRRClassifier
 from ._search import LowRankSearch, held_out_by_rank
@@ -96,7 +98,7 @@ class LRRRClassifierCV(LowRankSearch):
     """
 
     _classifier = LRRRClassifier
-    _has_leave_one_out = True
+    _has_leave_one_out = _has_leave_group_out = True
     _held_out = staticmethod(held_out_by_rank)
 
     @staticmethod
@@ -162,20 +164,48 @@ class LRRRClassifierCV(LowRankSearch):
         sample_weight: NDArray[np.float64] | None,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
-        paths = [(beta, list(path)) for beta, path in groupby(penalties, itemgetter("beta"))]
-        betas = [beta for beta, _ in paths]
-        ranks = sorted({setting["rank"] for setting in penalties})
         prepared = classifier._prepare(X, y, sample_weight)
         copies = np.ones(len(y)) if sample_weight is None else np.maximum(sample_weight, 1.0)
-        by_beta = leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
-        for (beta, path), by_rank in zip(paths, by_beta, strict=True):
-            for setting in path:
-                scores = by_rank[ranks.index(setting["rank"])]
-                if np.isfinite(scores).all():
-                    yield HeldOut(scores, prepared.classes)
-                else:
-                    yield HeldOut.failed(
-                        f"Leave-one-out is not defined for beta={beta:g}, which is so small that "
-                        "the other samples do not determine the score of a sample. Use larger "
-                        "betas, or cv=5."
-                    )
+
+        def left_out(betas: list[float], ranks: list[int]) -> Iterator[NDArray[np.float64]]:
+            return leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
+
+        yield from _each_setting(prepared, penalties, left_out)
+
+    @staticmethod
+    def _leave_groups_out(
+        classifier: LRRRClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        penalties: Sequence[Setting],
+        groups: NDArray[np.intp],
+    ) -> Iterator[HeldOut]:
+        prepared = classifier._prepare(X, y, sample_weight)
+
+        def left_out(betas: list[float], ranks: list[int]) -> Iterator[NDArray[np.float64]]:
+            return leave_groups_out_by_rank(prepared, groups, betas, ranks)
+
+        yield from _each_setting(prepared, penalties, left_out)
+
+
+def _each_setting(
+    prepared: Prepared,
+    penalties: Sequence[Setting],
+    left_out: Callable[[list[float], list[int]], Iterator[NDArray[np.float64]]],
+) -> Iterator[HeldOut]:
+    """Yield the scores of each setting, or the reason why it has none."""
+    paths = [(beta, list(path)) for beta, path in groupby(penalties, itemgetter("beta"))]
+    ranks = sorted({setting["rank"] for setting in penalties})
+    by_beta = left_out([beta for beta, _ in paths], ranks)
+    for (beta, path), by_rank in zip(paths, by_beta, strict=True):
+        for setting in path:
+            scores = by_rank[ranks.index(setting["rank"])]
+            if np.isfinite(scores).all():
+                yield HeldOut(scores, prepared.classes)
+            else:
+                yield HeldOut.failed(
+                    f"Leave-one-out is not defined for beta={beta:g}, which is so small that "
+                    "the other samples do not determine the score of a sample. Use larger "
+                    "betas, or cv=5."
+                )

@@ -1,0 +1,40 @@
+"""Held-out groups of LRRR have the scores of refits without them."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+
+from discreg import LRRRClassifier, LRRRClassifierCV
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("class_weight", [None, {0: 1.0, 1: 2.0, 2: 0.5}])
+def test_groups_are_left_out_exactly(kernel, fit_intercept, class_weight):
+    X, y = load_wine(return_X_y=True)
+    X, y = scale(X)[::2], y[::2]
+    rng = np.random.default_rng(0)
+    groups = np.unique(rng.integers(0, 25, len(y)), return_inverse=True)[1]
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], len(y))
+    params = {"kernel": kernel, "gamma": 0.05, "fit_intercept": fit_intercept}
+    model = LRRRClassifier(**params, class_weight=class_weight, probability=False)
+    settings = [{"beta": beta, "rank": rank} for beta in (100.0, 0.1) for rank in (1, 2)]
+    path = LRRRClassifierCV._leave_groups_out(clone(model), X, y, weights, settings, groups)
+    for setting, held_out in zip(settings, path, strict=True):
+        for group in np.unique(groups):
+            rest, own = groups != group, groups == group
+            refit = clone(model).set_params(**setting).fit(X[rest], y[rest], weights[rest])
+            expected = refit.decision_function(X[own])
+            np.testing.assert_allclose(held_out.scores[own], expected, rtol=0, atol=1e-8)
+
+
+def test_a_class_that_leaves_with_its_group_is_never_predicted():
+    X, y = load_wine(return_X_y=True)
+    groups = np.where(y == 2, 0, 1 + np.arange(len(y)) % 30)
+    settings = [{"beta": 1.0, "rank": 2}]
+    model = LRRRClassifier(probability=False)
+    (held_out,) = LRRRClassifierCV._leave_groups_out(model, scale(X), y, None, settings, groups)
+    assert np.isfinite(held_out.scores).all()
+    assert not np.any(held_out.scores[y == 2].argmax(axis=1) == 2)
