@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from discreg import LRLRClassifier, LRRRClassifier
+from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
+from discreg.lowrank import _sparse_leave_one_out
 
 
 def problem(name):
@@ -134,10 +135,82 @@ def test_of_many_rows_some_are_held_out():
     y = (X @ [1.0, 2.0, 0.5] + random.normal(size=2300) > 0).astype(int) + (X[:, 0] > 1)
     model = LRRRClassifier(rank=1).fit(X, y)
     assert not hasattr(model, "loo_decision_function_")
-    everything = 2 * np.log(3)
-    assert 0 < -np.mean(model.predict_log_proba(X)[np.arange(2300), y]) < everything
+    uninformed = np.log(3)
+    assert 0 < -np.mean(model.predict_log_proba(X)[np.arange(2300), y]) < uninformed
 
 
 def test_the_path_of_ranks_does_not_calibrate():
     X, y = problem("wine")
     assert not hasattr(LRRRClassifier().rank_path(X, y)._estimator, "inverse_temperature_")
+
+
+def relative_error(found, expected, training):
+    """Median error, relative to the distance of the training scores."""
+    found, expected, training = columns(found), columns(expected), columns(training)
+    errors = np.abs(found - expected).max(axis=1)
+    distances = np.abs(training - expected).max(axis=1)
+    return np.median(errors) / np.median(distances)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "two"])
+@pytest.mark.parametrize("params", [{}, {"beta": 0.05, "fit_intercept": False}], ids=str)
+def test_newton_steps_of_slrr_are_close_to_refits(name, params):
+    X, y = problem(name)
+    model = SLRRClassifier(tol=1e-9).set_params(**params)
+    fitted, expected = clone(model).fit(X, y), refits(model, X, y)
+    found = fitted.loo_decision_function_
+    assert not fitted.loo_is_exact_
+    assert relative_error(found, expected, fitted.decision_function(X)) < 1e-3
+    assert np.mean(columns(found).argmax(axis=1) == columns(expected).argmax(axis=1)) > 0.99
+
+
+def test_slrr_at_a_lower_rank():
+    X, y = problem("iris")
+    model = SLRRClassifier(rank=1, beta=0.5, tol=1e-9)
+    fitted, expected = clone(model).fit(X, y), refits(model, X, y)
+    found = fitted.loo_decision_function_
+    assert relative_error(found, expected, fitted.decision_function(X)) < 3e-3
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_slrr_without_a_penalty_is_exact(fit_intercept):
+    X, y = problem("wine")
+    model = SLRRClassifier(beta=0.0, fit_intercept=fit_intercept)
+    found = clone(model).fit(X, y).loo_decision_function_
+    np.testing.assert_allclose(found, refits(model, X, y), atol=1e-9)
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 3.0, 2: 0.5}])
+def test_slrr_leaves_out_one_unit_of_the_weight(class_weight):
+    X, y = problem("iris")
+    weights = np.random.default_rng(0).choice([0.0, 0.4, 1.0, 2.0, 3.5], len(y))
+    model = SLRRClassifier(class_weight=class_weight, beta=0.05, tol=1e-10)
+    expected = refits(model, X, y, weights)
+    found = clone(model).fit(X, y, weights).loo_decision_function_
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    in_rows = clone(model).fit(sparse.csr_array(X), y, weights).loo_decision_function_
+    np.testing.assert_allclose(in_rows, found, atol=1e-6)
+
+
+def test_slrr_on_rows_in_blocks(tmp_path):
+    X, y = problem("wine")
+    expected = SLRRClassifier(tol=1e-9).fit(X, y)
+    np.save(tmp_path / "X.npy", X)
+    found = SLRRClassifier(tol=1e-9).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    assert found.inverse_temperature_ == pytest.approx(expected.inverse_temperature_, rel=1e-4)
+    np.testing.assert_array_equal(found.predict_set(X), expected.predict_set(X))
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+def test_slrr_with_many_unknowns_takes_conjugate_gradients(rank, monkeypatch):
+    X, y = problem("iris")
+    model = SLRRClassifier(rank=rank, beta=0.5, tol=1e-9)
+    expected = clone(model).fit(X, y).loo_decision_function_
+    monkeypatch.setattr(_sparse_leave_one_out, "MOST_UNKNOWNS", 0)
+    found = clone(model).fit(X, y).loo_decision_function_
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    monkeypatch.setattr(_sparse_leave_one_out, "FEW_ROWS", 30)
+    few = clone(model).fit(X, y)
+    assert len(few._calibrated.y) == 30
+    assert not hasattr(few, "loo_decision_function_")

@@ -34,7 +34,7 @@ from discreg.linalg.types import Array
 from ._indicators import Indicators
 from ._subspace import largest_rank
 
-__all__ = ["leave_one_out_by_rank", "left_out_at_rank"]
+__all__ = ["LeftOutUnits", "Without", "leave_one_out_by_rank", "left_out_at_rank"]
 
 ROUNDING = 1e-12
 SEEN = 1e-9  # smallest share r of the other samples that determines a score
@@ -62,7 +62,7 @@ def leave_one_out_by_rank(
     """
     regression, y = prepared.regression, prepared.y
     indicators = Indicators.of(prepared)
-    left_out = _LeftOut(
+    left_out = LeftOutUnits(
         indicators,
         y,
         shares * prepared.weights,
@@ -97,7 +97,7 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
     fitted = features @ ranked.projected @ ranked.directions.T
     leverage = row_dots(features, prepared.regression.solve(features.T).T)
     copies = kept.units * (prepared.sizes / prepared.class_weights)[kept.y]
-    left_out = _LeftOut(indicators, kept.y, kept.units, copies, SEEN)
+    left_out = LeftOutUnits(indicators, kept.y, kept.units, copies, SEEN)
     explained = None
     if rank < largest_rank(prepared):
         explained = (ranked.directions * ranked.explained) @ ranked.directions.T
@@ -110,7 +110,7 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
 
 
 @dataclass
-class _LeftOut:
+class LeftOutUnits:
     """The weights that are left out, with (`weights`) and without (`copies`) class weights."""
 
     indicators: Indicators
@@ -121,7 +121,7 @@ class _LeftOut:
 
     def scores(self, rows: Any, fitted: Array, leverage: Array, explained: Array) -> Array:
         """Compute scores of some samples, of shape (n_ranks, n_samples, n_classes)."""
-        without = self._without(rows, fitted, leverage)
+        without = self.without(rows, fitted, leverage)
         _, vectors = without.eigen(explained)
         along = np.einsum("nk,nks->ns", without.predicted, vectors)
         by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
@@ -135,7 +135,7 @@ class _LeftOut:
         They are NaN where equal eigenvalues leave the choice of the directions open.
         `explained` is None at the largest rank.
         """
-        without = self._without(rows, fitted, leverage)
+        without = self.without(rows, fitted, leverage)
         predicted = without.predicted
         if explained is not None:
             values, vectors = without.eigen(explained)
@@ -147,7 +147,8 @@ class _LeftOut:
             predicted[tied] = np.nan
         return np.asarray((predicted + without.shift) * without.scale)
 
-    def _without(self, rows: Any, fitted: Array, leverage: Array) -> _Without:
+    def without(self, rows: Any, fitted: Array, leverage: Array) -> Without:
+        """Compute what leaving out a unit of some samples changes."""
         y, unit, copies = self.y[rows], self.weights[rows, None], self.copies[rows, None]
         given, here = self.indicators, np.arange(len(y))
         total = given.weights.sum()
@@ -167,7 +168,7 @@ class _LeftOut:
         shrinkage = unit * leverage / (remaining * before)
         rescale = np.sqrt(given.sizes / sizes)
         mean = (given.mean - unit / total * own) / before * given.centred
-        return _Without(
+        return Without(
             unit,
             away,
             fitted,
@@ -180,7 +181,7 @@ class _LeftOut:
         )
 
 
-class _Without(NamedTuple):
+class Without(NamedTuple):
     """Models without a unit of weight of some samples, one row per sample."""
 
     unit: Array
