@@ -67,10 +67,11 @@ def scorer_of(scoring: Scoring, classifier: Any) -> Callable[..., float]:
 def check_scorer(
     scorer: Callable[..., float],
     scoring: Scoring,
-    classifier: Any,
     classes: NDArray[Any],
     indices: NDArray[np.intp],
     weights: Weights,
+    *,
+    has_probabilities: bool,
 ) -> None:
     """Refuse a scorer that cannot score perfect decision values of these labels.
 
@@ -79,7 +80,7 @@ def check_scorer(
     if not isinstance(scorer, type(get_scorer("accuracy"))):
         return
     perfect = HeldOut(one_hot(indices, len(classes)), classes)
-    temperature = 1.0 if hasattr(classifier, "predict_proba") else None
+    temperature = 1.0 if has_probabilities else None
     try:
         weighted_score(scorer, perfect, classes[indices], weights, temperature)
     except NoProbabilitiesError:

@@ -173,7 +173,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         folds = self._folds(rows, labels, groups)
         self._check_folds(folds, classes, indices, weights)
         scorer = scorer_of(self.scoring, classifier)
-        check_scorer(scorer, self.scoring, classifier, classes, indices, weights)
+        calibrates = type(self)._calibration is not ClassifierSearch._calibration
+        check_scorer(scorer, self.scoring, classes, indices, weights, has_probabilities=calibrates)
         penalties = self._penalties(classifier, rows, labels, weights)
         check_settings(classifier, [*kernels, *penalties])
         grid = [penalty | kernel for kernel in kernels for penalty in penalties]
