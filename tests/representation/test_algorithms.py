@@ -24,6 +24,8 @@ from discreg import DRMClassifier
 from discreg.representation._iterative import Quadratic, iterate, largest_eigenvalue
 from discreg.representation._problem import FeatureOperator, Groups, KernelOperator
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*only one sample, which cannot be held out")
+
 # The closed form -----------------------------------------------------------------------------
 
 

@@ -11,12 +11,12 @@ from discreg import DRMClassifier
 # Probabilities ------------------------------------------------------------------------------------
 
 
-def test_probabilities_are_there_when_asked_for_only():
+def test_probabilities_are_there_unless_they_are_refused():
     X, y = wine()
-    without = DRMClassifier().fit(X, y)
+    without = DRMClassifier(probability=False).fit(X, y)
     assert not hasattr(without, "predict_proba")
     assert not hasattr(without, "loo_decision_function_")
-    with_probability = DRMClassifier(probability=True).fit(X, y)
+    with_probability = DRMClassifier().fit(X, y)
     assert hasattr(with_probability, "predict_proba")
     assert with_probability.inverse_temperature_ > 0
     np.testing.assert_array_equal(

@@ -10,8 +10,11 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 
 from discreg.representation import _leave_one_out
-from discreg.representation._leave_one_out import leave_one_out_residuals, require_leavable
+from discreg.representation._closed import ClosedForm
+from discreg.representation._leave_one_out import leave_one_out_residuals
 from discreg.representation._problem import Groups
+from discreg.representation._scatter import class_scatters
+from discreg.representation._scatter_leave_one_out import scatter_residuals_without
 
 LOADERS = {
     "wine": load_wine,
@@ -196,14 +199,37 @@ def test_a_system_that_is_singular_to_rounding_is_refused():
         leave_one_out_residuals(K, groups, 0.0, 1e-30, np.ones(4))
 
 
-def test_classes_of_one_sample_are_named():
-    y = np.array([0, 0, 1, 2])
-    classes = np.array(["ash", "beech", "cedar"])
-    ones = np.ones(4)
-    with pytest.raises(ValueError, match=r"Classes beech, cedar have only one sample.*Add samples"):
-        require_leavable(Groups.of(y, ones, 3), ones, classes)
-    weights = np.array([1.0, 1.0, 1.0, 2.0])
-    with pytest.raises(ValueError, match=r"Class beech has only one sample.*probability=False"):
-        require_leavable(Groups.of(y, weights, 3), ones, classes)
-    weights[2] = 1.5
-    require_leavable(Groups.of(y, weights, 3), ones, classes)
+def test_a_sample_that_is_its_class_counts_as_an_error():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 3)), np.array([0] * 5 + [1] * 6 + [2])
+    K = X @ X.T
+    groups, ones = Groups.of(y, np.ones(12), 3), np.ones(12)
+    found = leave_one_out_residuals(K, groups, 0.3, 0.1, ones)
+    remaining, vanishing = groups.without(np.arange(12), ones)
+    scatters = class_scatters(X, np.sum(X**2, axis=1), groups, 0.3, 0.1)
+    in_features = scatter_residuals_without(
+        X, y, ones, remaining, scatters, groups.totals, 0.3, 0.1
+    )
+    np.testing.assert_array_equal(vanishing, y == 2)
+    assert found[-1].argmax() == 2
+    np.testing.assert_allclose(in_features[:-1], found[:-1], rtol=1e-9)
+    np.testing.assert_allclose(in_features[-1, :2], found[-1, :2], rtol=1e-9)
+    # The other classes explain the sample as if it had never been there.
+    others = y < 2
+    form = ClosedForm.of(K[np.ix_(others, others)], Groups.of(y[others], ones[others], 2), 0.3, 0.1)
+    K_x = K[-1:, others]
+    expected = form.residuals(form.represent(K_x), K_x)
+    np.testing.assert_allclose(found[-1, :2], expected[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_some_samples_have_the_residuals_of_all(fractional):
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(40, 3)), np.sort(random.integers(0, 3, size=40))
+    K = np.exp(-0.2 * np.sum((X[:, None] - X) ** 2, axis=2))
+    weights = random.choice([0.5, 1.0, 2.5] if fractional else [1.0, 2.0], size=40)
+    groups, units = Groups.of(y, weights, 3), np.minimum(weights, 1.0)
+    kept = np.flatnonzero(random.random(40) < 0.4)
+    expected = leave_one_out_residuals(K, groups, 0.5, 0.1, units)[kept]
+    found = leave_one_out_residuals(K, groups, 0.5, 0.1, units[kept], kept)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)

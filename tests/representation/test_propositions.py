@@ -12,6 +12,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from discreg import DRMClassifier
 from discreg.representation._problem import Groups, KernelOperator
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*only one sample, which cannot be held out")
+
 KERNELS = {
     "linear": {},
     "rbf": {"gamma": 0.3},

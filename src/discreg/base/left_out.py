@@ -15,7 +15,13 @@ from discreg.linalg.types import Array
 from .calibration import Calibration
 from .caller import user_stacklevel
 
-__all__ = ["LeftOut", "calibrate", "forget_calibration", "leavable_rows"]
+__all__ = [
+    "LeftOut",
+    "calibrate",
+    "forget_calibration",
+    "leavable_rows",
+    "one_column_if_binary",
+]
 
 ROUNDING = 1e-9
 CALIBRATED = ("inverse_temperature_", "loo_decision_function_", "loo_is_exact_", "_calibrated")

@@ -1,46 +1,53 @@
-"""Exact leave-one-out of low-rank ridge regression for all ranks and penalties."""
+r"""Exact leave-one-out of low-rank ridge regression.
+
+With weights s, normalised indicators Y of classes with sums of weights :math:`n_j`,
+:math:`\delta_i = y_i - \bar y`, the centred fit f of full rank and its leverages h, lowering the
+weight of sample i by u leaves the matrix :math:`M = Y^\top SXW` of the fit at
+
+.. math:: M' = M + u \Big( \frac{u h}{r r_0}\, \delta\delta^\top
+          - \frac{\delta f^\top + f\delta^\top - f f^\top}{r} \Big), \quad
+          r_0 = 1 - u/\textstyle\sum s,\; r = r_0 - u h .
+
+The weight of its class decreases to :math:`n_j'`, which rescales a column of Y by
+:math:`D = \sqrt{n_j/n_j'}`. The directions are the eigenvectors V of :math:`D M' D`, and the scores
+are :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` plus the shift of the class weights, times
+the scale of the remaining samples. At the largest rank no eigenvectors are needed, because the
+scores have no part in the null space of M'. Where r is zero, the other samples do not determine the
+score, which is NaN.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared
-from discreg.linalg.rows import class_totals, row_blocks
+from discreg.linalg.reduced_rank import TIED, RankedCoefficients
+from discreg.linalg.rows import class_totals, row_blocks, row_dots
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators
+from ._subspace import largest_rank
 
-__all__ = ["leave_one_out_by_rank"]
+__all__ = ["LeftOutUnits", "Without", "leave_one_out_by_rank", "left_out_at_rank"]
 
 ROUNDING = 1e-12
+SEEN = 1e-9  # smallest share r of the other samples that determines a score
 
 
 def leave_one_out_by_rank(
     prepared: Prepared, shares: Array, betas: Sequence[float], ranks: Sequence[int]
 ) -> Iterator[Array]:
-    r"""Yield the leave-one-out scores of all samples and ranks, one array per penalty.
+    """Yield the leave-one-out scores of all samples and ranks, one array per penalty.
 
     Each array has shape (n_ranks, n_samples, n_classes) and equals the scores of refits without
     one unit of weight of each sample. One eigendecomposition serves all penalties; each sample and
     penalty needs one small eigenproblem.
-
-    With weights s, normalised indicators Y of classes with sums of weights :math:`n_j`,
-    :math:`\delta_i = y_i - \bar y`, the centred fit f of full rank and its leverages h, lowering
-    the weight of sample i by u leaves the matrix :math:`M = Y^\top SXW` of the fit at
-
-    .. math:: M' = M + u \Big( \frac{u h}{r r_0}\, \delta\delta^\top
-              - \frac{\delta f^\top + f\delta^\top - f f^\top}{r} \Big), \quad
-              r_0 = 1 - u/\textstyle\sum s,\; r = r_0 - u h .
-
-    The weight of its class decreases to :math:`n_j'`, which rescales a column of Y by
-    :math:`D = \sqrt{n_j/n_j'}`. The directions are the eigenvectors V of :math:`D M' D`, and the
-    scores are :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` plus the shift of the class
-    weights, times the scale of the remaining samples. Where r is zero, the other samples do not
-    determine the score, which is NaN.
 
     Parameters
     ----------
@@ -55,7 +62,7 @@ def leave_one_out_by_rank(
     """
     regression, y = prepared.regression, prepared.y
     indicators = Indicators.of(prepared)
-    left_out = _LeftOut(
+    left_out = LeftOutUnits(
         indicators,
         y,
         shares * prepared.weights,
@@ -83,17 +90,65 @@ def leave_one_out_by_rank(
         yield scores
 
 
+def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) -> LeftOut:
+    """Compute the leave-one-out scores of the kept rows for the penalty and rank of a fit."""
+    kept, features, indicators = prepared.kept, prepared.kept_features, Indicators.of(prepared)
+    assert kept is not None
+    fitted = features @ ranked.projected @ ranked.directions.T
+    leverage = row_dots(features, prepared.regression.solve(features.T).T)
+    copies = kept.units * (prepared.sizes / prepared.class_weights)[kept.y]
+    left_out = LeftOutUnits(indicators, kept.y, kept.units, copies, SEEN)
+    explained = None
+    if rank < largest_rank(prepared):
+        explained = (ranked.directions * ranked.explained) @ ranked.directions.T
+    scores = np.empty(fitted.shape)
+    for rows in row_blocks(len(kept), fitted.shape[1] ** 2):
+        scores[rows] = left_out.scores_of_rank(
+            rows, fitted[rows], leverage[rows, None], explained, rank
+        )
+    return LeftOut(scores, is_exact=True)
+
+
 @dataclass
-class _LeftOut:
+class LeftOutUnits:
     """The weights that are left out, with (`weights`) and without (`copies`) class weights."""
 
     indicators: Indicators
     y: NDArray[np.intp]
     weights: Array
     copies: Array
+    smallest: float = ROUNDING  # of r
 
-    def scores(self, rows: slice, fitted: Array, leverage: Array, explained: Array) -> Array:
+    def scores(self, rows: Any, fitted: Array, leverage: Array, explained: Array) -> Array:
         """Compute scores of some samples, of shape (n_ranks, n_samples, n_classes)."""
+        without = self.without(rows, fitted, leverage)
+        _, vectors = without.eigen(explained)
+        along = np.einsum("nk,nks->ns", without.predicted, vectors)
+        by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
+        return np.asarray((by_rank + without.shift) * without.scale)
+
+    def scores_of_rank(
+        self, rows: Any, fitted: Array, leverage: Array, explained: Array | None, rank: int
+    ) -> Array:
+        """Compute scores of some samples, of shape (n_samples, n_classes).
+
+        They are NaN where equal eigenvalues leave the choice of the directions open.
+        `explained` is None at the largest rank.
+        """
+        without = self.without(rows, fitted, leverage)
+        predicted = without.predicted
+        if explained is not None:
+            values, vectors = without.eigen(explained)
+            chosen = vectors[:, :, :rank]
+            along = np.einsum("nk,nks->ns", predicted, chosen)
+            predicted = np.einsum("ns,nks->nk", along, chosen)
+            limit = TIED * values[:, 0]
+            tied = (values[:, rank - 1] - values[:, rank] <= limit) & (values[:, rank] > limit)
+            predicted[tied] = np.nan
+        return np.asarray((predicted + without.shift) * without.scale)
+
+    def without(self, rows: Any, fitted: Array, leverage: Array) -> Without:
+        """Compute what leaving out a unit of some samples changes."""
         y, unit, copies = self.y[rows], self.weights[rows, None], self.copies[rows, None]
         given, here = self.indicators, np.arange(len(y))
         total = given.weights.sum()
@@ -108,23 +163,49 @@ class _LeftOut:
             )
         before = 1 - unit / total * given.centred  # r_0
         remaining = before - unit * leverage  # r
-        remaining = np.where(remaining > ROUNDING, remaining, np.nan)
+        remaining = np.where(remaining > self.smallest, remaining, np.nan)
         away = own - given.mean
         shrinkage = unit * leverage / (remaining * before)
-        change = _outer(away, away, unit * shrinkage)
-        change -= _outer(away, fitted, unit / remaining) + _outer(fitted, away, unit / remaining)
-        change += _outer(fitted, fitted, unit / remaining)
         rescale = np.sqrt(given.sizes / sizes)
-        matrices = (explained + change) * rescale[:, :, None] * rescale[:, None, :]
-        defined = np.isfinite(matrices).all(axis=(1, 2))
-        vectors = np.full_like(matrices, np.nan)
-        vectors[defined] = np.linalg.eigh(matrices[defined])[1][:, :, ::-1]
-        predicted = (fitted / remaining - shrinkage * away) * rescale
-        along = np.einsum("nk,nks->ns", predicted, vectors)
-        by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
         mean = (given.mean - unit / total * own) / before * given.centred
-        shift = given.shift_of(mean * rescale, sizes)
-        return np.asarray((by_rank + shift) * given.scale_of(sizes))
+        return Without(
+            unit,
+            away,
+            fitted,
+            remaining,
+            shrinkage,
+            rescale,
+            (fitted / remaining - shrinkage * away) * rescale,
+            given.shift_of(mean * rescale, sizes),
+            given.scale_of(sizes),
+        )
+
+
+class Without(NamedTuple):
+    """Models without a unit of weight of some samples, one row per sample."""
+
+    unit: Array
+    away: Array  # δ
+    fitted: Array  # f
+    remaining: Array  # r
+    shrinkage: Array  # u h / (r r_0)
+    rescale: Array  # D
+    predicted: Array  # scores of full rank, without shift and scale
+    shift: Array
+    scale: Array
+
+    def eigen(self, explained: Array) -> tuple[Array, Array]:
+        """Compute eigenvalues and eigenvectors of D M' D in descending order."""
+        away, fitted, part = self.away, self.fitted, self.unit / self.remaining
+        change = _outer(away, away, self.unit * self.shrinkage)
+        change -= _outer(away, fitted, part) + _outer(fitted, away, part)
+        change += _outer(fitted, fitted, part)
+        matrices = (explained + change) * self.rescale[:, :, None] * self.rescale[:, None, :]
+        defined = np.isfinite(matrices).all(axis=(1, 2))
+        values, vectors = np.full_like(fitted, np.nan), np.full_like(matrices, np.nan)
+        found = np.linalg.eigh(matrices[defined])
+        values[defined], vectors[defined] = found[0][:, ::-1], found[1][:, :, ::-1]
+        return values, vectors
 
 
 def _outer(left: Array, right: Array, factors: Array) -> Array:

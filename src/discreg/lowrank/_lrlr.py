@@ -9,14 +9,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.components import COMPONENT_CONSTRAINTS
+from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     KERNEL_CONSTRAINTS,
 )
+from discreg.linalg.reduced_rank import RankedCoefficients
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
 
+from ._leave_one_out import left_out_at_rank
 from ._ranks import RankPath, fit_ranked
 from ._subspace import CONSTRAINTS, project
 
@@ -205,6 +208,9 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     def _fit_moments(self, prepared: Prepared) -> None:
         fit_ranked(self, prepared, 0.0)
+
+    def _left_out(self, prepared: Prepared, solution: RankedCoefficients) -> LeftOut:
+        return left_out_at_rank(prepared, solution, self.rank_)
 
     def rank_path(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -43,6 +43,7 @@ def fit_ranked(estimator: Any, prepared: Prepared, beta: float) -> None:
     ranked = ranked_ridge(prepared, beta)
     store_subspace(estimator, prepared, ranked.projected[:, :rank], ranked.directions[:, :rank])
     estimator.eigenvalues_ = ranked.explained[:rank].astype(prepared.dtype)
+    estimator._calibrate(prepared, ranked)
 
 
 class RankPath:
@@ -67,7 +68,9 @@ class RankPath:
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> RankPath:
         """Compute the path of a clone of the estimator."""
         estimator._check_params()
-        return cls(clone(estimator).set_params(rank=None).fit(X, y, sample_weight))
+        return cls(
+            clone(estimator).set_params(rank=None, probability=False).fit(X, y, sample_weight)
+        )
 
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator

@@ -10,6 +10,7 @@ from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.caller import warn_of_convergence
+from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.lazy import lazily
@@ -34,6 +35,7 @@ from discreg.linalg.types import ClassWeight, MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._sparse import gap_without_penalty, indicator_problem, reweight
+from ._sparse_leave_one_out import left_out_sparse
 from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
 __all__ = ["SLRRClassifier"]
@@ -231,6 +233,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         solution = self._solve(problem, prepared, start, to_rounding=True)
         self._warn(solution)
         self._store(prepared, solution, rank)
+        self._calibrate(prepared, (problem, solution))
         return self
 
     @lazily
@@ -302,6 +305,11 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
                 finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
                 solution = finer if finer.gap < solution.gap else solution
         return solution
+
+    def _left_out(
+        self, prepared: Prepared, solution: tuple[SparseRankProblem, SparseRankSolution]
+    ) -> LeftOut:
+        return left_out_sparse(prepared, *solution)
 
     def _converged(self, solution: SparseRankSolution) -> bool:
         return self.stopping == "change" or not solution.gap > self.tol > 0

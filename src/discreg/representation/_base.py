@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import BaseClassifier
+from discreg.base.left_out import one_column_if_binary
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import new_rows
 from discreg.linalg.types import Labels, MatrixLike, RealArray
@@ -17,7 +18,7 @@ from ._problem import require_squares
 from ._rejection import unknown_label
 from ._solvers import IterativeSolver, Solver
 
-__all__ = ["RepresentationClassifier", "one_column_if_binary"]
+__all__ = ["RepresentationClassifier"]
 
 
 class RepresentationClassifier(BaseClassifier):
@@ -188,8 +189,3 @@ def _rounded(delta: NDArray[np.float64], dtype: np.dtype[Any]) -> RealArray:
     below = np.nextafter(rounded[tied].min(axis=1), -np.inf, dtype=dtype)
     rounded[tied, smallest[tied]] = below
     return rounded
-
-
-def one_column_if_binary(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert to scikit-learn's shape of decision values: one column for two classes."""
-    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

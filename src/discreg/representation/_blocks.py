@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreg.base.components import fit_map_to_blocks
+from discreg.base.regression import mapped_kept
+from discreg.blocks.kept_rows import KeptRows, kept_of_block
 from discreg.blocks.mapped import MappedBlocks
 from discreg.blocks.moments import class_scatters
-from discreg.blocks.source import BlockSource
+from discreg.blocks.source import AddableTuple, Block, BlockSource
 from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.resources import threads_for
 from discreg.linalg.types import Array
@@ -29,11 +31,14 @@ def solve_blocks(
     n_components: int | None,
     *,
     out_of_core: bool,
-) -> ScatterSolver:
-    """Fit the scatter form to rows in blocks."""
-    features = None
+) -> tuple[ScatterSolver, KeptRows | None]:
+    """Fit the scatter form to rows in blocks; with `probability`, also keep rows to hold out."""
+    features, kept = None, None
+    factors = source.layout.factors
     if n_components is not None:
         features = fit_map_to_blocks(estimator, source, n_components, random)
+        if estimator.probability:  # drawn by the values of the rows themselves
+            kept = mapped_kept(source, features)
         source = MappedBlocks(source, features)
     n_classes, n_features = source.n_classes, source.n_features
     if (
@@ -49,10 +54,20 @@ def solve_blocks(
         )
     remedy = "Reduce the features." if features is None else "Use fewer n_components."
     require_scatter_memory(n_classes, n_features, remedy)
-    scatters = source.reduce(
-        class_scatters, n_classes, float(estimator.alpha), float(estimator.beta)
+    keep = estimator.probability and features is None
+    sums: AddableTuple = source.reduce(
+        _scatters_and_rows, n_classes, float(estimator.alpha), float(estimator.beta), factors, keep
     )
-    return scatter_solver(estimator, scatters, source.weights, features)
+    if keep:
+        kept = sums[1].scaled(factors)
+    return scatter_solver(estimator, sums[0], source.weights, features), kept
+
+
+def _scatters_and_rows(
+    block: Block, n_classes: int, alpha: float, beta: float, factors: Array, keep: bool
+) -> AddableTuple:
+    scatters = class_scatters(block, n_classes, alpha, beta)
+    return AddableTuple([scatters, kept_of_block(block, factors)] if keep else [scatters])
 
 
 def scatter_solver(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from discreg.base.calibration import fit_inverse_temperature
 from discreg.base.components import (
     COMPONENT_CONSTRAINTS,
     components_of,
@@ -19,7 +17,9 @@ from discreg.base.components import (
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
+from discreg.base.left_out import calibrate, forget_calibration, leavable_rows
 from discreg.base.partial_fit import PartialFitState
+from discreg.blocks.kept_rows import KeptRows, keep_rows
 from discreg.blocks.moments import class_scatters
 from discreg.blocks.source import (
     ArrayBlocks,
@@ -44,16 +44,24 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.resources import small_fits_in_one_thread
+from discreg.linalg.rows import class_sums
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
 
-from ._base import RepresentationClassifier, one_column_if_binary
+from ._base import RepresentationClassifier
 from ._blocks import scatter_solver, solve_blocks
-from ._held_out import held_out_units, require_finite
+from ._held_out import left_out, scatter_left_out
 from ._penalties import NAMES, Penalty
-from ._problem import Groups, TrainingSamples, training_samples
+from ._problem import Groups, training_samples
 from ._rejection import check_rejection
 from ._scatter import LossOfPrecisionError
-from ._solvers import DRMSettings, IterativeSolver, Solver, choose_solver, make_solver
+from ._solvers import (
+    DRMSettings,
+    IterativeSolver,
+    ScatterSolver,
+    choose_solver,
+    make_solver,
+    without_scatters,
+)
 
 __all__ = ["DRMClassifier"]
 
@@ -185,7 +193,7 @@ class DRMClassifier(RepresentationClassifier):
     >>> from sklearn.preprocessing import scale
     >>> from discreg import DRMClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = DRMClassifier(probability=True).fit(scale(X), y)
+    >>> model = DRMClassifier().fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.98
     True
     >>> model.predict_proba(scale(X)).shape, model.representation(scale(X)).shape
@@ -324,11 +332,24 @@ class DRMClassifier(RepresentationClassifier):
             self.n_iter_ = max(1, int(outcome.n_iter[0]))
             self.objective_history_ = outcome.objective_history[:, 0]
             self.gap_ = float(outcome.gap[0])
+        self._solver = without_scatters(solver)
         if self.probability:
-            copies = np.maximum(sample_weights(sample_weight, len(indices)), 1.0)
-            units = (weights / copies)[groups.order]
-            self._fit_probability(solver, training, rows, units, settings, random)
-        self._solver = solver
+            copies = sample_weights(sample_weight, len(indices))
+            factors = groups.totals / class_sums(indices, copies, len(classes))
+            hashed = not training.is_precomputed
+            kept = keep_rows(rows, indices, copies, factors, hashed=hashed)
+            kept = leavable_rows(kept, groups.totals, classes)
+            units = (weights / np.maximum(copies, 1.0))[groups.order]
+            # "auto" may change from features to the kernel form to keep precision.
+            name = self.solver if name == "scatter" else name
+            found = left_out(solver, name, training, settings, kept, units, random)
+            scores = None
+            if len(kept) == len(groups.y):
+                scores = np.zeros((len(indices), len(classes)))
+                unseen = np.setdiff1d(np.arange(len(indices)), groups.order)  # weight zero
+                if len(unseen):
+                    scores[unseen] = -solver.residuals(rows[unseen])
+            calibrate(self, kept, found, scores)
         return self
 
     def _fit_source(
@@ -341,8 +362,8 @@ class DRMClassifier(RepresentationClassifier):
     ) -> DRMClassifier:
         """Fit the model to rows in blocks."""
         check_rejection(self, source.layout.classes)
-        self._solver = solve_blocks(self, source, random, n_components, out_of_core=out_of_core)
-        self._store_scatter(source.layout)
+        solver, kept = solve_blocks(self, source, random, n_components, out_of_core=out_of_core)
+        self._store_scatter(solver, source.layout, source.weights, kept)
         return self
 
     def _check_params(self) -> None:
@@ -361,39 +382,12 @@ class DRMClassifier(RepresentationClassifier):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_solver")
 
-    def _fit_probability(
-        self,
-        solver: Solver,
-        training: TrainingSamples,
-        X: Any,
-        units: NDArray[np.float64],
-        settings: DRMSettings,
-        random: np.random.RandomState,
-    ) -> None:
-        """Compute held-out scores of the training samples and calibrate the probabilities."""
-        groups = training.groups
-        # "auto" may change from features to the kernel form to keep precision.
-        name = self.solver if self.solver_ == "scatter" else self.solver_
-        held_out = held_out_units(name, training, settings, units, self.classes_, random)
-        self.inverse_temperature_ = fit_inverse_temperature(
-            -held_out.residuals, groups.y[held_out.samples], held_out.weights
-        )
-        scores = np.empty((self._n_training, groups.n_classes))
-        scores[groups.order] = -held_out.of_samples(len(groups.y))
-        unseen = np.setdiff1d(np.arange(self._n_training), groups.order)  # weight zero
-        if len(unseen):
-            scores[unseen] = -solver.residuals(X[unseen])
-        require_finite(scores)
-        self.loo_decision_function_ = one_column_if_binary(scores)
-
     def _why_in_memory(self, n_rows: int | None) -> str | None:
         """Explain why the rows must be in memory and what to use instead; None if they need not."""
         if not Penalty.of(self.penalty).is_ridge:
             return f"penalty={self.penalty!r} needs the rows in memory. Use penalty='ridge'."
         if self.solver not in ("auto", "scatter"):
             return f"solver={self.solver!r} needs the rows in memory. Use solver='scatter'."
-        if self.probability:
-            return "probability=True needs the rows in memory. Use probability=False."
         return why_exact_kernel(self, n_rows)
 
     def _why_no_partial_fit(self) -> str | None:
@@ -407,23 +401,37 @@ class DRMClassifier(RepresentationClassifier):
         check_rejection(self, state.layout.classes)
         factors = state.class_factors(self.class_weight)
         scatters = factors[:, None, None] * state.statistics
-        solver = scatter_solver(self, scatters, factors * state.sizes, state.features)
+        totals = factors * state.sizes
+        solver = scatter_solver(self, scatters, totals, state.features)
+        kept = state.kept_rows(self.class_weight) if self.probability else None
         self._forget_fit()  # only now: if the lines above fail, the old model stays
-        self._solver = solver
-        self._store_scatter(state.layout)
+        self._store_scatter(solver, state.layout, totals, kept)
 
     def _forget_fit(self) -> None:
         super()._forget_fit()
+        forget_calibration(self)
         self.__dict__.pop("_solver", None)
 
     def _store_components(self, features: FeatureMap) -> None:
         self.n_components_, self.kernel_error_ = features.n_components, features.error
 
-    def _store_scatter(self, layout: BlockLayout) -> None:
+    def _store_scatter(
+        self,
+        solver: ScatterSolver,
+        layout: BlockLayout,
+        totals: NDArray[np.float64],
+        kept: KeptRows | None,
+    ) -> None:
         """Set the attributes of a fit that keeps no rows."""
+        self._solver = without_scatters(solver)
         self.classes_ = layout.classes
         self.solver_, self.n_iter_ = "scatter", 1
         features = self._solver.training.features
         if features is not None:
             self._store_components(features)
         self._dtype = layout.dtype
+        if kept is not None:
+            kept = leavable_rows(kept, totals, layout.classes)
+            with np.errstate(all="ignore"):  # scores that are not finite are not used
+                found = scatter_left_out(solver.form, totals, kept)
+            calibrate(self, kept, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.candidates import candidates_of
 from discreg.base.components import components_of
 from discreg.base.held_out import HeldOut, Setting
@@ -22,7 +24,6 @@ from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Spli
 
 from ._drm import DRMClassifier
 from ._held_out import FoldResiduals, HeldOutResiduals, LeaveOneOutResiduals
-from ._leave_one_out import require_leavable
 from ._penalties import Penalty
 from ._problem import Groups, TrainingSamples, training_samples
 from ._rejection import check_rejection
@@ -169,7 +170,15 @@ class DRMClassifierCV(ClassifierSearch):
     ) -> list[Setting]:
         classes, _, groups, units = _groups(classifier, y, weights)
         check_rejection(classifier, classes)
-        require_leavable(groups, units, classes)  # the last fit leaves out samples for any cv
+        _, vanishing = groups.without(np.arange(len(groups.y)), units)
+        if self.cv is None and vanishing.any():
+            labels = ", ".join(str(label) for label in classes[groups.y[vanishing]])
+            warnings.warn(
+                f"Classes with only one sample: {labels}. Leave-one-out counts these samples as "
+                "errors, because without them their class has no samples.",
+                UserWarning,
+                stacklevel=user_stacklevel(),
+            )
         alphas = candidates_of("alphas", self.alphas, lambda values: values >= 0, "not negative")
         betas = candidates_of("betas", self.betas, lambda values: values > 0, "positive")
         return [{"alpha": alpha, "beta": beta} for alpha in alphas for beta in betas]

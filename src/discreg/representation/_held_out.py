@@ -5,99 +5,189 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
-from discreg.linalg.types import Array
+from discreg.base.left_out import LeftOut
+from discreg.blocks.kept_rows import MOST_ROWS, KeptRows
+from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.resources import require_memory
+from discreg.linalg.rows import row_norms
+from discreg.linalg.types import Array, Indices
 
-from ._closed import ClosedForm
-from ._leave_one_out import (
-    ROUNDING,
-    leave_one_out_residuals,
-    require_leavable,
-    scatter_leave_one_out_residuals,
-)
-from ._problem import TrainingSamples
-from ._scatter import LossOfPrecisionError, ScatterForm
-from ._solvers import DRMSettings, make_solver
+from ._closed import ClosedForm, inverse_of_factor
+from ._leave_one_out import leave_one_out_residuals, residuals_without, with_errors
+from ._problem import ROUNDING, TrainingSamples
+from ._scatter import LossOfPrecisionError, ScatterForm, class_scatters
+from ._scatter_leave_one_out import scatter_residuals_without
+from ._solvers import ClosedSolver, DRMSettings, ScatterSolver, Solver, make_solver
 
-__all__ = ["FoldResiduals", "LeaveOneOutResiduals", "held_out_units", "require_finite"]
+__all__ = [
+    "FoldResiduals",
+    "HeldOutResiduals",
+    "LeaveOneOutResiduals",
+    "left_out",
+    "scatter_left_out",
+]
 
 N_FOLDS = 5
+FEW_ROWS = 300  # that are predicted if the solver iterates for each of them
 
 
-class HeldOutUnits(NamedTuple):
-    """Residuals of units of weight, each from a model without the unit.
-
-    Attributes
-    ----------
-    residuals : ndarray of shape (n_units, n_classes)
-    samples : ndarray of shape (n_units,)
-        The sample that each unit belongs to.
-    weights : ndarray of shape (n_units,)
-    """
-
-    residuals: Array
-    samples: NDArray[np.intp]
-    weights: Array
-
-    def of_samples(self, n_samples: int) -> Array:
-        """Average over the units of each sample."""
-        totals = np.bincount(self.samples, self.weights, n_samples)
-        shares = sparse.csr_array(
-            (self.weights / totals[self.samples], (self.samples, np.arange(len(self.samples))))
-        )
-        return np.asarray(shares @ self.residuals)
-
-
-def held_out_units(
-    solver: str,
+def left_out(
+    solver: Solver,
+    name: str,
     training: TrainingSamples,
     settings: DRMSettings,
+    kept: KeptRows,
     units: Array,
-    classes: NDArray[np.generic],
     random: np.random.RandomState,
-) -> HeldOutUnits:
-    """Compute δ of every training sample by leave-one-out (ridge) or five folds."""
+) -> LeftOut:
+    """Compute held-out scores of kept rows by leave-one-out (ridge) or five folds.
+
+    Parameters
+    ----------
+    solver : Solver
+        The fitted solver.
+    name : str
+        Its name, or "auto" if the kernel form may replace the scatter form to keep precision.
+    training : TrainingSamples
+    settings : DRMSettings
+    kept : KeptRows
+        Rows of the training data in memory.
+    units : ndarray of shape (n,)
+        The weight of one copy of each training sample.
+    random : RandomState
+        For the folds.
+    """
     groups = training.groups
-    require_leavable(groups, units, classes)
+    places = np.zeros(1 + groups.order.max(), dtype=np.intp)
+    places[groups.order] = np.arange(len(groups.order))
+    rows = places[kept.places]
+    order = np.argsort(rows)
+    scores = np.full((len(kept), groups.n_classes), np.nan)
     if settings.penalty.is_ridge:
-        held_out = LeaveOneOutResiduals(training, solver, units)
-        delta = held_out.residuals(settings.alpha, settings.beta)
-        return HeldOutUnits(delta, np.arange(len(delta)), groups.weights)
+        scores[order] = -_without_one(solver, name, training, settings, rows[order], units)
+        return LeftOut(scores, is_exact=True)
+    if len(order) > FEW_ROWS:
+        drawn = (
+            random.random_sample(len(order)) if training.is_precomputed else hash_rows(kept.X, 0)
+        )
+        order = np.argsort(drawn, kind="stable")[:FEW_ROWS]
+    scores[order] = -_by_folds(training, settings, rows[order], units, random)
+    return LeftOut(scores, is_exact=False)
+
+
+def _without_one(
+    solver: Solver,
+    name: str,
+    training: TrainingSamples,
+    settings: DRMSettings,
+    rows: Indices,
+    units: Array,
+) -> Array:
+    """Compute the leave-one-out residuals of some samples; NaN if they would lose precision."""
+    alpha, beta, groups = settings.alpha, settings.beta, training.groups
+    if isinstance(solver, ClosedSolver):
+        form = solver.form
+        require_memory(
+            8 * 5 * len(groups.y) ** 2,
+            f"Held-out scores of {len(groups.y):,} samples",
+            "Use probability=False, or n_components.",
+        )
+        inverse = inverse_of_factor(form.factor.copy(order="K"), form.scale)
+        points = training.X[groups.order[rows] if training.is_precomputed else rows]
+        cross = training.cross(points[:, groups.order] if training.is_precomputed else points).T
+        return residuals_without(
+            inverse, form.blocks, cross, groups, form.shrinkage, alpha, rows, units[rows]
+        )
+    if isinstance(solver, ScatterSolver) or training.has_few_features:
+        try:
+            return _without_one_in_features(solver, training, settings, rows, units[rows])
+        except LossOfPrecisionError:
+            if name == "scatter" or len(groups.y) > MOST_ROWS:
+                return np.full((len(rows), groups.n_classes), np.nan)
+    kernel = training.matrix(copies=7)
+    return leave_one_out_residuals(kernel, groups, alpha, beta, units[rows], rows)
+
+
+def _without_one_in_features(
+    solver: Solver, training: TrainingSamples, settings: DRMSettings, rows: Indices, units: Array
+) -> Array:
+    groups, scatters = training.groups, None
+    if isinstance(solver, ScatterSolver):
+        scatters = solver.form.scatters
+    if scatters is None:
+        norms = row_norms(training.X)
+        scatters = class_scatters(training.X, norms, groups, settings.alpha, settings.beta)
+    remaining, vanishing = groups.without(rows, units)
+    delta = scatter_residuals_without(
+        training.X[rows],
+        groups.y[rows],
+        units,
+        remaining,
+        scatters,
+        groups.totals,
+        settings.alpha,
+        settings.beta,
+    )
+    return with_errors(delta, groups.y[rows], vanishing)
+
+
+def scatter_left_out(form: ScatterForm, totals: Array, kept: KeptRows) -> LeftOut:
+    """Compute held-out scores of kept rows of a fit whose rows are not in memory."""
+    assert form.scatters is not None
+    remaining = totals[kept.y] - kept.units
+    try:
+        delta = scatter_residuals_without(
+            kept.X, kept.y, kept.units, remaining, form.scatters, totals, form.alpha, form.beta
+        )
+    except LossOfPrecisionError:
+        delta = np.full((len(kept), len(totals)), np.nan)
+    return LeftOut(-delta, is_exact=True)
+
+
+def _by_folds(
+    training: TrainingSamples,
+    settings: DRMSettings,
+    rows: Indices,
+    units: Array,
+    random: np.random.RandomState,
+) -> Array:
+    """Compute the residuals of some samples by five folds, each the mean over its units."""
+    groups = training.groups
     # A sample of weight 3 has three units, which fall into folds as three repeated samples do.
     # More units than folds would change little.
     counts = np.ceil((1 - ROUNDING) * groups.weights / units).clip(1, N_FOLDS).astype(np.intp)
     samples = np.repeat(np.arange(len(counts)), counts)
     y, weights = groups.y[samples], (groups.weights / counts)[samples]
-    n_folds = min(N_FOLDS, np.bincount(y).min())
-    delta, early = np.empty((len(y), groups.n_classes)), []
-    for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=random).split(y, y):
-        kept: Array = np.bincount(samples[train], weights[train], len(counts)).astype(np.float64)
-        part = training.subset(np.flatnonzero(kept), kept[kept > 0])
-        tested, places = np.unique(samples[test], return_inverse=True)
-        rows = training.X[groups.order[tested] if training.is_precomputed else tested]
-        iterative: Any = make_solver(solver, part, settings)  # as for all penalties but ridge
-        found, *stopped = iterative.unwarned_residuals(rows)
-        delta[test] = found[places]
+    n_units = np.bincount(y, minlength=groups.n_classes)
+    leavable = np.flatnonzero(n_units[y] > 1)  # a class of one unit is in every training part
+    n_folds = int(min(N_FOLDS, n_units[n_units > 1].min(initial=N_FOLDS)))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random)
+    wanted = np.zeros(len(counts), dtype=bool)
+    wanted[rows] = True
+    sums, early = np.zeros((len(counts), groups.n_classes)), []
+    for _, test in folds.split(leavable, y[leavable]) if len(rows) else ():
+        test = leavable[test]
+        left = weights.copy()
+        left[test] = 0.0
+        seen: Array = np.bincount(samples, left, len(counts)).astype(np.float64)
+        part = training.subset(np.flatnonzero(seen), seen[seen > 0])
+        tested, n_tested = np.unique(samples[test][wanted[samples[test]]], return_counts=True)
+        if not len(tested):
+            continue
+        points = training.X[groups.order[tested] if training.is_precomputed else tested]
+        iterative: Any = make_solver("apg", part, settings)
+        found, *stopped = iterative.unwarned_residuals(points)
+        sums[tested] += n_tested[:, None] * found
         early.append((len(found), *stopped))
-    require_finite(delta)
-    n_points, n_left, gaps = zip(*early, strict=True)
-    iterative.warn(sum(n_left), sum(n_points), max(gaps))
-    return HeldOutUnits(delta, samples, weights)
-
-
-def require_finite(delta: Array) -> None:
-    """Raise ValueError if the residuals of held-out samples are not finite."""
-    if not np.all(np.isfinite(delta)):
-        raise ValueError(
-            "The residuals of held-out samples overflow. Scale the features, or lower the "
-            "kernel's gamma or degree."
-        )
+    if early:
+        n_points, n_left, gaps = zip(*early, strict=True)
+        iterative.warn(sum(n_left), sum(n_points), max(gaps))
+    return np.asarray(sums[rows] / counts[rows, None])
 
 
 @dataclass
@@ -115,7 +205,7 @@ class HeldOutResiduals(ABC):
         """Compute δ of every held-out sample."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             delta = self._residuals(alpha, beta)
-        require_finite(delta)
+        _require_finite(delta)
         return delta
 
     def _residuals(self, alpha: float, beta: float) -> Array:
@@ -149,8 +239,13 @@ class LeaveOneOutResiduals(HeldOutResiduals):
         return self.training.matrix(copies=7)
 
     def _in_features(self, alpha: float, beta: float) -> Array:
-        training = self.training
-        return scatter_leave_one_out_residuals(training.X, training.groups, alpha, beta, self.units)
+        X, groups = self.training.X, self.training.groups
+        scatters = class_scatters(X, row_norms(X), groups, alpha, beta)
+        remaining, vanishing = groups.without(np.arange(len(groups.y)), self.units)
+        delta = scatter_residuals_without(
+            X, groups.y, self.units, remaining, scatters, groups.totals, alpha, beta
+        )
+        return with_errors(delta, groups.y, vanishing)
 
     def _by_kernel(self, alpha: float, beta: float) -> Array:
         return leave_one_out_residuals(self.matrix, self.training.groups, alpha, beta, self.units)
@@ -175,3 +270,12 @@ class FoldResiduals(HeldOutResiduals):
         matrix, K_x = self.matrices
         form = ClosedForm.of(matrix.copy(), self.training.groups, alpha, beta)
         return form.residuals(form.represent(K_x), K_x)
+
+
+def _require_finite(delta: Array) -> None:
+    """Raise ValueError if the residuals of held-out samples are not finite."""
+    if not np.all(np.isfinite(delta)):
+        raise ValueError(
+            "The residuals of held-out samples overflow. Scale the features, or lower the "
+            "kernel's gamma or degree."
+        )

@@ -26,7 +26,7 @@ from discreg.linalg.fitted_kernel import FittedKernel, require_square
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory
 from discreg.linalg.rows import batches, matmul, rmatmul, row_dots, row_norms
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 __all__ = [
     "LINEAR",
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 BATCH_BYTES = 32 << 20
+ROUNDING = 1e-12
 LINEAR = FittedKernel("linear", None, 1, 0.0, None)
 
 
@@ -94,6 +95,18 @@ class Groups:
             after = np.concatenate([np.cumsum(weights[::-1])[::-1][1:], [0.0]])
             left[rows] = before + after + np.maximum(weights - units[rows], 0.0)
         return left
+
+    def without(self, kept: Indices, units: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Compute `remaining` for some samples, and which of them are the last of their class.
+
+        For these, the first array contains the weight of the class with the sample: any number
+        gives the same model, which has no samples of the class.
+        """
+        of_all = np.zeros(len(self.y))
+        of_all[kept] = units
+        remaining, totals = self.remaining(of_all)[kept], self.totals[self.y[kept]]
+        vanishing = remaining <= ROUNDING * totals
+        return np.where(vanishing, totals, remaining), vanishing
 
     def shrinkage(self, norms: Array, alpha: float, beta: float) -> Array:
         """Compute (α h + β) / s, the diagonal of Q + βS⁻¹ − K + αB, for squared norms h."""

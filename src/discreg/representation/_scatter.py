@@ -104,6 +104,8 @@ class ScatterForm:
     forms : list of ndarray of shape (n_features, n_features)
         The quadratic form of each class, as an upper triangle.
     alpha, beta : float
+    scatters : list of ndarray of shape (n_features, n_features) or None
+        S_i, as long as leave-one-out needs them.
     """
 
     maps: list[Array]
@@ -111,6 +113,7 @@ class ScatterForm:
     forms: list[Array]
     alpha: float
     beta: float
+    scatters: Sequence[Array] | None = None
 
     @classmethod
     def of(cls, X: Any, groups: Groups, alpha: float, beta: float) -> ScatterForm:
@@ -125,7 +128,7 @@ class ScatterForm:
         """Fit from the scatter matrices and the total weights of the classes."""
         maps = class_maps(scatters, totals, alpha)
         R = resolvent(maps)
-        return cls(maps, R, [decision_form(P, R) for P in maps], alpha, beta)
+        return cls(maps, R, [decision_form(P, R) for P in maps], alpha, beta, scatters)
 
     def residuals(self, X: Any) -> Array:
         """Compute δ of (11) for the rows of X, one column per class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ._proximal_gradient import solve_penalised
 from ._scatter import BATCH_BYTES, ScatterForm
 
 __all__ = [
+    "ClosedSolver",
     "DRMSettings",
     "IterativeSolver",
     "ScatterSolver",
@@ -32,6 +33,7 @@ __all__ = [
     "choose_solver",
     "make_solver",
     "require_scatter_memory",
+    "without_scatters",
 ]
 
 
@@ -200,6 +202,13 @@ class IterativeSolver:
 
 
 Solver = ScatterSolver | ClosedSolver | IterativeSolver
+
+
+def without_scatters(solver: Solver) -> Solver:
+    """Drop the scatter matrices of a solver, which predictions do not need."""
+    if isinstance(solver, ScatterSolver):
+        return replace(solver, form=replace(solver.form, scatters=None))
+    return solver
 
 
 def choose_solver(estimator: Any, training: TrainingSamples, penalty: Penalty) -> str:
