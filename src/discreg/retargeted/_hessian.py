@@ -123,7 +123,11 @@ def _gram(Z: Array, weights: Array) -> Array:
 
 
 def inverse_hessian(
-    hessian: Array, model: Model, penalties: Array, rank: int | None, total: float
+    hessian: Array,
+    model: Model,
+    penalties: Array,
+    total: float,
+    slope: Array | None = None,
 ) -> Array:
     """Add the penalty to the Hessian of the loss and invert it.
 
@@ -134,10 +138,11 @@ def inverse_hessian(
     model : Model
     penalties : ndarray of shape (n_features,) or (n_features, n_classes, n_classes)
         Half the Hessian of the penalty, for the coefficients of each feature.
-    rank : int or None
-        Maximum rank of the coefficients. The rows of the coefficients then keep their space.
     total : float
         Sum of the weights.
+    slope : ndarray of shape (n_features, n_classes), optional
+        Half the gradient of the loss by the coefficients, if their rank is limited. The inverse is
+        then one on the tangent space of the coefficients of their rank.
 
     Returns
     -------
@@ -158,23 +163,36 @@ def inverse_hessian(
     if model.loss.is_relative and model.design.centred:  # keep the sum of the intercepts
         intercepts = width * np.arange(1, n_classes + 1) - 1
         hessian[np.ix_(intercepts, intercepts)] += total / n_classes**2
-    if rank is None:
+    if slope is None:
         return psd_inverse(hessian)
-    basis = _basis(model, rank, len(hessian))
-    return np.asarray(basis @ psd_inverse(basis.T @ hessian @ basis) @ basis.T)
+    basis, bend = _tangent_space(model, len(hessian), slope)
+    return np.asarray(basis @ psd_inverse(basis.T @ hessian @ basis + bend) @ basis.T)
 
 
-def _basis(model: Model, rank: int, size: int) -> Array:
-    """Compute a basis of the unknowns for which the rows of the coefficients keep their space."""
+def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]:
+    """Compute a basis of the tangent space for the rank of the coefficients W = UΣVᵀ.
+
+    A tangent is AVᵀ + UB'V₀ᵀ, where V₀ is orthogonal to V. The matrices of that rank bend by
+    (I − UUᵀ)AΣ⁻¹B'V₀ᵀ of second order, which adds its product with the slope to the Hessian.
+    """
     width, n_classes = model.theta.shape
     n_features = width - model.design.centred
-    _, values, rows = np.linalg.svd(model.theta[:n_features], full_matrices=False)
-    rank = int(np.count_nonzero(values[:rank] > ROUNDING * values.max(initial=0.0)))
-    others = np.ones(size, dtype=bool)
-    basis = np.zeros((size, rank * n_features))
-    for j in range(n_classes):
-        others[j * width : j * width + n_features] = False
-        for k in range(rank):
-            columns = k * n_features + np.arange(n_features)
-            basis[j * width + np.arange(n_features), columns] = rows[k, j]
-    return np.hstack([basis, np.eye(size)[:, others]])
+    left, values, right = np.linalg.svd(model.theta[:n_features], full_matrices=False)
+    rank = int(np.count_nonzero(values > ROUNDING * values.max(initial=0.0)))
+    left, V = left[:, :rank], right[:rank].T
+    rest = np.linalg.qr(V, mode="complete")[0][:, rank:]
+    coefs = [np.einsum("jk,fg->jfkg", V, np.eye(n_features)).reshape(n_classes * n_features, -1)]
+    coefs += [np.einsum("jq,fk->jfkq", rest, left).reshape(n_classes * n_features, -1)]
+    is_coef = np.zeros(size, dtype=bool)
+    is_coef[: n_classes * width].reshape(n_classes, width)[:, :n_features] = True
+    n_tangents, n_first = coefs[0].shape[1] + coefs[1].shape[1], coefs[0].shape[1]
+    n_others = int(np.count_nonzero(~is_coef))
+    basis = np.zeros((size, n_tangents + n_others))
+    basis[is_coef, :n_tangents] = np.hstack(coefs)
+    basis[~is_coef, n_tangents:] = np.eye(n_others)
+    normal = slope @ rest
+    normal -= left @ (left.T @ normal)
+    across = np.einsum("fq,kl->kflq", normal, np.diag(1.0 / values[:rank]))
+    bend = np.zeros((basis.shape[1],) * 2)
+    bend[:n_first, n_first:n_tangents] = across.reshape(n_first, n_tangents - n_first)
+    return basis, bend + bend.T

@@ -31,11 +31,12 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.kernel_rows import KernelRows
-from discreg.linalg.rows import batches, row_dots
+from discreg.linalg.rows import batches, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._hessian import Design, Model, hessian_of_block, inverse_hessian
 from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces, without_unit
+from ._left_out_newton import newton_steps
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Solution
 
@@ -45,6 +46,7 @@ MOST_UNKNOWNS = 3_000  # of a Hessian that is inverted
 LARGEST_DUAL = 12_000  # pieces of a matrix that is factored
 FEWER = 500  # rows to hold out if the inverse is too large
 ENTRIES = 1 << 21  # of the arrays for a batch of rows
+MOST_PRODUCTS = 1e7  # multiplications for the scores of all rows, without each row held out
 KERNEL_ROWS = 256  # rows of a kernel matrix that are computed at once
 
 
@@ -156,34 +158,63 @@ def _with_features(
     prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None
 ) -> Array:
     """Compute the scores of a model in features, by the smaller of two systems."""
-    kept, regression = prepared.kept, prepared.regression
-    assert kept is not None
-    in_memory = prepared.y is not None
-    at = None
-    if in_memory:
+    regression, at, slope = prepared.regression, None, None
+    if prepared.y is not None:
         scores = regression.scores(solution.theta[:-1], solution.theta[-1])
         at = loss.evaluate(scores, prepared.y, prepared.weights)
-    is_sparse = isinstance(regression, FeatureRegression)
     model = _model(regression, loss, solution, solution.centres if at is None else at.centres)
-    width, n_classes = model.theta.shape
-    n_unknowns = width if loss.is_separable else width * n_classes
-    if at is not None and regression.beta > 0 and rank is None and not is_sparse:
-        n_pieces = int(_pieces_of_rows(loss, at.residuals).sum())
+    if at is not None and rank is not None:
+        weighted = prepared.weights[:, None] * at.residuals
+        slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
+    is_ridge = rank is None and not isinstance(regression, FeatureRegression)
+    is_separable = loss.is_separable and is_ridge
+    n_unknowns = len(model.theta) if is_separable else model.theta.size
+    if at is not None and is_ridge and regression.beta > 0 and not _is_small(prepared, model):
+        n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
         if n_pieces < min(n_unknowns, MOST_PIECES):
             return _by_dual(prepared, loss, at, lambda active: _kernel(model, regression.X[active]))
-    model = model._replace(separate=loss.is_separable and not is_sparse)
-    if n_unknowns > MOST_UNKNOWNS:
-        model = model._replace(separate=True)
-    Z = model.design.rows(regression.X[kept.places] if in_memory else kept.X)
-    here = model.at(Z, kept.y)
-    penalties = _penalties(prepared, model, is_sparse)
-    inverse = inverse_hessian(_hessian(prepared, model), model, penalties, rank, regression.total)
-    scores = here.targets + here.residuals
-    moving = np.flatnonzero(here.residuals.any(axis=1))
-    for some in _batches(moving, max(width * n_classes, 4 * n_classes**2)):
-        args = Z[some], _some_rows(here, some), kept.y[some], kept.units[some]
-        scores[some] += _moves(model, inverse, *args)
+    model = model._replace(separate=is_separable or n_unknowns > MOST_UNKNOWNS)
+    penalties = _penalties(regression, model)
+    inverse = inverse_hessian(_hessian(prepared, model), model, penalties, regression.total, slope)
+    return _by_hessian(prepared, model, inverse, refined=is_ridge and _is_small(prepared, model))
+
+
+def _by_hessian(prepared: Prepared, model: Model, inverse: Array, *, refined: bool) -> Array:
+    """Compute the scores by Newton steps, given the inverse Hessian."""
+    kept, in_memory = prepared.kept, prepared.y is not None
+    assert kept is not None
+    Z = model.design.rows(prepared.regression.X[kept.places] if in_memory else kept.X)
+    at = model.at(Z, kept.y)
+    scores = at.targets + at.residuals
+    moving = np.flatnonzero(at.residuals.any(axis=1))
+    for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
+        y, units = kept.y[some], kept.units[some]
+        multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
+        if refined:
+            rows = model.design.rows(prepared.regression.X)
+            steps = _steps(model, inverse, Z[some], y, multipliers)
+            places = kept.places[some]
+            newton_steps(
+                model,
+                rows,
+                prepared.y,
+                prepared.weights,
+                places,
+                units,
+                steps,
+                prepared.regression.beta,
+            )
+            coef = steps[:, : model.theta.size].reshape(len(some), *model.theta.T.shape)
+            moves = np.einsum("ijk,ik->ij", coef, Z[some])
+        scores[some] += moves
     return scores
+
+
+def _is_small(prepared: Prepared, model: Model) -> bool:
+    """Return whether further Newton steps take little time."""
+    if prepared.y is None or prepared.regression.beta == 0:
+        return False
+    return len(prepared.y) * len(prepared.kept) * model.theta.size <= MOST_PRODUCTS
 
 
 def _kernel(model: Model, X: Any) -> Array:
@@ -192,10 +223,10 @@ def _kernel(model: Model, X: Any) -> Array:
     return np.asarray(Z @ Z.T)
 
 
-def _penalties(prepared: Prepared, model: Model, is_sparse: bool) -> Array:
+def _penalties(regression: Any, model: Model) -> Array:
     """Compute half the Hessian of β‖W‖² or, for each feature, of β‖w‖."""
-    beta, n_features = prepared.regression.beta, len(model.theta) - model.design.centred
-    if not is_sparse:
+    beta, n_features = regression.beta, len(model.theta) - model.design.centred
+    if not isinstance(regression, FeatureRegression):
         return np.full(n_features, beta)
     coef = model.theta[:n_features]
     norms = np.linalg.norm(coef, axis=1)[:, None, None]
@@ -246,10 +277,10 @@ def _batches(rows: Indices, width: int) -> Iterator[Indices]:
         yield rows[some]
 
 
-def _moves(
+def _multipliers(
     model: Model, inverse: Array, Z: Array, at: Evaluation, y: Indices, units: Array
-) -> Array:
-    """Compute the changes of the scores of some rows, each by a Newton step without a unit."""
+) -> tuple[Array, Array]:
+    """Compute u (I − u P_i A_i)⁻¹ g_i for some rows, and the changes of the scores."""
     gradients, hessians = model.derivatives(at, y)
     responses = np.zeros(hessians.shape)
     n_classes, width, each = at.residuals.shape[1], Z.shape[1], np.arange(len(Z))
@@ -265,6 +296,18 @@ def _moves(
                 responses[:, j, -1] = responses[:, -1, j] = image[each, n_classes * width + y]
         if hessians.shape[1] > n_classes:
             responses[:, -1, -1] = inverse.diagonal()[n_classes * width + y]
-    responses *= units[:, None, None]
-    steps = without_unit(hessians @ responses, gradients)
-    return np.asarray(np.einsum("ijk,ik->ij", responses[:, :n_classes], steps))
+    shares = units[:, None, None] * (hessians @ responses)
+    multipliers = units[:, None] * without_unit(shares, gradients)
+    return multipliers, np.einsum("ijk,ik->ij", responses[:, :n_classes], multipliers)
+
+
+def _steps(model: Model, inverse: Array, Z: Array, y: Indices, multipliers: Array) -> Array:
+    """Compute the changes of all unknowns, one row for each row held out."""
+    n_classes = model.theta.shape[1]
+    lifted = multipliers[:, :n_classes, None] * Z[:, None, :]
+    if model.separate:
+        return np.matmul(lifted.transpose(1, 0, 2), inverse).transpose(1, 0, 2).reshape(len(Z), -1)
+    lifted = lifted.reshape(len(Z), -1)
+    if multipliers.shape[1] > n_classes:
+        lifted = np.hstack([lifted, multipliers[:, n_classes:] * one_hot(y, n_classes)])
+    return np.asarray(lifted @ inverse.T)
