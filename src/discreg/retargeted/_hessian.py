@@ -75,12 +75,19 @@ class Model(NamedTuple):
         return gradients[:, :n_classes], hessians[:, :n_classes, :n_classes]
 
     def curvatures(self, at: Evaluation, y: Indices) -> Array:
-        """Compute the diagonals of the half Hessians of each row."""
+        """Compute the diagonals of the half Hessians of each row.
+
+        Only differences between two classes matter, so that both move in opposite directions.
+        """
         if self.loss.is_separable:
             return self.loss.score_hessp(
                 at.residuals, np.ones_like(at.residuals), y, np.ones(len(y))
             )
-        return np.einsum("ijj->ij", self.derivatives(at, y)[1])
+        hessians = self.derivatives(at, y)[1]
+        curvatures = np.einsum("ijj->ij", hessians)
+        if self.loss.is_relative and hessians.shape[1] == 2:
+            return curvatures - hessians[:, 0, 1, None]
+        return np.asarray(curvatures)
 
 
 def hessian_of_block(block: Block, model: Model) -> Array:
@@ -152,6 +159,8 @@ def inverse_hessian(
     width, n_classes = model.theta.shape
     features = np.arange(width - model.design.centred)
     if model.separate:
+        if penalties.ndim == 3:
+            penalties = np.einsum("ijj->ji", penalties)
         hessian[:, features, features] += penalties
         return np.stack([psd_inverse(each) for each in hessian])
     for j in range(n_classes):

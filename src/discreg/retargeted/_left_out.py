@@ -31,7 +31,7 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.kernel_rows import KernelRows
-from discreg.linalg.rows import batches, one_hot, row_dots
+from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._hessian import Design, Model, hessian_of_block, inverse_hessian
@@ -44,6 +44,9 @@ __all__ = ["left_out"]
 
 MOST_UNKNOWNS = 3_000  # of a Hessian that is inverted
 LARGEST_DUAL = 12_000  # pieces of a matrix that is factored
+MANY_ROWS = 20_000  # from which the time for held-out scores is limited
+SHARE = 0.1  # of the time of a fit
+CG_STEPS = 40  # products with the Hessian in a fit, about
 FEWER = 500  # rows to hold out if the inverse is too large
 ENTRIES = 1 << 21  # of the arrays for a batch of rows
 MOST_PRODUCTS = 1e7  # multiplications for the scores of all rows, without each row held out
@@ -159,51 +162,74 @@ def _with_features(
 ) -> Array:
     """Compute the scores of a model in features, by the smaller of two systems."""
     regression, at, slope = prepared.regression, None, None
-    if prepared.y is not None:
+    is_ridge = rank is None and not isinstance(regression, FeatureRegression)
+    limit = _limit(prepared, solution.theta.shape[1]) if is_ridge else np.inf
+    if prepared.y is not None and limit == np.inf:
         scores = regression.scores(solution.theta[:-1], solution.theta[-1])
         at = loss.evaluate(scores, prepared.y, prepared.weights)
     model = _model(regression, loss, solution, solution.centres if at is None else at.centres)
     if at is not None and rank is not None:
         weighted = prepared.weights[:, None] * at.residuals
         slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
-    is_ridge = rank is None and not isinstance(regression, FeatureRegression)
     is_separable = loss.is_separable and is_ridge
     n_unknowns = len(model.theta) if is_separable else model.theta.size
     if at is not None and is_ridge and regression.beta > 0 and not _is_small(prepared, model):
         n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
         if n_pieces < min(n_unknowns, MOST_PIECES):
             return _by_dual(prepared, loss, at, lambda active: _kernel(model, regression.X[active]))
-    model = model._replace(separate=is_separable or n_unknowns > MOST_UNKNOWNS)
-    penalties = _penalties(regression, model)
-    inverse = inverse_hessian(_hessian(prepared, model), model, penalties, regression.total, slope)
-    return _by_hessian(prepared, model, inverse, refined=is_ridge and _is_small(prepared, model))
+    size = n_unknowns**2 * (n_unknowns + 2 * len(prepared.kept))
+    separate = is_separable or n_unknowns > MOST_UNKNOWNS or size > limit
+    model = model._replace(separate=separate)
+    return _by_hessian(prepared, model, slope, limit, refined=is_ridge)
 
 
-def _by_hessian(prepared: Prepared, model: Model, inverse: Array, *, refined: bool) -> Array:
-    """Compute the scores by Newton steps, given the inverse Hessian."""
-    kept, in_memory = prepared.kept, prepared.y is not None
+def _limit(prepared: Prepared, n_classes: int) -> float:
+    """Return the number of multiplications that a held-out score may take, infinite for few rows.
+
+    With many rows this is a small part of what the fit takes.
+    """
+    n_rows = len(prepared.y) if prepared.source is None else prepared.source.n_rows
+    if n_rows < MANY_ROWS:
+        return np.inf
+    width = prepared.regression.size
+    return float(SHARE * n_rows * (width**2 + CG_STEPS * width * n_classes))
+
+
+def _by_hessian(
+    prepared: Prepared, model: Model, slope: Array | None, limit: float, *, refined: bool
+) -> Array:
+    """Compute the scores by Newton steps with the Hessian of all unknowns.
+
+    If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
+    out, weighted by class, and fewer rows are held out; the scores of the others are NaN.
+    """
+    kept, regression = prepared.kept, prepared.regression
     assert kept is not None
-    Z = model.design.rows(prepared.regression.X[kept.places] if in_memory else kept.X)
+    X = regression.X[kept.places] if prepared.y is not None else kept.X
+    Z = model.design.rows(X)
     at = model.at(Z, kept.y)
     scores = at.targets + at.residuals
-    moving = np.flatnonzero(at.residuals.any(axis=1))
-    for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
+    moving = at.residuals.any(axis=1)
+    active, square = np.count_nonzero(at.residuals, axis=1), len(model.theta) ** 2
+    work = float(kept.weights @ (active if model.separate else active**2)) * square
+    if work / kept.weights.sum() * regression.total > limit:
+        shares = prepared.class_weights / class_sums(kept.y, kept.weights, scores.shape[1])
+        rows = Block(X, kept.y, kept.weights * shares[kept.y])
+        hessian = _by_parts(rows, model)
+    else:
+        hessian = _hessian(prepared, model)
+    penalties = _penalties(regression, model)
+    inverse = inverse_hessian(hessian, model, penalties, regression.total, slope)
+    if model.separate and float(active.sum()) * square > limit:
+        chosen = np.isin(np.arange(len(kept)), _few(kept))
+        scores[~chosen], moving = np.nan, moving & chosen
+    refined = refined and _is_small(prepared, model)
+    for some in _batches(np.flatnonzero(moving), max(model.theta.size, 4 * scores.shape[1] ** 2)):
         y, units = kept.y[some], kept.units[some]
         multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
         if refined:
-            rows = model.design.rows(prepared.regression.X)
             steps = _steps(model, inverse, Z[some], y, multipliers)
-            places = kept.places[some]
-            newton_steps(
-                model,
-                rows,
-                prepared.y,
-                prepared.weights,
-                places,
-                units,
-                steps,
-                prepared.regression.beta,
-            )
+            newton_steps(model, prepared, kept.places[some], units, steps)
             coef = steps[:, : model.theta.size].reshape(len(some), *model.theta.T.shape)
             moves = np.einsum("ijk,ik->ij", coef, Z[some])
         scores[some] += moves
@@ -256,16 +282,15 @@ def _model(regression: Any, loss: TargetLoss, solution: Solution, centres: Array
 
 def _hessian(prepared: Prepared, model: Model) -> Array:
     """Sum half the Hessian of the loss over all rows."""
-    width = max(model.theta.shape[0], 2 * model.theta.shape[1] ** 2)
     if prepared.source is not None:
-        return np.asarray(prepared.source.reduce(_by_parts, width, model))
-    rows = Block(prepared.regression.X, prepared.y, prepared.weights)
-    return _by_parts(rows, width, model)
+        return np.asarray(prepared.source.reduce(_by_parts, model))
+    return _by_parts(Block(prepared.regression.X, prepared.y, prepared.weights), model)
 
 
-def _by_parts(block: Block, width: int, model: Model) -> Array:
+def _by_parts(block: Block, model: Model) -> Array:
     """Sum half the Hessian over the rows of positive weight, in parts to limit the memory."""
     total: Any = 0.0
+    width = max(model.theta.shape[0], 2 * model.theta.shape[1] ** 2)
     for rows in _batches(np.flatnonzero(block.weights > 0), width):
         part = Block(block.X[rows], block.y[rows], block.weights[rows])
         total = total + hessian_of_block(part, model)
@@ -285,8 +310,9 @@ def _multipliers(
     responses = np.zeros(hessians.shape)
     n_classes, width, each = at.residuals.shape[1], Z.shape[1], np.arange(len(Z))
     if model.separate:
-        for j in range(n_classes):
-            responses[:, j, j] = row_dots(Z @ inverse[j], Z)
+        for j in range(n_classes):  # without a gradient the response has no effect
+            some = np.flatnonzero(gradients[:, j])
+            responses[some, j, j] = row_dots(Z[some] @ inverse[j], Z[some])
     else:
         for j in range(n_classes):
             image = Z @ inverse[j * width : (j + 1) * width]

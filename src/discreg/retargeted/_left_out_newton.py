@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.regression import Prepared
 from discreg.linalg.rows import batches, one_hot
 from discreg.linalg.types import Array, Indices
 
@@ -30,14 +31,7 @@ FLOOR = 1e-12  # curvature that makes singular systems solvable, relative to the
 
 
 def newton_steps(
-    model: Model,
-    Z: Array,
-    y: Indices,
-    weights: Array,
-    held: Indices,
-    units: Array,
-    steps: Array,
-    beta: float,
+    model: Model, prepared: Prepared, held: Indices, units: Array, steps: Array
 ) -> None:
     """Improve the first Newton steps without a unit of each of some rows, in place.
 
@@ -47,19 +41,17 @@ def newton_steps(
     Parameters
     ----------
     model : Model
-    Z : ndarray of shape (n_rows, n_columns)
-        All rows in the columns of the design.
-    y : ndarray of shape (n_rows,)
-        Class indices.
-    weights : ndarray of shape (n_rows,)
+    prepared : Prepared
+        Training rows in memory, with a positive ridge penalty.
     held : ndarray of shape (n_held,)
         Indices of the rows to hold out.
     units : ndarray of shape (n_held,)
+        Weight to leave out of each.
     steps : ndarray of shape (n_held, n_unknowns)
         Changes of the unknowns.
-    beta : float
     """
-    problem = _LeftOutProblem(model, Z, y, weights, beta)
+    Z = model.design.rows(prepared.regression.X)
+    problem = _LeftOutProblem(model, Z, prepared.y, prepared.weights, prepared.regression.beta)
     parts = list(batches(len(held), max(1, ENTRIES // (len(Z) * (problem.n_classes + 1) ** 2))))
     lost = ~np.isfinite(steps).all(axis=1)
     steps[lost] = 0.0
