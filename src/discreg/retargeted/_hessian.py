@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.blocks.source import Block
-from discreg.linalg.ridge import psd_inverse
+from discreg.linalg.ridge import psd_inverse, psd_solver
 from discreg.linalg.rows import class_sums, class_totals
 from discreg.linalg.types import Array, Indices
 
@@ -135,7 +135,7 @@ def inverse_hessian(
     penalties: Array,
     total: float,
     slope: Array | None = None,
-) -> Array:
+) -> Any:
     """Add the penalty to the Hessian of the loss and invert it.
 
     Parameters
@@ -153,8 +153,8 @@ def inverse_hessian(
 
     Returns
     -------
-    ndarray
-        The inverse, or those of all classes if they are separate.
+    ndarray or list of callable
+        The inverse, or a function for each class that solves its system if they are separate.
     """
     width, n_classes = model.theta.shape
     features = np.arange(width - model.design.centred)
@@ -162,7 +162,7 @@ def inverse_hessian(
         if penalties.ndim == 3:
             penalties = np.einsum("ijj->ji", penalties)
         hessian[:, features, features] += penalties
-        return np.stack([psd_inverse(each) for each in hessian])
+        return [psd_solver(each) for each in hessian]
     for j in range(n_classes):
         for k in range(n_classes):
             if penalties.ndim == 3:

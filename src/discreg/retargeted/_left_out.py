@@ -46,7 +46,7 @@ MOST_UNKNOWNS = 3_000  # of a Hessian that is inverted
 LARGEST_DUAL = 12_000  # pieces of a matrix that is factored
 MANY_ROWS = 20_000  # from which the time for held-out scores is limited
 SHARE = 0.1  # of the time of a fit
-CG_STEPS = 40  # products with the Hessian in a fit, about
+CG_STEPS = 6  # products with the Hessian in an iteration of the fit, about
 FEWER = 500  # rows to hold out if the inverse is too large
 ENTRIES = 1 << 21  # of the arrays for a batch of rows
 MOST_PRODUCTS = 1e7  # multiplications for the scores of all rows, without each row held out
@@ -163,7 +163,7 @@ def _with_features(
     """Compute the scores of a model in features, by the smaller of two systems."""
     regression, at, slope = prepared.regression, None, None
     is_ridge = rank is None and not isinstance(regression, FeatureRegression)
-    limit = _limit(prepared, solution.theta.shape[1]) if is_ridge else np.inf
+    limit = _limit(prepared, solution) if is_ridge else np.inf
     if prepared.y is not None and limit == np.inf:
         scores = regression.scores(solution.theta[:-1], solution.theta[-1])
         at = loss.evaluate(scores, prepared.y, prepared.weights)
@@ -183,16 +183,17 @@ def _with_features(
     return _by_hessian(prepared, model, slope, limit, refined=is_ridge)
 
 
-def _limit(prepared: Prepared, n_classes: int) -> float:
-    """Return the number of multiplications that a held-out score may take, infinite for few rows.
+def _limit(prepared: Prepared, solution: Solution) -> float:
+    """Return the number of multiplications for a part of the held-out scores.
 
-    With many rows this is a small part of what the fit takes.
+    It is infinite for few rows. With many rows it is a tenth of what the fit takes, about.
     """
     n_rows = len(prepared.y) if prepared.source is None else prepared.source.n_rows
     if n_rows < MANY_ROWS:
         return np.inf
-    width = prepared.regression.size
-    return float(SHARE * n_rows * (width**2 + CG_STEPS * width * n_classes))
+    width, n_classes = prepared.regression.size, solution.theta.shape[1]
+    products = CG_STEPS * len(solution.objective_history) * n_classes
+    return float(SHARE * n_rows * width * (width + products))
 
 
 def _by_hessian(
@@ -201,7 +202,7 @@ def _by_hessian(
     """Compute the scores by Newton steps with the Hessian of all unknowns.
 
     If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
-    out, weighted by class, and fewer rows are held out; the scores of the others are NaN.
+    out, weighted by class.
     """
     kept, regression = prepared.kept, prepared.regression
     assert kept is not None
@@ -209,7 +210,7 @@ def _by_hessian(
     Z = model.design.rows(X)
     at = model.at(Z, kept.y)
     scores = at.targets + at.residuals
-    moving = at.residuals.any(axis=1)
+    moving = np.flatnonzero(at.residuals.any(axis=1))
     active, square = np.count_nonzero(at.residuals, axis=1), len(model.theta) ** 2
     work = float(kept.weights @ (active if model.separate else active**2)) * square
     if work / kept.weights.sum() * regression.total > limit:
@@ -220,11 +221,8 @@ def _by_hessian(
         hessian = _hessian(prepared, model)
     penalties = _penalties(regression, model)
     inverse = inverse_hessian(hessian, model, penalties, regression.total, slope)
-    if model.separate and float(active.sum()) * square > limit:
-        chosen = np.isin(np.arange(len(kept)), _few(kept))
-        scores[~chosen], moving = np.nan, moving & chosen
     refined = refined and _is_small(prepared, model)
-    for some in _batches(np.flatnonzero(moving), max(model.theta.size, 4 * scores.shape[1] ** 2)):
+    for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
         y, units = kept.y[some], kept.units[some]
         multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
         if refined:
@@ -303,7 +301,7 @@ def _batches(rows: Indices, width: int) -> Iterator[Indices]:
 
 
 def _multipliers(
-    model: Model, inverse: Array, Z: Array, at: Evaluation, y: Indices, units: Array
+    model: Model, inverse: Any, Z: Array, at: Evaluation, y: Indices, units: Array
 ) -> tuple[Array, Array]:
     """Compute u (I − u P_i A_i)⁻¹ g_i for some rows, and the changes of the scores."""
     gradients, hessians = model.derivatives(at, y)
@@ -312,7 +310,7 @@ def _multipliers(
     if model.separate:
         for j in range(n_classes):  # without a gradient the response has no effect
             some = np.flatnonzero(gradients[:, j])
-            responses[some, j, j] = row_dots(Z[some] @ inverse[j], Z[some])
+            responses[some, j, j] = row_dots(inverse[j](Z[some].T).T, Z[some])
     else:
         for j in range(n_classes):
             image = Z @ inverse[j * width : (j + 1) * width]
@@ -327,13 +325,16 @@ def _multipliers(
     return multipliers, np.einsum("ijk,ik->ij", responses[:, :n_classes], multipliers)
 
 
-def _steps(model: Model, inverse: Array, Z: Array, y: Indices, multipliers: Array) -> Array:
+def _steps(model: Model, inverse: Any, Z: Array, y: Indices, multipliers: Array) -> Array:
     """Compute the changes of all unknowns, one row for each row held out."""
     n_classes = model.theta.shape[1]
-    lifted = multipliers[:, :n_classes, None] * Z[:, None, :]
     if model.separate:
-        return np.matmul(lifted.transpose(1, 0, 2), inverse).transpose(1, 0, 2).reshape(len(Z), -1)
-    lifted = lifted.reshape(len(Z), -1)
+        steps = [
+            solve((column[:, None] * Z).T).T
+            for solve, column in zip(inverse, multipliers.T, strict=True)
+        ]
+        return np.hstack(steps)
+    lifted = (multipliers[:, :n_classes, None] * Z[:, None, :]).reshape(len(Z), -1)
     if multipliers.shape[1] > n_classes:
         lifted = np.hstack([lifted, multipliers[:, n_classes:] * one_hot(y, n_classes)])
     return np.asarray(lifted @ inverse.T)
