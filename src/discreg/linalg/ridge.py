@@ -44,6 +44,7 @@ __all__ = [
     "largest_before_centring",
     "linear_gram",
     "linear_regression",
+    "psd_inverse",
     "psd_solver",
     "uncentred",
 ]
@@ -337,12 +338,7 @@ def psd_solver(matrix: Array) -> Solve:
     """
     if not len(matrix):
         return lambda rhs: rhs
-    diagonal = matrix.diagonal()
-    positive = diagonal > 0
-    scale = np.where(positive, 1 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)
-    matrix *= scale[:, None]
-    matrix *= scale
-    factor = _cholesky(matrix) if positive.all() else None
+    factor, scale = _scaled_cholesky(matrix)
     if factor is None:
         return _least_norm_solver(matrix, scale)
     column = scale[:, None]
@@ -353,6 +349,37 @@ def psd_solver(matrix: Array) -> Solve:
         inverse *= scale
         return lambda rhs: inverse.T @ (inverse @ rhs)
     return lambda rhs: column * linalg.cho_solve((factor, True), column * rhs, check_finite=False)
+
+
+def psd_inverse(matrix: Array) -> Array:
+    """Compute the inverse of a positive semi-definite matrix, which is overwritten.
+
+    If it is singular up to rounding, the product with B in its range is the solution of least norm.
+    """
+    if not len(matrix):
+        return matrix
+    factor, scale = _scaled_cholesky(matrix)
+    if factor is None:
+        return _least_norm_solver(matrix, scale)(np.eye(len(matrix)))
+    inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse = np.tril(inverse)
+    inverse += np.tril(inverse, -1).T
+    inverse *= scale[:, None]
+    inverse *= scale
+    return np.asarray(inverse)
+
+
+def _scaled_cholesky(matrix: Array) -> tuple[Array | None, Array]:
+    """Scale a matrix to a unit diagonal and factor it in place; return the factor and the scale.
+
+    The factor is None if the matrix is singular up to rounding.
+    """
+    diagonal = matrix.diagonal()
+    positive = diagonal > 0
+    scale = np.where(positive, 1 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)
+    matrix *= scale[:, None]
+    matrix *= scale
+    return _cholesky(matrix) if positive.all() else None, scale
 
 
 def _cholesky(unit: Array) -> Array | None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.source import AddableTuple
 from discreg.linalg.fitted_kernel import FittedKernel
@@ -29,6 +30,7 @@ from ._fit import (
     warn_if_stopped_early,
     why_rows_in_memory,
 )
+from ._left_out import left_out
 from ._losses import Evaluation, TargetLoss, weighted_square
 from ._solvers import Solution
 
@@ -39,6 +41,7 @@ class DraggedTargets(TargetLoss):
     """Targets of at least 1 for the true class and at most 0 for the others: DLSR, equation (6)."""
 
     descent_rule = "dragged"
+    is_separable = True
 
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
         """Compute the targets by equation (8) of the ReLSR paper."""
@@ -325,6 +328,7 @@ class DLSRClassifier(RegressionClassifier):
         prepared = self._prepare(X, y, sample_weight)
         start = previous_solution(self, prepared)
         solution = self._fit_prepared(prepared, start, to_rounding=True)
+        self._calibrate(prepared, solution)
         warn_if_stopped_early(self, solution)
         return self
 
@@ -350,6 +354,9 @@ class DLSRClassifier(RegressionClassifier):
 
     def _loss(self) -> TargetLoss:
         return DraggedTargets()
+
+    def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
+        return left_out(prepared, self._loss(), solution, self.rank)
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         return training_features(self, X, weights)

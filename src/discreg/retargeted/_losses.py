@@ -55,6 +55,8 @@ class TargetLoss(ABC):
     group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class
     # Rule of `_descent_loops.visit_block`, "margin" or "dragged"; None if the loop has none.
     descent_rule: str | None = None
+    is_separable = False  # whether the residual of each class depends on its own score alone
+    is_relative = False  # whether a constant added to all scores and centres has no effect
 
     @abstractmethod
     def targets(self, scores: Array, y: Indices) -> Array:
@@ -103,6 +105,19 @@ class TargetLoss(ABC):
     def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
         """Evaluate the loss at the same targets with the best centres for them."""
         return at
+
+    def row_derivatives(self, at: Evaluation, y: Indices) -> tuple[Array, Array]:
+        """Compute half the gradient and half the Hessian of the loss of each row, for weight 1.
+
+        The variables of a row are its scores and, for GReLSR, the centre of its class.
+        """
+        n_rows, n_classes = at.residuals.shape
+        hessians = np.empty((n_rows, n_classes, n_classes))
+        for j in range(n_classes):
+            direction = np.zeros((n_rows, n_classes))
+            direction[:, j] = 1.0
+            hessians[:, :, j] = self.score_hessp(at.residuals, direction, y, np.ones(n_rows))
+        return at.residuals, hessians
 
     def hessp(
         self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
@@ -165,6 +180,7 @@ class MarginTargets(TargetLoss):
     """
 
     descent_rule = "margin"
+    is_relative = True
 
     def __init__(self, group_penalty: float = 0.0) -> None:
         self.group_penalty = group_penalty
@@ -252,6 +268,20 @@ class MarginTargets(TargetLoss):
             spread = targets[np.arange(len(y)), y] - 1.0 - centres[y]
             value += self.group_penalty * float((weights * spread) @ spread)
         return Evaluation(targets, residuals, value, centres)
+
+    def row_derivatives(self, at: Evaluation, y: Indices) -> tuple[Array, Array]:
+        """Compute the derivatives; the Hessian is diag(a) − aaᵀ / Σa.
+
+        The vector a is one for active classes, zero for others, and γ for the centre.
+        """
+        gradients, active = at.residuals, _active(at.residuals, y).astype(np.float64)
+        if self.group_penalty > 0:
+            gradients = np.column_stack([gradients, -gradients.sum(axis=1)])
+            active = np.column_stack([active, np.full(len(y), self.group_penalty)])
+        hessians = active[:, :, None] * (-active / active.sum(axis=1)[:, None])[:, None, :]
+        diagonal = np.arange(active.shape[1])
+        hessians[:, diagonal, diagonal] += active
+        return gradients, hessians
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         centre_steps = np.zeros(residuals.shape[1])

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_rows import KernelRows
@@ -26,6 +27,7 @@ from ._fit import (
     warn_if_stopped_early,
     why_rows_in_memory,
 )
+from ._left_out import left_out
 from ._losses import MarginTargets, TargetLoss
 from ._solvers import Solution
 
@@ -252,6 +254,7 @@ class ReLSRClassifier(RegressionClassifier):
         prepared = self._prepare(X, y, sample_weight)
         start = previous_solution(self, prepared)
         solution = self._fit_prepared(prepared, start, to_rounding=True)
+        self._calibrate(prepared, solution)
         warn_if_stopped_early(self, solution)
         return self
 
@@ -277,6 +280,9 @@ class ReLSRClassifier(RegressionClassifier):
 
     def _loss(self) -> TargetLoss:
         return MarginTargets()
+
+    def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
+        return left_out(prepared, self._loss(), solution, self.rank)
 
     def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
         return training_features(self, X, weights)

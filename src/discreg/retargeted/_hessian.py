@@ -1,0 +1,207 @@
+"""Half the Hessian of the objective at a solution, over all coefficients, intercepts and centres.
+
+The unknowns are sorted by class, each with its coefficients and its intercept. GReLSR's centres
+come last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.blocks.source import Block
+from discreg.linalg.ridge import psd_inverse, psd_solver
+from discreg.linalg.rows import class_sums, class_totals
+from discreg.linalg.types import Array, Indices
+
+from ._losses import Evaluation, TargetLoss
+
+__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian"]
+
+ROUNDING = 1e-10  # relative size of a singular value of zero
+
+
+class Design(NamedTuple):
+    """Columns of the unknowns of one class: features, centred, and one column for the intercept."""
+
+    features: Any  # indices or a slice
+    mean: Array | None
+    constant: NDArray[np.bool_] | None  # features that are constant up to rounding
+    centred: bool
+
+    def rows(self, X: Any) -> Array:
+        """Return rows as a dense array with these columns."""
+        X = X[:, self.features]
+        rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        if self.mean is not None:
+            rows = np.where(self.constant, 0.0, rows - self.mean)
+        return np.column_stack([rows, np.ones(len(rows))]) if self.centred else rows
+
+
+class Model(NamedTuple):
+    """A solution in the columns of a design.
+
+    Attributes
+    ----------
+    design : Design
+    loss : TargetLoss
+    theta : ndarray of shape (n_columns, n_classes)
+        Coefficients and, as the last row if there are any, intercepts.
+    centres : ndarray of shape (n_classes,)
+        Centres of the classes, for GReLSR.
+    separate : bool
+        Whether the classes have systems of their own: in DLSR, and as an approximation in others.
+    """
+
+    design: Design
+    loss: TargetLoss
+    theta: Array
+    centres: Array
+    separate: bool
+
+    def at(self, Z: Array, y: Indices) -> Evaluation:
+        """Evaluate the loss of some rows."""
+        return self.loss.evaluate(Z @ self.theta, y, np.ones(len(y)), self.centres)
+
+    def derivatives(self, at: Evaluation, y: Indices) -> tuple[Array, Array]:
+        """Compute the derivatives of each row; with separate classes the centres are constant."""
+        gradients, hessians = self.loss.row_derivatives(at, y)
+        if not self.separate:
+            return gradients, hessians
+        n_classes = self.theta.shape[1]
+        return gradients[:, :n_classes], hessians[:, :n_classes, :n_classes]
+
+    def curvatures(self, at: Evaluation, y: Indices) -> Array:
+        """Compute the diagonals of the half Hessians of each row.
+
+        Only differences between two classes matter, so that both move in opposite directions.
+        """
+        if self.loss.is_separable:
+            return self.loss.score_hessp(
+                at.residuals, np.ones_like(at.residuals), y, np.ones(len(y))
+            )
+        hessians = self.derivatives(at, y)[1]
+        curvatures = np.einsum("ijj->ij", hessians)
+        if self.loss.is_relative and hessians.shape[1] == 2:
+            return curvatures - hessians[:, 0, 1, None]
+        return np.asarray(curvatures)
+
+
+def hessian_of_block(block: Block, model: Model) -> Array:
+    """Sum half the Hessian of the loss over some rows.
+
+    With separate classes the array has one matrix per class.
+    """
+    Z = model.design.rows(block.X)
+    at = model.at(Z, block.y)
+    (width, n_classes), weights = model.theta.shape, block.weights
+    if model.separate:
+        curvatures = weights[:, None] * model.curvatures(at, block.y)
+        return np.stack([_gram(Z, column) for column in curvatures.T])
+    hessians = model.derivatives(at, block.y)[1]
+    hessians *= weights[:, None, None]
+    n_centres = (hessians.shape[1] - n_classes) * n_classes
+    first = n_classes * width
+    sums = np.zeros((first + n_centres,) * 2)
+    for j in range(n_classes):
+        here, active = slice(j * width, (j + 1) * width), np.flatnonzero(hessians[:, j, j])
+        some = Z[active]
+        for k in range(j + 1):
+            there = slice(k * width, (k + 1) * width)
+            sums[here, there] = _gram(some, hessians[active, j, k])
+            sums[there, here] = sums[here, there].T
+        if n_centres:
+            sums[here, first:] = class_totals(Z, block.y, hessians[:, j, -1], n_classes)
+            sums[first:, here] = sums[here, first:].T
+    if n_centres:
+        of_centres = class_sums(block.y, hessians[:, -1, -1], n_classes)
+        sums[first:, first:] = np.diag(of_centres)
+    return sums
+
+
+def _gram(Z: Array, weights: Array) -> Array:
+    """Compute ZᵀSZ for weights of any sign."""
+    used = np.flatnonzero(weights)
+    some = Z if len(used) == len(Z) else Z[used]
+    return np.asarray(some.T @ (weights[used, None] * some))
+
+
+def inverse_hessian(
+    hessian: Array,
+    model: Model,
+    penalties: Array,
+    total: float,
+    slope: Array | None = None,
+) -> Any:
+    """Add the penalty to the Hessian of the loss and invert it.
+
+    Parameters
+    ----------
+    hessian : ndarray
+        Sum of `hessian_of_block`; it is overwritten.
+    model : Model
+    penalties : ndarray of shape (n_features,) or (n_features, n_classes, n_classes)
+        Half the Hessian of the penalty, for the coefficients of each feature.
+    total : float
+        Sum of the weights.
+    slope : ndarray of shape (n_features, n_classes), optional
+        Half the gradient of the loss by the coefficients, if their rank is limited. The inverse is
+        then one on the tangent space of the coefficients of their rank.
+
+    Returns
+    -------
+    ndarray or list of callable
+        The inverse, or a function for each class that solves its system if they are separate.
+    """
+    width, n_classes = model.theta.shape
+    features = np.arange(width - model.design.centred)
+    if model.separate:
+        if penalties.ndim == 3:
+            penalties = np.einsum("ijj->ji", penalties)
+        hessian[:, features, features] += penalties
+        return [psd_solver(each) for each in hessian]
+    for j in range(n_classes):
+        for k in range(n_classes):
+            if penalties.ndim == 3:
+                hessian[j * width + features, k * width + features] += penalties[:, j, k]
+            elif j == k:
+                hessian[j * width + features, k * width + features] += penalties
+    if model.loss.is_relative and model.design.centred:  # keep the sum of the intercepts
+        intercepts = width * np.arange(1, n_classes + 1) - 1
+        hessian[np.ix_(intercepts, intercepts)] += total / n_classes**2
+    if slope is None:
+        return psd_inverse(hessian)
+    basis, bend = _tangent_space(model, len(hessian), slope)
+    return np.asarray(basis @ psd_inverse(basis.T @ hessian @ basis + bend) @ basis.T)
+
+
+def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]:
+    """Compute a basis of the tangent space for the rank of the coefficients W = UΣVᵀ.
+
+    A tangent is AVᵀ + UB'V₀ᵀ, where V₀ is orthogonal to V. The matrices of that rank bend by
+    (I − UUᵀ)AΣ⁻¹B'V₀ᵀ of second order, which adds its product with the slope to the Hessian.
+    """
+    width, n_classes = model.theta.shape
+    n_features = width - model.design.centred
+    left, values, right = np.linalg.svd(model.theta[:n_features], full_matrices=False)
+    rank = int(np.count_nonzero(values > ROUNDING * values.max(initial=0.0)))
+    left, V = left[:, :rank], right[:rank].T
+    rest = np.linalg.qr(V, mode="complete")[0][:, rank:]
+    coefs = [np.einsum("jk,fg->jfkg", V, np.eye(n_features)).reshape(n_classes * n_features, -1)]
+    coefs += [np.einsum("jq,fk->jfkq", rest, left).reshape(n_classes * n_features, -1)]
+    is_coef = np.zeros(size, dtype=bool)
+    is_coef[: n_classes * width].reshape(n_classes, width)[:, :n_features] = True
+    n_tangents, n_first = coefs[0].shape[1] + coefs[1].shape[1], coefs[0].shape[1]
+    n_others = int(np.count_nonzero(~is_coef))
+    basis = np.zeros((size, n_tangents + n_others))
+    basis[is_coef, :n_tangents] = np.hstack(coefs)
+    basis[~is_coef, n_tangents:] = np.eye(n_others)
+    normal = slope @ rest
+    normal -= left @ (left.T @ normal)
+    across = np.einsum("fq,kl->kflq", normal, np.diag(1.0 / values[:rank]))
+    bend = np.zeros((basis.shape[1],) * 2)
+    bend[:n_first, n_first:n_tangents] = across.reshape(n_first, n_tangents - n_first)
+    return basis, bend + bend.T

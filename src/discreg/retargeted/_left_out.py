@@ -1,0 +1,340 @@
+r"""Held-out scores of DLSR, ReLSR and GReLSR: one Newton step without a unit of a row's weight.
+
+The variables v_i of row i are its scores r_i and, for GReLSR, the centre of its class. They are
+linear in the unknowns θ, the coefficients, intercepts and centres: v_i = Z_iᵀθ. Let g_i and P_i be
+half the gradient and half the Hessian of the loss of the row, and
+
+    H = Σ_i s_i Z_i P_i Z_iᵀ + (half the Hessian of the penalty),      A_i = Z_iᵀ H⁻¹ Z_i.
+
+Without u units of row i, half the gradient at the solution is −u Z_i g_i and half the Hessian is
+H − u Z_i P_i Z_iᵀ, so that a Newton step leads to
+
+    v_i + u A_i (I − u P_i A_i)⁻¹ g_i.
+
+The loss is piecewise quadratic: the step is exact while no other row changes its piece, and rows
+with g_i = 0 do not move at all. H has one unknown per feature and class. In DLSR the classes have
+separate systems. With fewer active pieces than unknowns, `_left_out_dual` computes the same scores
+from the kernel matrix of the active rows. With ``penalty="l21"`` the step is one in the
+coefficients of the selected features, and with a rank one in the space of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from discreg.base.left_out import LeftOut
+from discreg.base.regression import Prepared
+from discreg.blocks.kept_rows import KeptRows
+from discreg.blocks.source import Block
+from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
+from discreg.linalg.types import Array, Indices
+
+from ._hessian import Design, Model, hessian_of_block, inverse_hessian
+from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces, without_unit
+from ._left_out_newton import newton_steps
+from ._losses import Evaluation, TargetLoss
+from ._solvers import Solution
+
+__all__ = ["left_out"]
+
+MOST_UNKNOWNS = 3_000  # of a Hessian that is inverted
+LARGEST_DUAL = 12_000  # pieces of a matrix that is factored
+MANY_ROWS = 20_000  # from which the time for held-out scores is limited
+SHARE = 0.1  # of the time of a fit
+CG_STEPS = 6  # products with the Hessian in an iteration of the fit, about
+FEWER = 500  # rows to hold out if the inverse is too large
+ENTRIES = 1 << 21  # of the arrays for a batch of rows
+MOST_PRODUCTS = 1e7  # multiplications for the scores of all rows, without each row held out
+KERNEL_ROWS = 256  # rows of a kernel matrix that are computed at once
+
+
+def left_out(prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None) -> LeftOut:
+    """Compute the scores of the rows to hold out, each without one unit of its weight.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Training data with the rows to hold out.
+    loss : TargetLoss
+    solution : Solution
+    rank : int or None
+        Maximum rank of the coefficients.
+    """
+    if isinstance(prepared.regression, KernelRows):
+        scores = _with_kernel(prepared, loss, solution)
+    else:
+        scores = _with_features(prepared, loss, solution, rank)
+    if loss.is_relative and prepared.regression.centred:
+        scores = _with_unit_sum(scores, prepared, float(solution.theta[-1].sum()))
+    return LeftOut(scores, is_exact=False)
+
+
+def _with_unit_sum(scores: Array, prepared: Prepared, middle: float) -> Array:
+    """Add the constant for which the mean scores of the other rows sum to 1, as in a refit.
+
+    Their mean features are −u φ / (Σs − u), and the sum of the intercepts, `middle`, is the same.
+    """
+    assert prepared.kept is not None
+    units = prepared.kept.units
+    share = units / (prepared.regression.total - units)
+    sums = middle - share * (scores.sum(axis=1) - middle)
+    return np.asarray(scores + ((1.0 - sums) / scores.shape[1])[:, None])
+
+
+def _with_kernel(prepared: Prepared, loss: TargetLoss, solution: Solution) -> Array:
+    """Compute the scores if the unknowns are the residuals of dual coordinate descent."""
+    rows: KernelRows = prepared.regression
+    coef, _ = rows.predictor(solution.theta[:-1])
+    at = loss.evaluate(rows.product(coef) + solution.theta[-1], prepared.y, prepared.weights)
+
+    def kernel_of(active: Indices) -> Array:
+        parts = [rows.rows(active[some])[:, active] for some in batches(len(active), KERNEL_ROWS)]
+        return np.vstack(parts)
+
+    return _by_dual(prepared, loss, at, kernel_of)
+
+
+def _by_dual(
+    prepared: Prepared, loss: TargetLoss, at: Evaluation, kernel_of: Callable[[Indices], Array]
+) -> Array:
+    """Compute the scores from the kernel matrix of the active rows, for an evaluation of all rows.
+
+    With too many pieces, only some rows are held out; the scores of the others are NaN.
+    """
+    kept, y, weights = prepared.kept, prepared.y, prepared.weights
+    assert kept is not None
+    assert kept.places is not None
+    scores = (at.targets + at.residuals)[kept.places]
+    active = np.flatnonzero((weights > 0) & at.residuals.any(axis=1))
+    chosen = np.arange(len(kept))
+    sizes = np.cumsum(_pieces_of_rows(loss, at.residuals[active]))
+    if sizes[-1:].sum() > MOST_PIECES:
+        chosen = _few(kept)
+        scores[np.setdiff1d(np.arange(len(kept)), chosen)] = np.nan
+    if sizes[-1:].sum() > LARGEST_DUAL:  # too large even for one factorisation
+        held = np.isin(active, kept.places[chosen])
+        order = np.argsort(~held, kind="stable")
+        sizes = np.cumsum(_pieces_of_rows(loss, at.residuals[active[order]]))
+        active = np.sort(active[order[sizes <= LARGEST_DUAL]])
+    chosen = chosen[np.isin(kept.places[chosen], active)]
+    if len(chosen):
+        part = _some_rows(at, active)
+        model = ActiveRows(
+            kernel_of(active),
+            active_pieces(loss, part, y[active]),
+            y[active],
+            weights[active],
+            scores.shape[1],
+            prepared.regression.beta,
+            prepared.regression.centred,
+            loss.is_relative,
+        )
+        held = np.searchsorted(active, kept.places[chosen])
+        scores[chosen] += model.moves(held, kept.units[chosen])
+    return scores
+
+
+def _pieces_of_rows(loss: TargetLoss, residuals: Array) -> Indices:
+    """Count the pieces of active rows, at least."""
+    counts = np.count_nonzero(residuals, axis=1)
+    return counts - 1 if loss.is_relative and loss.group_penalty == 0 else counts
+
+
+def _few(kept: KeptRows) -> Indices:
+    """Draw some of the rows to hold out."""
+    if len(kept) <= FEWER:
+        return np.arange(len(kept))
+    keys = kept.hashes if kept.hashes.any() else np.random.default_rng(0).random(len(kept))
+    return np.sort(np.argsort(keys, kind="stable")[:FEWER])
+
+
+def _some_rows(at: Evaluation, rows: Any) -> Evaluation:
+    return Evaluation(at.targets[rows], at.residuals[rows], at.value, at.centres)
+
+
+def _with_features(
+    prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None
+) -> Array:
+    """Compute the scores of a model in features, by the smaller of two systems."""
+    regression, at, slope = prepared.regression, None, None
+    is_ridge = rank is None and not isinstance(regression, FeatureRegression)
+    limit = _limit(prepared, solution) if is_ridge else np.inf
+    if prepared.y is not None and limit == np.inf:
+        scores = regression.scores(solution.theta[:-1], solution.theta[-1])
+        at = loss.evaluate(scores, prepared.y, prepared.weights)
+    model = _model(regression, loss, solution, solution.centres if at is None else at.centres)
+    if at is not None and rank is not None:
+        weighted = prepared.weights[:, None] * at.residuals
+        slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
+    is_separable = loss.is_separable and is_ridge
+    n_unknowns = len(model.theta) if is_separable else model.theta.size
+    if at is not None and is_ridge and regression.beta > 0 and not _is_small(prepared, model):
+        n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
+        if n_pieces < min(n_unknowns, MOST_PIECES):
+            return _by_dual(prepared, loss, at, lambda active: _kernel(model, regression.X[active]))
+    size = n_unknowns**2 * (n_unknowns + 2 * len(prepared.kept))
+    separate = is_separable or n_unknowns > MOST_UNKNOWNS or size > limit
+    model = model._replace(separate=separate)
+    return _by_hessian(prepared, model, slope, limit, refined=is_ridge)
+
+
+def _limit(prepared: Prepared, solution: Solution) -> float:
+    """Return the number of multiplications for a part of the held-out scores.
+
+    It is infinite for few rows. With many rows it is a tenth of what the fit takes, about.
+    """
+    n_rows = len(prepared.y) if prepared.source is None else prepared.source.n_rows
+    if n_rows < MANY_ROWS:
+        return np.inf
+    width, n_classes = prepared.regression.size, solution.theta.shape[1]
+    products = CG_STEPS * len(solution.objective_history) * n_classes
+    return float(SHARE * n_rows * width * (width + products))
+
+
+def _by_hessian(
+    prepared: Prepared, model: Model, slope: Array | None, limit: float, *, refined: bool
+) -> Array:
+    """Compute the scores by Newton steps with the Hessian of all unknowns.
+
+    If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
+    out, weighted by class.
+    """
+    kept, regression = prepared.kept, prepared.regression
+    assert kept is not None
+    X = regression.X[kept.places] if prepared.y is not None else kept.X
+    Z = model.design.rows(X)
+    at = model.at(Z, kept.y)
+    scores = at.targets + at.residuals
+    moving = np.flatnonzero(at.residuals.any(axis=1))
+    active, square = np.count_nonzero(at.residuals, axis=1), len(model.theta) ** 2
+    work = float(kept.weights @ (active if model.separate else active**2)) * square
+    if work / kept.weights.sum() * regression.total > limit:
+        shares = prepared.class_weights / class_sums(kept.y, kept.weights, scores.shape[1])
+        rows = Block(X, kept.y, kept.weights * shares[kept.y])
+        hessian = _by_parts(rows, model)
+    else:
+        hessian = _hessian(prepared, model)
+    penalties = _penalties(regression, model)
+    inverse = inverse_hessian(hessian, model, penalties, regression.total, slope)
+    refined = refined and _is_small(prepared, model)
+    for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
+        y, units = kept.y[some], kept.units[some]
+        multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
+        if refined:
+            steps = _steps(model, inverse, Z[some], y, multipliers)
+            newton_steps(model, prepared, kept.places[some], units, steps)
+            coef = steps[:, : model.theta.size].reshape(len(some), *model.theta.T.shape)
+            moves = np.einsum("ijk,ik->ij", coef, Z[some])
+        scores[some] += moves
+    return scores
+
+
+def _is_small(prepared: Prepared, model: Model) -> bool:
+    """Return whether further Newton steps take little time."""
+    if prepared.y is None or prepared.regression.beta == 0:
+        return False
+    return len(prepared.y) * len(prepared.kept) * model.theta.size <= MOST_PRODUCTS
+
+
+def _kernel(model: Model, X: Any) -> Array:
+    """Compute the inner products of rows, without the intercept."""
+    Z = model.design.rows(X)[:, : len(model.theta) - model.design.centred]
+    return np.asarray(Z @ Z.T)
+
+
+def _penalties(regression: Any, model: Model) -> Array:
+    """Compute half the Hessian of β‖W‖² or, for each feature, of β‖w‖."""
+    beta, n_features = regression.beta, len(model.theta) - model.design.centred
+    if not isinstance(regression, FeatureRegression):
+        return np.full(n_features, beta)
+    coef = model.theta[:n_features]
+    norms = np.linalg.norm(coef, axis=1)[:, None, None]
+    units = coef / norms[:, :, 0]
+    identity = np.eye(coef.shape[1])
+    return np.asarray(beta / (2 * norms) * (identity - units[:, :, None] * units[:, None, :]))
+
+
+def _model(regression: Any, loss: TargetLoss, solution: Solution, centres: Array | None) -> Model:
+    """Describe the solution; with the l21 penalty, by the features with coefficients."""
+    theta = solution.theta
+    features: Any = slice(None)
+    if isinstance(regression, FeatureRegression):
+        features = np.flatnonzero(theta[:-1].any(axis=1))
+    mean = constant = None
+    if regression.mean is not None:
+        mean, constant = regression.mean[features], regression.constant[features]
+    coef = theta[:-1][features]
+    return Model(
+        Design(features, mean, constant, regression.centred),
+        loss,
+        np.vstack([coef, theta[-1:]]) if regression.centred else coef,
+        np.zeros(theta.shape[1]) if centres is None else centres,
+        separate=False,
+    )
+
+
+def _hessian(prepared: Prepared, model: Model) -> Array:
+    """Sum half the Hessian of the loss over all rows."""
+    if prepared.source is not None:
+        return np.asarray(prepared.source.reduce(_by_parts, model))
+    return _by_parts(Block(prepared.regression.X, prepared.y, prepared.weights), model)
+
+
+def _by_parts(block: Block, model: Model) -> Array:
+    """Sum half the Hessian over the rows of positive weight, in parts to limit the memory."""
+    total: Any = 0.0
+    width = max(model.theta.shape[0], 2 * model.theta.shape[1] ** 2)
+    for rows in _batches(np.flatnonzero(block.weights > 0), width):
+        part = Block(block.X[rows], block.y[rows], block.weights[rows])
+        total = total + hessian_of_block(part, model)
+    return np.asarray(total)
+
+
+def _batches(rows: Indices, width: int) -> Iterator[Indices]:
+    for some in batches(len(rows), max(1, ENTRIES // width)):
+        yield rows[some]
+
+
+def _multipliers(
+    model: Model, inverse: Any, Z: Array, at: Evaluation, y: Indices, units: Array
+) -> tuple[Array, Array]:
+    """Compute u (I − u P_i A_i)⁻¹ g_i for some rows, and the changes of the scores."""
+    gradients, hessians = model.derivatives(at, y)
+    responses = np.zeros(hessians.shape)
+    n_classes, width, each = at.residuals.shape[1], Z.shape[1], np.arange(len(Z))
+    if model.separate:
+        for j in range(n_classes):  # without a gradient the response has no effect
+            some = np.flatnonzero(gradients[:, j])
+            responses[some, j, j] = row_dots(inverse[j](Z[some].T).T, Z[some])
+    else:
+        for j in range(n_classes):
+            image = Z @ inverse[j * width : (j + 1) * width]
+            own = image[:, : n_classes * width].reshape(len(Z), n_classes, width)
+            responses[:, j, :n_classes] = np.matmul(own, Z[:, :, None])[:, :, 0]
+            if hessians.shape[1] > n_classes:
+                responses[:, j, -1] = responses[:, -1, j] = image[each, n_classes * width + y]
+        if hessians.shape[1] > n_classes:
+            responses[:, -1, -1] = inverse.diagonal()[n_classes * width + y]
+    shares = units[:, None, None] * (hessians @ responses)
+    multipliers = units[:, None] * without_unit(shares, gradients)
+    return multipliers, np.einsum("ijk,ik->ij", responses[:, :n_classes], multipliers)
+
+
+def _steps(model: Model, inverse: Any, Z: Array, y: Indices, multipliers: Array) -> Array:
+    """Compute the changes of all unknowns, one row for each row held out."""
+    n_classes = model.theta.shape[1]
+    if model.separate:
+        steps = [
+            solve((column[:, None] * Z).T).T
+            for solve, column in zip(inverse, multipliers.T, strict=True)
+        ]
+        return np.hstack(steps)
+    lifted = (multipliers[:, :n_classes, None] * Z[:, None, :]).reshape(len(Z), -1)
+    if multipliers.shape[1] > n_classes:
+        lifted = np.hstack([lifted, multipliers[:, n_classes:] * one_hot(y, n_classes)])
+    return np.asarray(lifted @ inverse.T)
