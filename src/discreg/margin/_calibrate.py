@@ -11,18 +11,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from discreg.base.left_out import LeftOut, calibrate, leavable_rows
 from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.rows import class_sums, matmul
 from discreg.linalg.types import Array
 
-from ._left_out import can_leave_out, left_out_scores, without
+from ._left_out import without, without_squares
+from ._left_out_hinges import without_hinges
 from ._losses import MarginLoss
-from ._problem import BinaryFit, BinaryProblem
+from ._problem import SMALL, BinaryFit, BinaryProblem
 
 __all__ = ["calibrate_on_blocks", "calibrate_on_rows"]
 
+LARGEST_SYSTEM = 5_000  # most samples, or features, of ODM whose system is factored
+LARGEST_DENSE = 2_000  # most samples of LDM with a kernel, whose system has all of them
 TOGETHER = 300  # samples that are left out together
 MOST_OF_CLASS = 0.5  # largest share of a class that is left out together
 ROUNDING = 1e-9
@@ -45,10 +49,10 @@ def calibrate_on_rows(
     """
     kept = leavable_rows(data.kept, data.class_weights, data.classes)
     with np.errstate(all="ignore"):  # scores that are not finite are not used
-        if all(map(can_leave_out, problems, fits)):
+        if all(map(_can_leave_out, problems, fits)):
             rows = np.searchsorted(data.seen, kept.places)
             found = [
-                left_out_scores(problem, fit, rows, kept.units)
+                _left_out_scores(problem, fit, rows, kept.units)
                 for problem, fit in zip(problems, fits, strict=True)
             ]
             exact = all(is_exact for _, is_exact in found)
@@ -94,6 +98,32 @@ def calibrate_on_blocks(
             _, multipliers, curvatures = losses.evaluate(y * scores)
             found.append(without(scores, y * multipliers, curvatures, fit.response()(kept.X)))
     calibrate(estimator, kept, LeftOut(_columns(found), is_exact=False))
+
+
+def _can_leave_out(problem: BinaryProblem, fit: BinaryFit) -> bool:
+    """Return whether the system for held-out scores is small enough to be factored."""
+    training, multipliers = problem.training, fit.multipliers
+    width = training.X.shape[1] if training.kernel is None else training.n_samples
+    if problem.loss.is_smooth:
+        assert multipliers is not None
+        return min(width, np.count_nonzero(multipliers)) <= LARGEST_SYSTEM
+    in_features = width < training.n_samples and width <= SMALL
+    return multipliers is not None and (in_features or training.n_samples <= LARGEST_DENSE)
+
+
+def _left_out_scores(
+    problem: BinaryProblem, fit: BinaryFit, rows: Any, units: Array
+) -> tuple[Array, bool]:
+    """Compute the scores of samples, each from the model without a unit of its weight.
+
+    They are NaN where the other samples do not determine them. The second value says whether they
+    are known to equal those of refits up to rounding.
+    """
+    compute = without_squares if problem.loss.is_smooth else without_hinges
+    try:
+        return compute(problem, fit, rows, units)
+    except linalg.LinAlgError:  # values so large that rounding makes the system singular
+        return np.full(len(rows), np.nan), False
 
 
 def _few(kept: KeptRows, class_weights: Array) -> KeptRows:
