@@ -158,6 +158,7 @@ def _left_out_together(
                 training=others,
                 y=problem.y[used],
                 loss=problem.loss.times(factor),
+                exact=False,
                 start=start,
             )
         )

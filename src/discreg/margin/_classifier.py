@@ -391,7 +391,7 @@ class MarginClassifier(BaseClassifier):
     def _calibrate(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Calibrate the probabilities on held-out scores."""
         if data.kept is not None:
-            problems = self._problems(data, [None] * len(fits), [0] * len(fits), exact=False)
+            problems = self._problems(data, [None] * len(fits), [0] * len(fits), exact=True)
             calibrate_on_rows(self, data, problems, fits)
 
     def _training_scores(self, data: MarginData, rows: NDArray[np.intp]) -> RealArray:

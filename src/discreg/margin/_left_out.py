@@ -42,7 +42,9 @@ __all__ = ["FeatureResponse", "quadratic_losses", "without", "without_squares"]
 
 Indices = NDArray[np.intp]
 SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
-EDGE_ROUNDING = 1e-12  # of margins at an edge of the band
+EDGE_ROUNDING = 1e-11  # of margins at an edge of the band
+# Signs of the slack of the lower and the upper edge for the pieces 0, 1 and -1.
+SLACKS = np.array([[-1.0, 1.0, -1.0], [1.0, 1.0, -1.0]])
 
 
 def without_squares(
@@ -55,13 +57,13 @@ def without_squares(
     edges, curvatures = quadratic_losses(problem.losses, y, pieces)
     shares = units / problem.training.weights[rows]
     forces, curved = shares * (y * fit.multipliers)[rows], shares * curvatures[rows]
-    if problem.training.n_samples > SMALL:
+    if problem.training.n_samples > SMALL or not problem.exact:
         responses = _responses(problem, curvatures, rows)
         return without(fit.scores[rows], forces, curved, responses), False
     refits = _SquareRefits(problem, fit.scores, pieces, edges, curvatures)
     found = without(fit.scores[rows], forces, curved, refits.responses.diagonal()[rows])
-    known = np.flatnonzero(np.isfinite(found))
-    found[known], solved = refits.without(rows[known], shares[known])
+    moving = np.flatnonzero((forces != 0) & np.isfinite(found))
+    found[moving], solved = refits.without(rows[moving], shares[moving])
     return found, bool(solved.all()) and fit.gap <= EXACT_GAP
 
 
@@ -216,8 +218,6 @@ class _SquareRefits(Refits):
     def _following(self, pieces: NDArray[np.int8], scores: Array) -> NDArray[np.int8]:
         """Return the pieces of scores; at an edge, up to rounding, the piece does not change."""
         margins, losses = self.problem.y * scores, self.problem.losses
-        slack = EDGE_ROUNDING * (1.0 + np.abs(margins))
-        low, high = losses.low + slack * pieces, losses.high + slack * pieces
-        inside = pieces == 0
-        low, high = low - slack * inside, high + slack * inside
-        return (margins < low).astype(np.int8) - (margins > high).astype(np.int8)
+        lows, highs = (edge + EDGE_ROUNDING * SLACKS for edge in (losses.low, losses.high))
+        below, above = margins < lows[0, pieces], margins > highs[1, pieces]
+        return below.view(np.int8) - above.view(np.int8)

@@ -74,7 +74,9 @@ def without_hinges(
             scores, solved = refits.along_paths(places[some], shares[some])
             found[some[solved]] = scores[solved]
             left = np.setdiff1d(left, some[solved])
-    return found, samples.is_complete and not len(left) and fit.gap <= EXACT_GAP
+    penalised = problem.loss.lambda1 > 0 or not problem.fit_intercept  # else see `FREE`
+    exact = samples.is_complete and penalised and fit.gap <= EXACT_GAP
+    return found, exact and not len(left)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class _Samples:
         above = multipliers > AT_LIMIT * limits
         places = above.astype(np.int8) + (multipliers >= (1.0 - AT_LIMIT) * limits)
         chosen = np.arange(len(weights))
-        is_complete = training.n_samples <= SMALL
+        is_complete = training.n_samples <= SMALL and problem.exact
         if not is_complete:
             chosen = np.union1d(groups[rows], np.flatnonzero(places == KINK))
         firsts = np.unique(groups, return_index=True)[1][chosen]
@@ -310,7 +312,7 @@ def _responses(problem: BinaryProblem, samples: _Samples) -> Array:
         rows = np.vstack([rows[some], pull @ rows])
         found[...] = rows @ rows.T
     elif lambda1 > 0:
-        damped = training.damped_gram(lambda1)
+        damped = training.damped_gram(lambda1, rough=not samples.is_complete)
         matrix = variance_gram(damped, y, training.weights, lambda1, **options).gram
         mean = matrix @ pull
         found[:-1, :-1] = matrix[np.ix_(some, some)]

@@ -23,7 +23,7 @@ from ._cached_dual import WORKING_SET, CachedDual
 from ._dual import Dual, GramDual, RowDual, SolverOptions
 from ._losses import MarginLoss, SampleLosses, mean_and_variance
 from ._svrg import SvrgResult, svrg
-from ._variance import damped_gram
+from ._variance import damped_gram, rough_damped_gram
 
 __all__ = ["SMALL", "TINY", "BinaryFit", "BinaryProblem", "MarginSamples", "MarginStatistics"]
 
@@ -236,11 +236,15 @@ class MarginSamples:
             image += float(mean @ theta) + apart * float(theta.sum())
         return image
 
-    def damped_gram(self, lambda1: float) -> Array:
-        """Return the part of LDM's kernel matrix that all classes share; computed once."""
+    def damped_gram(self, lambda1: float, *, rough: bool = False) -> Array:
+        """Return the part of LDM's kernel matrix that all classes share; computed once.
+
+        A rough one takes a third of the time.
+        """
         with self._lock:
             if lambda1 not in self._damped:
-                self._damped = {lambda1: damped_gram(self.gram, self.weights, lambda1)}
+                compute = rough_damped_gram if rough else damped_gram
+                self._damped = {lambda1: compute(self.gram, self.weights, lambda1)}
             return self._damped[lambda1]
 
     def intercept(self, shift: float, theta: Array) -> float:

@@ -33,7 +33,7 @@ Pieces = NDArray[np.int8]
 ROUNDS = 20
 MOST_CHANGES = 100  # most pieces that change with one sample
 BATCH = 128  # refits whose equations are solved together
-EXACT_GAP = 1e-12  # largest gap of a fit that is exact up to rounding
+EXACT_GAP = 1e-10  # largest gap of a fit that is exact up to rounding
 
 
 class Refits(ABC):
@@ -86,31 +86,27 @@ class Refits(ABC):
         pieces = np.repeat(self.pieces[None], len(rows), axis=0)
         left = np.arange(len(rows))
         for turn in range(ROUNDS):
-            changed = pieces[left] != self.pieces
+            changed = pieces != self.pieces
             changed[np.arange(len(left)), rows[left]] = False
             few = np.count_nonzero(changed, axis=1) < MOST_CHANGES
-            if not few.any():
+            left, pieces, changed = left[few], pieces[few], changed[few]
+            if not len(left):
                 break
-            some, changed = left[few], changed[few]
             try:
                 scores, following = self._step(
-                    rows[some], shares[some], pieces[some], *with_changed(rows[some], changed)
+                    rows[left], shares[left], pieces, *with_changed(rows[left], changed)
                 )
             except np.linalg.LinAlgError:
                 break
-            wrong = following != pieces[some]
             if self._only_own:
-                own = np.zeros_like(wrong)
-                own[np.arange(len(some)), rows[some]] = True
-                wrong &= own
-            done = ~wrong.any(axis=1) & np.isfinite(scores)
+                own = np.arange(len(left)), rows[left]
+                wanted, following = following[own], pieces.copy()
+                following[own] = wanted
+            done = (following == pieces).all(axis=1) & np.isfinite(scores)
             keep = done if turn > 0 and not self._only_own else np.isfinite(scores)
-            found[some[keep]] = scores[keep]
-            solved[some[done]] = True
-            pieces[some] = np.where(wrong, following, pieces[some])
-            left = np.concatenate([some[~done], left[~few]])
-            if not len(left):
-                break
+            found[left[keep]] = scores[keep]
+            solved[left[done]] = True
+            left, pieces = left[~done], following[~done]
         return found, solved
 
 
