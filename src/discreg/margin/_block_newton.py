@@ -25,13 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from discreg.blocks.moments import Moments, source_moments
+from discreg.blocks.kept_rows import KeptRows
+from discreg.blocks.moments import Moments, moments_and_rows
 from discreg.blocks.source import BlockSource
 from discreg.linalg.resources import (
     require_memory,
@@ -43,6 +44,7 @@ from discreg.linalg.ridge import (
 from discreg.linalg.types import Array
 
 from ._block_sums import BlockSums, Line, PrimalPoint, block_sums
+from ._left_out import FeatureResponse
 from ._losses import MarginLoss, Numbers
 from ._newton import EXACT, ROUNDING, STANDSTILL
 from ._problem import BinaryFit, MarginStatistics
@@ -160,7 +162,8 @@ def newton_on_blocks(
     max_iter: int,
     start: tuple[Array, Array] | None = None,
     dtype: Any = np.float64,
-) -> list[BinaryFit]:
+    keep: bool = False,
+) -> tuple[list[BinaryFit], KeptRows | None]:
     """Fit all two-class problems by passes over blocks of rows.
 
     Parameters
@@ -176,6 +179,13 @@ def newton_on_blocks(
         Starting point; zero needs no pass of its own.
     dtype : dtype, default=np.float64
         Precision in which the coefficients will be stored; the gaps include its rounding.
+    keep : bool, default=False
+        Whether to keep rows of the first pass, and the responses of scores to forces.
+
+    Returns
+    -------
+    fits : list of BinaryFit
+    kept : KeptRows or None
     """
     n_classes, n_features = source.n_classes, source.layout.n_features
     positives = [1] if n_classes == 2 else list(range(n_classes))
@@ -185,7 +195,7 @@ def newton_on_blocks(
         "Use fewer features, or rows in memory with solver='svrg'.",
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        moments = source_moments(source)
+        moments, kept = moments_and_rows(source, keep=keep)
     if not np.all(np.isfinite(moments.scatter)):
         raise ValueError(
             "The squares of the features overflow. Scale the features, for example with "
@@ -217,9 +227,9 @@ def newton_on_blocks(
         return [next(models if isinstance(each, PrimalPoint) else slopes) for each in requests]
 
     fits = _in_common(solvers, ask)
-    if dtype == np.float64:
-        return fits
-    return [_stored(fit, moments, loss, dtype) for fit in fits]
+    if dtype != np.float64:
+        fits = [_stored(fit, moments, loss, dtype) for fit in fits]
+    return fits, kept
 
 
 def _stored(fit: BinaryFit, moments: Moments, loss: MarginLoss, dtype: Any) -> BinaryFit:
@@ -349,4 +359,19 @@ def _end(local: LocalModel, origin: Array, gap: float, n_iter: int) -> BinaryFit
     coef, shift = local.point.coef, local.point.shift
     intercept = shift - float(origin @ coef) if local.fit_intercept else 0.0
     margins = MarginStatistics(mean, scatter / weight, minimum)
-    return BinaryFit(intercept, local.objective, gap, n_iter, margins, coef)
+    return BinaryFit(
+        intercept,
+        local.objective,
+        gap,
+        n_iter,
+        margins,
+        coef,
+        response=partial(_response, local, origin),
+    )
+
+
+def _response(local: LocalModel, origin: Array) -> FeatureResponse:
+    """Create the response of scores to forces at a point."""
+    return FeatureResponse.of(
+        local.gram, local.moment, local.curvature, origin, fit_intercept=local.fit_intercept
+    )

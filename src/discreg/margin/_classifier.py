@@ -23,6 +23,9 @@ from discreg.base.components import (
     in_memory_if_small,
     is_exact,
 )
+from discreg.base.left_out import forget_calibration
+from discreg.base.regression import mapped_kept
+from discreg.blocks.kept_rows import KeptRows, keep_rows
 from discreg.blocks.lazy import lazily
 from discreg.blocks.mapped import MappedBlocks
 from discreg.blocks.source import BlockSource
@@ -37,14 +40,16 @@ from discreg.blocks.validation import (
     new_rows,
     number_of_rows,
     row_weights,
+    sample_weights,
     training_rows,
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory, small_fits_in_one_thread
-from discreg.linalg.rows import require_squares
+from discreg.linalg.rows import class_sums, require_squares
 from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
+from ._calibrate import calibrate_on_rows
 from ._dual import SolverOptions
 from ._losses import MarginLoss
 from ._problem import BinaryFit, BinaryProblem, MarginSamples, MarginStatistics
@@ -74,6 +79,8 @@ class MarginData:
     signs: list[Array]  # labels ±1 of each two-class problem
     positives: list[Any]  # their positive classes
     features: FeatureMap | None = None  # components that approximate the kernel
+    kept: KeptRows | None = None  # rows to hold out
+    class_weights: Any = None  # sum of the weights of each class
 
 
 class MarginClassifier(BaseClassifier):
@@ -136,8 +143,13 @@ class MarginClassifier(BaseClassifier):
         in_blocks(self, X)  # raises on Dask collections
         return None
 
-    def _fit_source(self, source: BlockSource, dtype: Any = None) -> list[BinaryFit]:
-        """Fit a linear model to rows in blocks; store it in their dtype, or in another one."""
+    def _fit_source(
+        self, source: BlockSource, dtype: Any = None, kept: KeptRows | None = None
+    ) -> list[BinaryFit]:
+        """Fit a linear model to rows in blocks; store it in their dtype, or in another one.
+
+        `kept` are the rows to hold out, by default rows of the source.
+        """
         raise ValueError(self._why_in_memory(None))
 
     @small_fits_in_one_thread
@@ -175,8 +187,9 @@ class MarginClassifier(BaseClassifier):
         if n_components is None:
             return self._fit_source(source)
         features = fit_map_to_blocks(self, source, n_components)
+        kept = mapped_kept(source, features) if self.probability else None
         mapped = in_memory_if_small(MappedBlocks(source, features))
-        fits = self._fit_source(mapped, source.dtype)
+        fits = self._fit_source(mapped, source.dtype, kept)
         self._store_features(features)
         return fits
 
@@ -190,6 +203,7 @@ class MarginClassifier(BaseClassifier):
             self._store_features(data.features)
         if self.warm_start:
             self._previous = (self._warm_key(data), [fit.warm for fit in fits])
+        self._calibrate(data, fits)
         return fits
 
     def _check_params(self) -> None:
@@ -207,6 +221,13 @@ class MarginClassifier(BaseClassifier):
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         seen = np.flatnonzero(weights > 0)
+        class_weights = class_sums(indices, weights, len(classes))
+        kept = None
+        if self.probability:
+            copies = sample_weights(sample_weight, len(indices))
+            factors = class_weights / class_sums(indices, copies, len(classes))
+            hashed = self.kernel != "precomputed"
+            kept = keep_rows(rows, indices, copies, factors, hashed=hashed)
         positives = [1] if len(classes) == 2 else list(range(len(classes)))
         dtype, features = rows.dtype, None
         n_components = components_of(self, rows.shape[0])
@@ -224,7 +245,17 @@ class MarginClassifier(BaseClassifier):
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
         labels_of_positives = classes[positives].tolist()
         return MarginData(
-            rows, indices, classes, seen, dtype, training, signs, labels_of_positives, features
+            rows,
+            indices,
+            classes,
+            seen,
+            dtype,
+            training,
+            signs,
+            labels_of_positives,
+            features,
+            kept,
+            class_weights,
         )
 
     def _training(
@@ -253,9 +284,19 @@ class MarginClassifier(BaseClassifier):
     def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
         """Fit all two-class problems, in `n_jobs` threads."""
         random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs))
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs)).tolist()
+        problems = self._problems(data, starts, seeds, exact=exact)
+        if len(problems) == 1:
+            return [self._fit_one(problems[0], data.dtype)]
+        in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        return list(in_threads(delayed(self._fit_one)(each, data.dtype) for each in problems))
+
+    def _problems(
+        self, data: MarginData, starts: list[Any], seeds: list[int], *, exact: bool
+    ) -> list[BinaryProblem]:
+        """Create the two-class problems."""
         shuffled, tol = self.selection == "random", max(self.tol - data.training.rounding, 0.0)
-        problems = [
+        return [
             BinaryProblem(
                 data.training,
                 y,
@@ -263,7 +304,7 @@ class MarginClassifier(BaseClassifier):
                 self._loss(),
                 self.fit_intercept,
                 self.solver_,
-                SolverOptions(tol, self.max_iter, shuffled, self.shrinking, int(seed)),
+                SolverOptions(tol, self.max_iter, shuffled, self.shrinking, seed),
                 exact,
                 start,
             )
@@ -271,10 +312,6 @@ class MarginClassifier(BaseClassifier):
                 data.signs, data.positives, seeds, starts, strict=True
             )
         ]
-        if len(problems) == 1:
-            return [self._fit_one(problems[0], data.dtype)]
-        in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return list(in_threads(delayed(self._fit_one)(each, data.dtype) for each in problems))
 
     def _fit_one(self, problem: BinaryProblem, dtype: np.dtype[Any]) -> BinaryFit:
         """Fit one two-class problem and raise if numbers overflow in the precision of X."""
@@ -346,6 +383,22 @@ class MarginClassifier(BaseClassifier):
             self.support_vectors_ = data.X[self.support_]
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
             self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
+
+    def _forget_fit(self) -> None:
+        super()._forget_fit()
+        forget_calibration(self)
+
+    def _calibrate(self, data: MarginData, fits: list[BinaryFit]) -> None:
+        """Calibrate the probabilities on held-out scores."""
+        if data.kept is not None:
+            problems = self._problems(data, [None] * len(fits), [0] * len(fits), exact=True)
+            calibrate_on_rows(self, data, problems, fits)
+
+    def _training_scores(self, data: MarginData, rows: NDArray[np.intp]) -> RealArray:
+        """Compute scores of training rows, which are mapped if there are components."""
+        if data.features is not None:
+            return np.asarray(data.X[rows] @ self.coef_.T + self.intercept_)
+        return self._scores(data.X[rows])
 
     def _warn(self, fits: list[BinaryFit]) -> None:
         """Warn if a fit missed `tol`, and say why."""

@@ -23,7 +23,7 @@ from ._problem import SMALL, TINY, BinaryFit, BinaryProblem, MarginSamples
 from ._separable import Pairs, solve_pairs
 from ._variance import variance_gram, variance_rows, variance_term
 
-__all__ = ["solve_ldm"]
+__all__ = ["groups_of_copies", "is_solved_in_factor", "solve_ldm"]
 
 HELD_MATRICES = 4  # matrices of the size of the kernel matrix in memory at the same time
 HELD_ROWS = 3  # arrays of the size of the dense rows in memory at the same time
@@ -57,9 +57,15 @@ def _by_dual(problem: BinaryProblem) -> BinaryFit:
         return _without_variance(problem)
     if training.kernel is None and training.X.shape[1] < training.n_samples:
         return _in_features(problem, training.X)
-    if training.n_samples <= SMALL if training.kernel is None else not training.kernel.is_bounded:
-        return _in_factor(problem)
-    return _in_kernel(problem)
+    return _in_factor(problem) if is_solved_in_factor(problem) else _in_kernel(problem)
+
+
+def is_solved_in_factor(problem: BinaryProblem) -> bool:
+    """Whether a problem without fewer features than samples is solved on a factor of its matrix."""
+    training = problem.training
+    if training.kernel is None:
+        return training.n_samples <= SMALL
+    return not training.kernel.is_bounded
 
 
 def _without_variance(problem: BinaryProblem) -> BinaryFit:
@@ -172,6 +178,8 @@ def _pairs_fit(problem: BinaryProblem, pairs: Pairs) -> BinaryFit:
         rmatmul(training.X, theta[:, None])[:, 0] if linear else None,
         theta,
         warm=(pairs.h, pairs.shift, pairs.r, pairs.mean),
+        multipliers=pairs.h,
+        scores=scores,
         solver="dcd",
         limited=pairs.gap > problem.options.tol,
     )
@@ -270,6 +278,8 @@ def _dual_fit(
         theta,
         bound,
         warm=(multipliers, solution.shift),
+        multipliers=multipliers,
+        scores=scores,
         solver=solution.solver,
         limited=solution.limited,
     )
@@ -290,7 +300,7 @@ def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float
 
 def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
     """Divide multipliers among equal samples in proportion to their weights, also optimal."""
-    groups = _groups_of_copies(training.X, y)
+    groups = groups_of_copies(training.X, y)
     shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
     if not len(shared):
         return multipliers
@@ -300,7 +310,7 @@ def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
     return even
 
 
-def _groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
+def groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
     """Return the group number of each sample; equal samples have the same group.
 
     Samples with equal signatures are compared with the first one. A sample that differs from it

@@ -85,6 +85,12 @@ class MarginLoss:
         ridges = total * self.ridge_low, total * self.ridge_high
         return self.low, self.high, *ridges, self.upper / total
 
+    def times(self, factor: float) -> MarginLoss:
+        """Return the loss times a factor, with the variance and the mean."""
+        ridges = self.ridge_low / factor, self.ridge_high / factor
+        lambdas = factor * self.lambda1, factor * self.lambda2
+        return MarginLoss(self.low, self.high, *ridges, factor * self.upper, *lambdas)
+
     def of_samples(self, weights: Array) -> SampleLosses:
         """Create the losses p ℓ of samples, where p is the share of a sample in the weights."""
         return self.scaled(weights / float(weights.sum()))

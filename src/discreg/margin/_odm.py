@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreg.base.components import why_exact_kernel
+from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.source import (
     BlockSource,
     open_blocks,
@@ -21,6 +22,7 @@ from discreg.blocks.validation import (
 from discreg.linalg.types import Array, ClassWeight, KernelParams
 
 from ._block_newton import newton_on_blocks
+from ._calibrate import calibrate_on_blocks
 from ._classifier import MarginClassifier
 from ._losses import MarginLoss
 from ._odm_solvers import solve_odm
@@ -293,9 +295,11 @@ class ODMClassifier(MarginClassifier):
             )
         return source
 
-    def _fit_source(self, source: BlockSource, dtype: Any = None) -> list[BinaryFit]:
+    def _fit_source(
+        self, source: BlockSource, dtype: Any = None, kept: KeptRows | None = None
+    ) -> list[BinaryFit]:
         self.solver_ = "newton"
-        fits = newton_on_blocks(
+        fits, drawn = newton_on_blocks(
             source,
             self._loss(),
             fit_intercept=self.fit_intercept,
@@ -303,8 +307,12 @@ class ODMClassifier(MarginClassifier):
             max_iter=self.max_iter,
             start=self._start_in_blocks(source) if self.warm_start else None,
             dtype=dtype or source.dtype,
+            keep=self.probability and kept is None,
         )
         self._store(fits, source.layout.classes, dtype or source.dtype)
+        kept = kept if kept is not None else drawn
+        if kept is not None:
+            calibrate_on_blocks(self, self._loss(), source.weights, kept, fits)
         return fits
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:

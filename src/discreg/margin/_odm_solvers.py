@@ -113,6 +113,8 @@ def _dual_fit(problem: BinaryProblem, dual: Dual, solution: DualSolution) -> Bin
         theta,
         _bound(problem, state.multipliers),
         warm=(state.multipliers, shift),
+        multipliers=state.multipliers,
+        scores=state.scores + shift,
         solver=solution.solver,
         limited=solution.limited,
     )
@@ -129,6 +131,8 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
         problem.y * solution.multipliers,
         _bound(problem, solution.multipliers),
         warm=(solution.coef, solution.shift),
+        multipliers=solution.multipliers,
+        scores=solution.scores + solution.shift,
         limited=solution.limited,
     )
 

@@ -26,6 +26,7 @@ __all__ = [
     "VarianceGram",
     "VarianceRows",
     "damped_gram",
+    "rough_damped_gram",
     "variance_gram",
     "variance_rows",
     "variance_term",
@@ -92,6 +93,19 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     factor = _cholesky(inner)
     half = linalg.solve_triangular(factor, half, lower=True, overwrite_b=True, check_finite=False)
     return np.asarray(gram - half.T @ half)
+
+
+def rough_damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
+    """Compute `damped_gram` as B^-½ (I − (I + B^½ G B^½)⁻¹) B^-½, inaccurate for small λ1."""
+    root = np.sqrt(2.0 * lambda1 / float(weights.sum()) * weights)
+    inner = root[:, None] * gram * root
+    inner[np.diag_indices_from(inner)] += 1.0
+    inverse, _ = linalg.lapack.dpotri(_cholesky(inner).T, lower=0, overwrite_c=1)
+    inverse = np.triu(inverse) + np.triu(inverse, 1).T
+    inverse[np.diag_indices_from(inverse)] -= 1.0
+    inverse /= -root
+    inverse /= root[:, None]
+    return np.asarray(inverse)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the objective is checked for overflow

@@ -1,0 +1,223 @@
+"""Scores of ODM for held-out training samples, from one fit.
+
+A unit u of the weight of one sample leaves, and the costs of all other samples stay what they are.
+The losses are piecewise quadratic: while no other sample changes its piece, the scores respond
+linearly to a force on the score of the sample, and its new score is known exactly.
+
+A sample with the multiplier a has the force θ = y a = (e − f)/Λ on its score f, where e is the
+signed edge of the band and Λ is its ridge m/(2 C s). Let v be the response of f to a force, with
+the losses of all samples. Without the share ρ = u/s of the loss of the sample
+
+    f' = f − ρ θ v / (1 − ρ v/Λ).
+
+With a kernel v/Λ = 1 − Λ (A⁻¹)_ii, where A is K + Λ on the samples with non-zero multipliers,
+bordered by ones for the intercept; for ρ = 1 this is f + Λθ − θ/(A⁻¹)_ii. With features z, which
+include the intercept, v = zᵀH⁻¹z with the Hessian H of the objective. Samples inside the band do
+not move.
+
+Small problems are then solved exactly, for all held-out samples at once. With the responses V
+between all samples (the covariances of a Gaussian process) and forces φ on the samples whose piece
+has changed, f' = f + Vφ. On a piece with edge e' and ridge Λ', φ = (e' − f')/Λ' − (e − f')/Λ, which
+are few linear equations for each held-out sample. They are repeated with the pieces that they lead
+to. If these do not change, the optimality conditions of the refit hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from discreg.linalg.rows import centred_gram, weighted_mean
+from discreg.linalg.types import Array
+
+from ._losses import SampleLosses
+from ._problem import SMALL, BinaryFit, BinaryProblem
+from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, triangular
+
+__all__ = ["FeatureResponse", "quadratic_losses", "without", "without_squares"]
+
+Indices = NDArray[np.intp]
+SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
+EDGE_ROUNDING = 1e-11  # of margins at an edge of the band
+# Signs of the slack of the lower and the upper edge for the pieces 0, 1 and -1.
+SLACKS = np.array([[-1.0, 1.0, -1.0], [1.0, 1.0, -1.0]])
+
+
+def without_squares(
+    problem: BinaryProblem, fit: BinaryFit, rows: Indices, units: Array
+) -> tuple[Array, bool]:
+    """Compute held-out scores of ODM, exact ones for small problems, and whether they are exact."""
+    assert fit.scores is not None
+    assert fit.multipliers is not None
+    y, pieces = problem.y, np.sign(fit.multipliers).astype(np.int8)
+    edges, curvatures = quadratic_losses(problem.losses, y, pieces)
+    shares = units / problem.training.weights[rows]
+    forces, curved = shares * (y * fit.multipliers)[rows], shares * curvatures[rows]
+    if problem.training.n_samples > SMALL or not problem.exact:
+        responses = _responses(problem, curvatures, rows)
+        return without(fit.scores[rows], forces, curved, responses), False
+    refits = _SquareRefits(problem, fit.scores, pieces, edges, curvatures)
+    found = without(fit.scores[rows], forces, curved, refits.responses.diagonal()[rows])
+    moving = np.flatnonzero((forces != 0) & np.isfinite(found))
+    found[moving], solved = refits.without(rows[moving], shares[moving])
+    return found, bool(solved.all()) and fit.gap <= EXACT_GAP
+
+
+def without(scores: Array, forces: Array, curvatures: Array, responses: Array) -> Array:
+    """Compute scores without quadratic losses of given forces and curvatures.
+
+    `responses` are those of the scores to forces, with the losses.
+    """
+    leverages = curvatures * responses
+    moved = np.where(forces == 0, 0.0, forces * responses / (1.0 - leverages))
+    return np.where(leverages < 1.0 - SEEN, scores - moved, np.nan)
+
+
+def quadratic_losses(losses: SampleLosses, y: Array, pieces: Array) -> tuple[Array, Array]:
+    """Return signed edges e and curvatures k of losses ½ k (e − f)² on given pieces.
+
+    The pieces are 1 for margins below the band, 0 inside, where the curvature is zero, and -1
+    above it.
+    """
+    below = pieces > 0
+    ridges = np.where(below, losses.ridge_low, losses.ridge_high)
+    return y * np.where(below, losses.low, losses.high), np.abs(pieces) / ridges
+
+
+@dataclass(frozen=True)
+class FeatureResponse:
+    """Response of scores to forces for linear models: zᵀH⁻¹z, with the intercept eliminated."""
+
+    factor: Array  # lower Cholesky factor of the Hessian for centred features
+    centre: Array | float
+    of_intercept: float
+
+    @classmethod
+    def of(
+        cls, gram: Array, moment: Array, curvature: float, origin: Array, *, fit_intercept: bool
+    ) -> FeatureResponse:
+        """Create it from Σ k, Σ k (x − origin) and Σ k (x − origin)(x − origin)ᵀ."""
+        hessian, centre, of_intercept = gram.copy(), origin, 0.0
+        if fit_intercept and curvature > 0:
+            hessian -= np.outer(moment / curvature, moment)
+            centre, of_intercept = origin + moment / curvature, 1.0 / curvature
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        return cls(cholesky(hessian), centre, of_intercept)
+
+    def half(self, X: Any) -> Array:
+        """Compute the factor with which halfᵀ half + `of_intercept` are the responses."""
+        dense = X.toarray() if sparse.issparse(X) else X
+        return triangular(self.factor, (dense - self.centre).T)
+
+    def __call__(self, X: Any) -> Array:
+        """Compute the response of the score of each row to a force on it."""
+        return np.asarray(np.square(self.half(X)).sum(axis=0) + self.of_intercept)
+
+
+def _feature_response(problem: BinaryProblem, curvatures: Array) -> FeatureResponse:
+    """Create the response of a linear model in memory."""
+    training, used = problem.training, np.flatnonzero(curvatures)
+    X, weights = training.X[used], curvatures[used]
+    total, origin = float(weights.sum()), np.zeros(training.X.shape[1])
+    if problem.fit_intercept and total > 0 and not sparse.issparse(X):
+        origin = weighted_mean(X, weights)
+    moment = np.asarray(X.T @ weights).ravel() - total * origin
+    gram = centred_gram(X, weights, origin if origin.any() else None)
+    return FeatureResponse.of(gram, moment, total, origin, fit_intercept=problem.fit_intercept)
+
+
+def _responses(problem: BinaryProblem, curvatures: Array, rows: Indices) -> Array:
+    """Compute the responses of the scores of some samples, zero without curvature."""
+    training, used = problem.training, np.flatnonzero(curvatures)
+    if not len(used):
+        return np.zeros(len(rows))
+    if training.kernel is None and training.X.shape[1] <= len(used):
+        return _feature_response(problem, curvatures)(training.X[rows])
+    ridges = 1.0 / curvatures[used]
+    matrix = training.kernel_of(used)
+    matrix[np.diag_indices_from(matrix)] += ridges
+    inverse = inverse_factor(cholesky(matrix))
+    diagonal = np.einsum("ij,ij->j", inverse, inverse)
+    if problem.fit_intercept:
+        ones = inverse.sum(axis=1)
+        diagonal -= np.square(ones @ inverse) / float(ones @ ones)
+    found = np.zeros(training.n_samples)
+    found[used] = ridges - ridges**2 * diagonal
+    return found[rows]
+
+
+class _SquareRefits(Refits):
+    """Refits of ODM without units of samples."""
+
+    def __init__(
+        self,
+        problem: BinaryProblem,
+        scores: Array,
+        pieces: NDArray[np.int8],
+        edges: Array,
+        curvatures: Array,
+    ) -> None:
+        super().__init__(pieces)
+        self.problem, self.scores = problem, scores
+        self.edges, self.curvatures = edges, curvatures
+        self.responses = self._responses_between()
+
+    def _responses_between(self) -> Array:
+        """Compute the responses of all scores to forces on all samples."""
+        problem, training = self.problem, self.problem.training
+        if training.kernel is None and training.X.shape[1] < training.n_samples:
+            response = _feature_response(problem, self.curvatures)
+            half = response.half(training.X)
+            return np.asarray(half.T @ half + response.of_intercept)
+        used = np.flatnonzero(self.curvatures)
+        matrix = training.gram
+        inner = matrix[np.ix_(used, used)]
+        inner[np.diag_indices_from(inner)] += 1.0 / self.curvatures[used]
+        factor = cholesky(inner)
+        half = triangular(factor, matrix[used])
+        responses = matrix - half.T @ half
+        if problem.fit_intercept and len(used):
+            ones = triangular(factor, np.ones(len(used)))
+            rest = 1.0 - ones @ half
+            responses += np.outer(rest / float(ones @ ones), rest)
+        return np.asarray(responses)
+
+    def _step(
+        self,
+        rows: Indices,
+        shares: Array,
+        pieces: NDArray[np.int8],
+        samples: Indices,
+        spare: NDArray[np.bool_],
+    ) -> tuple[Array, NDArray[np.int8]]:
+        which = np.arange(len(rows))
+        edges, curvatures = quadratic_losses(
+            self.problem.losses.take(samples),
+            self.problem.y[samples],
+            pieces[which[:, None], samples],
+        )
+        curvatures[:, 0] *= 1.0 - shares
+        slopes = curvatures - self.curvatures[samples]
+        forces = curvatures * edges - (self.curvatures * self.edges)[samples]
+        forces -= slopes * self.scores[samples]
+        slopes[spare] = forces[spare] = 0.0
+        system = slopes[:, :, None] * self.responses[samples[:, :, None], samples[:, None, :]]
+        width = np.arange(samples.shape[1])
+        system[:, width, width] += 1.0
+        forces = np.linalg.solve(system, forces[:, :, None])[:, :, 0]
+        scores = self.scores + in_columns(samples, forces, len(self.scores)) @ self.responses
+        following = self._following(pieces, scores)
+        gone = shares >= 1.0
+        following[which[gone], rows[gone]] = self.pieces[rows[gone]]
+        return scores[which, rows], following
+
+    def _following(self, pieces: NDArray[np.int8], scores: Array) -> NDArray[np.int8]:
+        """Return the pieces of scores; at an edge, up to rounding, the piece does not change."""
+        margins, losses = self.problem.y * scores, self.problem.losses
+        lows, highs = (edge + EDGE_ROUNDING * SLACKS for edge in (losses.low, losses.high))
+        below, above = margins < lows[0, pieces], margins > highs[1, pieces]
+        return below.view(np.int8) - above.view(np.int8)

@@ -1,0 +1,327 @@
+"""Scores of LDM for held-out training samples, from one fit.
+
+In the metric of `_variance` LDM is a support vector machine with tilts λ2 s/m. A unit u of the
+weight of one sample leaves, and the costs of all other samples stay what they are. Every sample is
+beyond the kink (with the multiplier α = 0), at the kink (margin 1) or below it (α at its limit).
+While these places are known, everything is linear.
+
+Let G be the responses of scores to forces without hinges: the matrix of that support vector
+machine. Exchanging the roles of force and score for the samples E at the kink gives a matrix T,
+
+    Δf = (G − G_E N G_Eᵀ) φ + G_E N x,      Δθ_E = −N G_Eᵀ φ + N x,      N = (G_EE)⁻¹,
+
+for forces φ on the other samples and displacements x of those at the kink. A refit without a unit
+of a sample is a system of the rows and columns of T that belong to the sample and to those whose
+place changes: a new place at the kink gives the score, another new place gives the force.
+
+Without the unit, the variance of the margins loses ½ω d², where d is the margin minus the mean
+margin and ω = 2 λ1 u/(m − u): a force ψ = ω d' on the margin of the sample and −ψ on the mean. So
+the mean is one more sample without a loss.
+
+Equal samples count as one of their total weight. In large problems with few features only the
+samples to hold out and those at the kink are in T, and only the place of the sample itself changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreg.linalg.rows import batches
+from discreg.linalg.types import Array
+
+from ._hinge_paths import KINK, LIMIT, ZERO, Paths, Rates
+from ._ldm_solvers import groups_of_copies, is_solved_in_factor
+from ._problem import SMALL, BinaryFit, BinaryProblem
+from ._refits import (
+    EXACT_GAP,
+    MOST_CHANGES,
+    Refits,
+    cholesky,
+    in_columns,
+    inverse_factor,
+    with_changed,
+)
+from ._variance import variance_gram, variance_rows
+
+__all__ = ["without_hinges"]
+
+Indices = NDArray[np.intp]
+Pieces = NDArray[np.int8]
+BATCH = 128  # paths that are followed together
+MOST_STEPS = 200  # most places that change on a path
+AT_LIMIT = 1e-9  # distance of a multiplier from its limits due to rounding, relative to them
+ROUNDING = 1e-9  # of margins at the kink, and of multipliers relative to their limits
+PROXIMAL = 1e-12  # added to the responses of samples to forces on them, relative to their mean
+FREE = 1e7  # response of an intercept without penalty, relative to the same mean
+
+
+def without_hinges(
+    problem: BinaryProblem, fit: BinaryFit, rows: Indices, units: Array
+) -> tuple[Array, bool]:
+    """Compute held-out scores of LDM, and whether they are exact."""
+    samples = _Samples.of(problem, fit, rows)
+    places = samples.places_of(rows)
+    shares = units / samples.weights[places]
+    refits = _HingeRefits(problem, fit, samples)
+    found, solved = refits.without(places, shares)
+    left = np.flatnonzero(~solved)
+    if samples.is_complete:
+        for part in batches(len(left), BATCH):
+            some = left[part]
+            scores, solved = refits.along_paths(places[some], shares[some])
+            found[some[solved]] = scores[solved]
+            left = np.setdiff1d(left, some[solved])
+    penalised = problem.loss.lambda1 > 0 or not problem.fit_intercept  # else see `FREE`
+    exact = samples.is_complete and penalised and fit.gap <= EXACT_GAP
+    return found, exact and not len(left)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Distinct samples: all of a small problem, else those to hold out and those at the kink."""
+
+    groups: Indices  # of all samples
+    chosen: Indices  # groups, in ascending order
+    firsts: Indices  # first sample of each chosen group
+    y: Array
+    weights: Array
+    multipliers: Array
+    limits: Array
+    tilts: Array
+    scores: Array
+    places: Pieces
+    is_complete: bool
+
+    @classmethod
+    def of(cls, problem: BinaryProblem, fit: BinaryFit, rows: Indices) -> _Samples:
+        assert fit.multipliers is not None
+        assert fit.scores is not None
+        training, loss = problem.training, problem.loss
+        groups = groups_of_copies(training.X, problem.y)
+        weights = np.bincount(groups, training.weights)
+        multipliers = np.bincount(groups, fit.multipliers)
+        share = weights / float(training.weights.sum())
+        limits = loss.upper * share
+        above = multipliers > AT_LIMIT * limits
+        places = above.astype(np.int8) + (multipliers >= (1.0 - AT_LIMIT) * limits)
+        chosen = np.arange(len(weights))
+        is_complete = training.n_samples <= SMALL and problem.exact
+        if not is_complete:
+            chosen = np.union1d(groups[rows], np.flatnonzero(places == KINK))
+        firsts = np.unique(groups, return_index=True)[1][chosen]
+        return cls(
+            groups,
+            chosen,
+            firsts,
+            problem.y[firsts],
+            weights[chosen],
+            multipliers[chosen],
+            limits[chosen],
+            loss.lambda2 * share[chosen],
+            fit.scores[firsts],
+            places[chosen].astype(np.int8),
+            is_complete,
+        )
+
+    def places_of(self, rows: Indices) -> Indices:
+        """Return the places of samples among the chosen ones."""
+        return np.searchsorted(self.chosen, self.groups[rows])
+
+
+class _HingeRefits(Refits):
+    """Refits of LDM without units of samples."""
+
+    def __init__(self, problem: BinaryProblem, fit: BinaryFit, samples: _Samples) -> None:
+        super().__init__(samples.places, only_own=not samples.is_complete)
+        self.samples = samples
+        weights, margins = problem.training.weights, problem.y * fit.scores
+        self._lambda1, self._total = problem.loss.lambda1, float(weights.sum())
+        self._deviations = samples.y * samples.scores - float(weights @ margins) / self._total
+        responses = _responses(problem, samples)
+        self._kinks = np.append(samples.places == KINK, False)
+        # The transpose, whose rows are the effects of single inputs.
+        self._effects = _exchanged(responses, np.flatnonzero(self._kinks)).T.copy()
+
+    def _step(
+        self,
+        rows: Indices,
+        shares: Array,
+        pieces: Pieces,
+        samples: Indices,
+        spare: NDArray[np.bool_],
+    ) -> tuple[Array, Pieces]:
+        ours, which = self.samples, np.arange(len(rows))
+        limits, tilts = (
+            np.repeat(each[None], len(rows), axis=0) for each in (ours.limits, ours.tilts)
+        )
+        limits[which, rows] *= 1.0 - shares
+        tilts[which, rows] *= 1.0 - shares
+        gone = shares >= 1.0
+        listed = np.take_along_axis(pieces, samples, axis=1)
+        listed[gone, 0] = ZERO
+        inputs, columns = self._inputs(rows, shares, samples, spare, listed, limits, tilts)
+
+        scores, forces, _ = self._outcome(columns, inputs)
+        scores = ours.scores + scores
+        multipliers = ours.multipliers + ours.tilts - tilts + ours.y * forces
+        multipliers[which, rows] += inputs[:, -1]
+        following = _following(pieces, ours.y * scores, multipliers, limits)
+        following[which[gone], rows[gone]] = pieces[which[gone], rows[gone]]
+        return scores[which, rows], following
+
+    def _inputs(
+        self,
+        rows: Indices,
+        shares: Array,
+        samples: Indices,
+        spare: NDArray[np.bool_],
+        listed: Pieces,
+        limits: Array,
+        tilts: Array,
+    ) -> tuple[Array, Indices]:
+        """Compute the inputs of T for the listed samples at their new places, and for the mean."""
+        ours, y = self.samples, self.samples.y[rows]
+        omega = self._omega(rows, shares)
+        matrix, columns = self._listed(samples)
+        at_kink, to_kink = self._kinks[samples], listed == KINK
+
+        pulls = np.where(listed == LIMIT, np.take_along_axis(limits, samples, axis=1), 0.0)
+        pulls += np.take_along_axis(tilts, samples, axis=1)
+        forces = ours.y[samples] * (pulls - (ours.multipliers + ours.tilts)[samples])
+        apart = np.where(at_kink, 0.0, ours.y[samples] - ours.scores[samples])
+        right = np.where(spare, 0.0, np.where(to_kink, apart, forces))
+        right = np.column_stack([right, -omega * self._deviations[rows]])
+
+        system = _system(matrix, (at_kink != to_kink) & ~spare)
+        own_score = np.where(at_kink[:, :1], np.eye(1, columns.shape[1]), matrix[:, 0])
+        system[:, 0, -1] += np.where(to_kink[:, 0], 0.0, y)
+        system[:, -1] += omega[:, None] * (y[:, None] * own_score - matrix[:, -1])
+        return np.linalg.solve(system, right[:, :, None])[:, :, 0], columns
+
+    def along_paths(self, rows: Indices, shares: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Follow the solutions while shares of samples leave; return scores and where it worked."""
+        ours, found = self.samples, np.full(len(rows), np.nan)
+        paths = Paths(
+            rows,
+            shares,
+            self._omega(rows, shares),
+            self._deviations[rows],
+            ours.places,
+            ours.y * ours.scores,
+            ours.multipliers,
+            ours.limits,
+        )
+        for _ in range(MOST_STEPS):
+            changed = (paths.places == KINK) != self._kinks[:-1]
+            changed[paths.own] = False
+            paths.keep(np.count_nonzero(changed, axis=1) < MOST_CHANGES)
+            if not len(paths.rows):
+                break
+            try:
+                ended, margins = paths.advance(self._rates(paths))
+            except np.linalg.LinAlgError:
+                break
+            found[ended] = ours.y[rows[ended]] * margins
+        return found, np.isfinite(found)
+
+    def _rates(self, paths: Paths) -> Rates:
+        """Compute the derivatives along paths."""
+        ours, rows, own = self.samples, paths.rows, paths.own
+        y, tilts, shares = ours.y[rows], ours.tilts[rows], paths.shares
+        second = paths.signs != 0
+        limits = np.where(second, 0.0, -shares * ours.limits[rows])
+        pulls = limits * (paths.places[own] == LIMIT) - shares * tilts
+        pulls = np.where(second, paths.signs, pulls)
+        changed = (paths.places == KINK) != self._kinks[:-1]
+        changed[own] = False
+        samples, spare = with_changed(rows, changed)
+        to_kink = np.take_along_axis(paths.places == KINK, samples, axis=1)
+        right = np.zeros((len(rows), samples.shape[1] + 1))
+        right[:, 0] = np.where(to_kink[:, 0], 0.0, y * pulls)
+        right[:, -1] = -paths.signs
+        matrix, columns = self._listed(samples)
+        system = _system(matrix, (self._kinks[samples] != to_kink) & ~spare)
+        inputs = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+        scores, forces, mean = self._outcome(columns, inputs)
+        margins, multipliers = ours.y * scores, ours.y * forces
+        multipliers[own] += np.where(second, -paths.signs, shares * tilts)
+        return Rates(margins, multipliers, limits, margins[own] - mean)
+
+    def _omega(self, rows: Indices, shares: Array) -> Array:
+        units = shares * self.samples.weights[rows]
+        return np.asarray(2.0 * self._lambda1 * units / (self._total - units))
+
+    def _listed(self, samples: Indices) -> tuple[Array, Indices]:
+        """Return the part of T of listed samples and of the mean, and its columns."""
+        mean = np.full(len(samples), len(self.samples.y))
+        columns = np.column_stack([samples, mean])
+        return self._effects[columns[:, None, :], columns[:, :, None]], columns
+
+    def _outcome(self, columns: Indices, inputs: Array) -> tuple[Array, Array, Array]:
+        """Compute the changes of all scores, of the forces on them, and of the mean margin."""
+        all_inputs = in_columns(columns, inputs, len(self._kinks))
+        outputs, given = np.asarray(all_inputs @ self._effects), all_inputs.toarray()
+        scores = np.where(self._kinks, given, outputs)
+        forces = np.where(self._kinks, outputs, given)
+        return scores[:, :-1], forces[:, :-1], scores[:, -1]
+
+
+def _system(matrix: Array, by_output: NDArray[np.bool_]) -> Array:
+    """Return rows of T where the output is given, and rows of the identity elsewhere."""
+    system = np.zeros_like(matrix)
+    places = np.arange(matrix.shape[1])
+    system[:, places, places] = 1.0
+    refits, rows = np.nonzero(by_output)
+    system[refits, rows] = matrix[refits, rows]
+    return system
+
+
+def _following(pieces: Pieces, margins: Array, multipliers: Array, limits: Array) -> Pieces:
+    """Return the places of samples; at an edge, up to rounding, a place does not change."""
+    following, slack = pieces.copy(), ROUNDING * limits
+    following[(pieces == ZERO) & (margins < 1.0 - ROUNDING)] = KINK
+    following[(pieces == LIMIT) & (margins > 1.0 + ROUNDING)] = KINK
+    following[(pieces == KINK) & (multipliers < -slack)] = ZERO
+    following[(pieces == KINK) & (multipliers > limits + slack)] = LIMIT
+    return following
+
+
+def _exchanged(responses: Array, kinks: Indices) -> Array:
+    """Compute T, with the roles of force and score exchanged for the samples at the kink."""
+    inverse = inverse_factor(cholesky(responses[np.ix_(kinks, kinks)]))
+    half = inverse @ responses[kinks]
+    exchanged, mixed = responses - half.T @ half, inverse.T @ half
+    exchanged[:, kinks], exchanged[kinks] = mixed.T, -mixed
+    exchanged[np.ix_(kinks, kinks)] = inverse.T @ inverse
+    return exchanged
+
+
+def _responses(problem: BinaryProblem, samples: _Samples) -> Array:
+    """Compute the responses of scores to forces without hinges; the last row is the mean's."""
+    training, y, some = problem.training, problem.y, samples.firsts
+    lambda1, options = problem.loss.lambda1, {"fit_intercept": problem.fit_intercept}
+    pull = training.weights * y / float(training.weights.sum())  # of the mean margin
+    linear = training.kernel is None and training.X.shape[1] < training.n_samples
+    found = np.zeros((len(some) + 1, len(some) + 1))
+    if lambda1 > 0 and (linear or is_solved_in_factor(problem)):
+        X = training.X if linear else training.factor
+        rows = variance_rows(X, y, training.weights, lambda1, **options).rows
+        rows = np.vstack([rows[some], pull @ rows])
+        found[...] = rows @ rows.T
+    elif lambda1 > 0:
+        damped = training.damped_gram(lambda1, rough=not samples.is_complete)
+        matrix = variance_gram(damped, y, training.weights, lambda1, **options).gram
+        mean = matrix @ pull
+        found[:-1, :-1] = matrix[np.ix_(some, some)]
+        found[-1, :-1] = found[:-1, -1] = mean[some]
+        found[-1, -1] = pull @ mean
+    else:  # the variance has no weight
+        found[:-1, :-1] = training.kernel_of(some)
+    unit = float(found.diagonal().mean())
+    if lambda1 == 0 and problem.fit_intercept:
+        found[:-1, :-1] += FREE * unit
+    found[np.arange(len(some)), np.arange(len(some))] += PROXIMAL * unit
+    return found
