@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.regression import Prepared
+from discreg.linalg.rows import one_hot
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
-from ._leave_groups_out import leave_groups_out_by_rank
+from ._leave_groups_out import ROUNDING, leave_groups_out_by_rank
 from ._leave_one_out import leave_one_out_by_rank
 from ._lrrr import LRRRClassifier
 from ._search import LowRankSearch, held_out_by_rank
@@ -165,10 +166,15 @@ class LRRRClassifierCV(LowRankSearch):
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
-        copies = np.ones(len(y)) if sample_weight is None else np.maximum(sample_weight, 1.0)
+        shares = 1.0 / np.maximum(prepared.copies, 1.0)
+        sizes = prepared.sizes[prepared.y]
+        lost = sizes - shares * prepared.copies <= ROUNDING * sizes  # their class would vanish
 
         def left_out(betas: list[float], ranks: list[int]) -> Iterator[NDArray[np.float64]]:
-            return leave_one_out_by_rank(prepared, 1.0 / copies, betas, ranks)
+            units = np.where(lost, 0.0, shares)
+            for scores in leave_one_out_by_rank(prepared, units, betas, ranks):
+                scores[:, lost] = -one_hot(prepared.y[lost], len(prepared.classes))
+                yield scores
 
         yield from _each_setting(prepared, penalties, left_out)
 
