@@ -13,9 +13,11 @@ from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.resources import threads_for_fit
 
 from .calibration import probabilities
+from .left_out import LeftOut
 
 if TYPE_CHECKING:
     from .search import ClassifierSearch
@@ -63,6 +65,18 @@ class HeldOut:
     converged: bool = True
     rows: NDArray[np.intp] | None = None
     failure: str | None = None
+
+    @classmethod
+    def of_left_out(
+        cls, left_out: LeftOut, kept: KeptRows, classes: NDArray[Any], gap: float, tol: float
+    ) -> HeldOut:
+        """Create the result of scores of kept rows, some of which may be unknown."""
+        known = np.isfinite(left_out.scores).all(axis=1)
+        if not known.any():
+            return cls.failed("The other samples do not determine the score of any sample.")
+        assert kept.places is not None
+        scores, converged = left_out.scores[known], not gap > tol > 0
+        return cls(scores, classes, gap, converged, rows=kept.places[known])
 
     @classmethod
     def failed(cls, reason: object) -> HeldOut:

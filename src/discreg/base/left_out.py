@@ -44,7 +44,9 @@ class LeftOut:
     is_exact: bool
 
 
-def leavable_rows(kept: KeptRows, sizes: Array, classes: NDArray[Any]) -> KeptRows:
+def leavable_rows(
+    kept: KeptRows, sizes: Array, classes: NDArray[Any], *, warn: bool = True
+) -> KeptRows:
     """Return the rows without which their class still has samples; warn of the other classes.
 
     Parameters
@@ -53,10 +55,13 @@ def leavable_rows(kept: KeptRows, sizes: Array, classes: NDArray[Any]) -> KeptRo
     sizes : ndarray of shape (n_classes,)
         Sum of the weights of each class, with class weights as those of the rows.
     classes : ndarray of shape (n_classes,)
+    warn : bool, default=True
     """
     alone = sizes[kept.y] - kept.units <= ROUNDING * sizes[kept.y]
     if not alone.any():
         return kept
+    if not warn:
+        return kept.take(np.flatnonzero(~alone))
     labels = classes[np.unique(kept.y[alone])].tolist()
     named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
     what = "Class {} has" if len(labels) == 1 else "Classes {} have"

@@ -9,7 +9,7 @@ A subclass whose model has leave-one-out scores from one fit also implements `_l
 ``cv=None`` then means leave-one-out, otherwise five stratified folds. Every combination with
 the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the kernel's parameters
 are already set when `_held_out` and `_leave_one_out` are called. With many samples and
-leave-one-out, all settings are tried on a part of the samples and the best ones on more.
+``cv=None``, all settings are tried on a part of the samples and the best ones on more.
 """
 
 from __future__ import annotations
@@ -192,9 +192,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         check_settings(classifier, [*kernels, *penalties])
         grid = [(kernel, penalty) for kernel in kernels for penalty in penalties]
         data = rows, labels, weights
-        by_groups = numbers if folds == [None] else None
-        trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, by_groups)
-        judged = self._try_all(trials, grid, indices)
+        whole = numbers if folds == [None] else None
+        trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, whole)
+        judged = self._try_all(trials, grid, indices, by_groups=numbers is not None)
         n_given = len(grid)
         self._try_beyond(trials, grid, judged)
         every = [penalty | kernel for kernel, penalty in grid]
@@ -289,10 +289,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         trials: Trials,
         grid: Sequence[tuple[Setting, Setting]],
         indices: NDArray[np.intp],
+        *,
+        by_groups: bool,
     ) -> list[list[Judged]]:
-        """Try all settings; by leave-one-out on growing parts of the samples if there are many."""
-        in_rounds = trials.folds == [None] and trials.groups is None
-        parts = parts_of_rounds(indices, trials.weights, len(grid)) if in_rounds else []
+        """Try all settings; without a `cv` on growing parts of the samples if there are many."""
+        parts = []
+        if self.cv is None and not by_groups:
+            parts = parts_of_rounds(indices, trials.weights, len(grid))
         judged: list[list[Judged]] = [[] for _ in grid]
         alive = list(range(len(grid)))
         for number, part in enumerate([*parts, None]):

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 
 from discreg.blocks.validation import class_weights, find_labels
 from discreg.linalg.rows import class_sums
@@ -64,10 +65,16 @@ class Trials:
     groups: NDArray[np.intp] | None = None
 
     def on(self, rows: NDArray[np.intp]) -> Trials:
-        """Return trials on some of the samples, by leave-one-out."""
+        """Return trials on some of the samples, in as many folds or by leave-one-out."""
+        folds = self.folds
+        if folds != [None]:
+            places = np.arange(len(rows))
+            folds = list(StratifiedKFold(len(folds)).split(places, self.y[rows]))
         columns = rows if self.classifier.kernel == "precomputed" else slice(None)
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, X=self.X[rows][:, columns], y=self.y[rows], weights=weights)
+        return replace(
+            self, X=self.X[rows][:, columns], y=self.y[rows], weights=weights, folds=folds
+        )
 
     def judge(self, settings: Sequence[tuple[Setting, Setting]]) -> list[list[Judged]]:
         """Score settings, each given by kernel parameters and penalties, on each fold.

@@ -23,7 +23,7 @@ from ._left_out_hinges import without_hinges
 from ._losses import MarginLoss
 from ._problem import SMALL, BinaryFit, BinaryProblem
 
-__all__ = ["calibrate_on_blocks", "calibrate_on_rows"]
+__all__ = ["calibrate_on_blocks", "calibrate_on_rows", "left_out_rows"]
 
 LARGEST_SYSTEM = 5_000  # most samples, or features, of ODM whose system is factored
 LARGEST_DENSE = 2_000  # most samples of LDM with a kernel, whose system has all of them
@@ -48,6 +48,24 @@ def calibrate_on_rows(
     fits : list of BinaryFit
     """
     kept = leavable_rows(data.kept, data.class_weights, data.classes)
+    kept, left_out = left_out_rows(estimator, data, problems, fits, kept)
+    scores = None
+    if len(kept) == len(data.seen):
+        scores = np.zeros((len(data.indices), len(data.classes)))
+        unseen = np.setdiff1d(np.arange(len(scores)), data.seen)
+        if len(unseen):
+            scores[unseen] = _columns(list(estimator._training_scores(data, unseen).T))
+    calibrate(estimator, kept, left_out, scores)
+
+
+def left_out_rows(
+    estimator: Any,
+    data: Any,
+    problems: list[BinaryProblem],
+    fits: list[BinaryFit],
+    kept: KeptRows,
+) -> tuple[KeptRows, LeftOut]:
+    """Compute held-out scores of kept rows in memory, or of some of them if there are many."""
     with np.errstate(all="ignore"):  # scores that are not finite are not used
         if all(map(_can_leave_out, problems, fits)):
             rows = np.searchsorted(data.seen, kept.places)
@@ -61,13 +79,7 @@ def calibrate_on_rows(
             kept = _few(kept, data.class_weights)
             rows = np.searchsorted(data.seen, kept.places)
             left_out = _left_out_together(estimator._solve, problems, fits, rows, kept.units)
-    scores = None
-    if len(kept) == len(data.seen):
-        scores = np.zeros((len(data.indices), len(data.classes)))
-        unseen = np.setdiff1d(np.arange(len(scores)), data.seen)
-        if len(unseen):
-            scores[unseen] = _columns(list(estimator._training_scores(data, unseen).T))
-    calibrate(estimator, kept, left_out, scores)
+    return kept, left_out
 
 
 def calibrate_on_blocks(

@@ -14,7 +14,7 @@ from discreg.base.search import ClassifierSearch
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._grelsr import LARGEST_GROUP_PENALTY, GReLSRClassifier
-from ._search import BETAS, beta_candidates, held_out_on_path
+from ._search import BETAS, beta_candidates, held_out_on_path, left_out_on_path
 
 __all__ = ["GReLSRClassifierCV"]
 
@@ -91,7 +91,9 @@ class GReLSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = GReLSRClassifier
+    _has_leave_one_out = True
     _held_out = staticmethod(held_out_on_path)
+    _leave_one_out = staticmethod(left_out_on_path)
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from discreg.base.search import ClassifierSearch
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._relsr import ReLSRClassifier
-from ._search import BETAS, beta_candidates, held_out_on_path
+from ._search import BETAS, beta_candidates, held_out_on_path, left_out_on_path
 
 __all__ = ["ReLSRClassifierCV"]
 
@@ -86,7 +86,9 @@ class ReLSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = ReLSRClassifier
+    _has_leave_one_out = True
     _held_out = staticmethod(held_out_on_path)
+    _leave_one_out = staticmethod(left_out_on_path)
 
     def __init__(
         self,

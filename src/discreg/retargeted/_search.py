@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
+from discreg.base.left_out import leavable_rows
+from discreg.blocks.validation import check_params
 
 from ._fit import fit_path
 
-__all__ = ["BETAS", "beta_candidates", "held_out_on_path"]
+__all__ = ["BETAS", "beta_candidates", "held_out_on_path", "left_out_on_path"]
 
 BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
@@ -38,3 +40,28 @@ def held_out_on_path(
             scores = np.column_stack([np.zeros_like(scores), scores])
         tol = fitted.get_params().get("tol", 0.0)  # LSR is solved in closed form
         yield HeldOut(scores, fitted.classes_, fitted.gap_, not fitted.gap_ > tol > 0)
+
+
+def left_out_on_path(
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    penalties: Sequence[Setting],
+) -> Iterator[HeldOut]:
+    """Yield the leave-one-out scores of each setting; fits start from the previous one.
+
+    With more than 2,000 samples, some of them are held out.
+    """
+    smallest = min(params["beta"] for params in penalties)  # it decides the solver
+    classifier.set_params(probability=True, beta=smallest)
+    prepared = classifier._prepare(X, y, sample_weight)
+    kept = leavable_rows(prepared.kept, prepared.class_weights, prepared.classes, warn=False)
+    prepared.kept, start = kept, None
+    for params in penalties:
+        check_params(classifier.set_params(**params), classifier._constraints)
+        solution = classifier._fit_prepared(prepared, start, to_rounding=False)
+        start = solution.theta
+        with np.errstate(all="ignore"):  # scores that are not finite are not used
+            left_out = classifier._left_out(prepared, solution)
+        yield HeldOut.of_left_out(left_out, kept, prepared.classes, classifier.gap_, classifier.tol)
