@@ -211,6 +211,7 @@ def test_slrr_with_many_unknowns_takes_conjugate_gradients(rank, monkeypatch):
     found = clone(model).fit(X, y).loo_decision_function_
     np.testing.assert_allclose(found, expected, atol=1e-3)
     monkeypatch.setattr(_sparse_leave_one_out, "FEW_ROWS", 30)
+    monkeypatch.setattr(_sparse_leave_one_out, "WORK", 0)
     few = clone(model).fit(X, y)
     assert len(few._calibrated.y) == 30
     assert not hasattr(few, "loo_decision_function_")

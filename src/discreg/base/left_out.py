@@ -24,7 +24,13 @@ __all__ = [
 ]
 
 ROUNDING = 1e-9
-CALIBRATED = ("inverse_temperature_", "loo_decision_function_", "loo_is_exact_", "_calibrated")
+CALIBRATED = (
+    "inverse_temperature_",
+    "loo_decision_function_",
+    "loo_is_exact_",
+    "_calibrated",
+    "_labels",
+)
 
 
 @dataclass(frozen=True)

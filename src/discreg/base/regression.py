@@ -53,6 +53,7 @@ from .components import (
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
+from .full_sets import Augmented, TrainingLabels, full_sets
 from .left_out import LeftOut, calibrate, forget_calibration, leavable_rows
 from .partial_fit import PartialFitState
 
@@ -113,7 +114,9 @@ class RegressionClassifier(BaseClassifier):
     fit_intercept: bool
     n_features_in_: int
     intercept_: RealArray
+    _labels: TrainingLabels
     _features: FeatureMap | None = None  # components that approximate the kernel
+    _has_full_sets = False  # whether full conformal prediction is implemented
     _known_by_moments = False  # whether the moments of the rows determine the model
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
@@ -279,7 +282,8 @@ class RegressionClassifier(BaseClassifier):
     ) -> None:
         """Set the fitted attributes from coefficients with one column per class.
 
-        With `sparse`, training samples whose kernel functions have no coefficients are dropped.
+        With `sparse`, training samples whose kernel functions have no coefficients are dropped,
+        unless full conformal prediction needs them.
         """
         rows, offset = (
             prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
@@ -296,7 +300,10 @@ class RegressionClassifier(BaseClassifier):
             self.coef_ = rows
         else:
             if sparse:
-                used = np.flatnonzero(coef.any(axis=1))
+                has_coef = coef.any(axis=1)
+                if self._has_full_sets and self.probability:
+                    has_coef |= prepared.weights > 0
+                used = np.flatnonzero(has_coef)
                 self.support_ = (used if len(used) else np.zeros(1)).astype(np.int32)
                 rows = rows[:, self.support_]
             self.dual_coef_ = rows
@@ -329,6 +336,32 @@ class RegressionClassifier(BaseClassifier):
             if len(unseen):
                 scores[unseen] = class_columns(self._scores_of_training(prepared, unseen))
         calibrate(self, kept, left_out, scores)
+        if self._has_full_sets and hasattr(self, "X_fit_"):
+            self._keep_labels(prepared)
+
+    def _keep_labels(self, prepared: Prepared) -> None:
+        """Keep the labels and weights of the rows of `X_fit_`."""
+        rows = getattr(self, "support_", np.arange(len(prepared.y)))
+        factors = prepared.class_weights / prepared.sizes
+        y, copies = prepared.y[rows], prepared.copies[rows]
+        units = np.minimum(copies, 1.0) * factors[y]
+        self._labels = TrainingLabels(
+            y, prepared.weights[rows], units, factors, prepared.regression.beta
+        )
+
+    def _full_sets(self, X: MatrixLike, confidence_level: float, **options: bool) -> Any:
+        if not hasattr(self, "_labels"):
+            return super()._full_sets(X, confidence_level, **options)
+        rows, tau = self._new_samples(X), self._calibration().inverse_temperature
+        own, augmented = self._augmented(rows)
+        return full_sets(self._labels, own, augmented, tau, confidence_level, **options)
+
+    def _augmented(self, X: Any) -> tuple[NDArray[np.float64], Augmented]:
+        """Compute the scores of new samples, and those of the training samples with each of them.
+
+        Only models with `_has_full_sets` implement this.
+        """
+        raise NotImplementedError
 
     def _scores_of_training(self, prepared: Prepared, rows: NDArray[np.intp]) -> RealArray:
         """Compute decision values of some training samples in memory."""

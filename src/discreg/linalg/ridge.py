@@ -51,6 +51,7 @@ __all__ = [
 
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
 SMALL_SYSTEM = 256
+ROUNDING = 1e-12  # relative, of the square of a feature map
 Solve = Callable[[Array], Array]
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
@@ -234,6 +235,23 @@ class KernelRegression(Regression):
         if self._original is not None:
             mean, rows = self._original_mean, rmatmul(self._original, samples)
         return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
+
+    def features_of(self, cross: Array, diagonal: Array) -> tuple[Array, Array]:
+        """Compute the features of new samples, and their squares outside of the features' span.
+
+        `cross` is the kernel matrix between the new and the training samples, and `diagonal` the
+        kernel of each new sample with itself; neither is centred.
+        """
+        if self.kernel_mean is not None:
+            shares = self.weights / self.weights.sum()
+            middle, means = float(shares @ self.kernel_mean), cross @ shares
+            cross = cross - self.kernel_mean - means[:, None] + middle
+            diagonal = diagonal - 2 * means + middle
+        features = linalg.solve_triangular(
+            self.X[self._pivots], cross[:, self._pivots].T, lower=True, check_finite=False
+        ).T
+        rest = diagonal - row_dots(features, features)
+        return features, np.where(rest > ROUNDING * np.abs(diagonal), rest, 0.0)
 
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""

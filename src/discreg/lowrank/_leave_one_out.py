@@ -194,15 +194,20 @@ class Without(NamedTuple):
     shift: Array
     scale: Array
 
-    def eigen(self, explained: Array) -> tuple[Array, Array]:
-        """Compute eigenvalues and eigenvectors of D M' D in descending order."""
+    def matrices(self, explained: Array) -> Array:
+        """Compute D M' D from M."""
         away, fitted, part = self.away, self.fitted, self.unit / self.remaining
         change = _outer(away, away, self.unit * self.shrinkage)
         change -= _outer(away, fitted, part) + _outer(fitted, away, part)
         change += _outer(fitted, fitted, part)
-        matrices = (explained + change) * self.rescale[:, :, None] * self.rescale[:, None, :]
+        rescale = self.rescale[:, :, None] * self.rescale[:, None, :]
+        return np.asarray((explained + change) * rescale)
+
+    def eigen(self, explained: Array) -> tuple[Array, Array]:
+        """Compute eigenvalues and eigenvectors of D M' D in descending order."""
+        matrices = self.matrices(explained)
         defined = np.isfinite(matrices).all(axis=(1, 2))
-        values, vectors = np.full_like(fitted, np.nan), np.full_like(matrices, np.nan)
+        values, vectors = np.full_like(self.fitted, np.nan), np.full_like(matrices, np.nan)
         found = np.linalg.eigh(matrices[defined])
         values[defined], vectors[defined] = found[0][:, ::-1], found[1][:, :, ::-1]
         return values, vectors

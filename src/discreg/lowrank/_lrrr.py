@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.components import COMPONENT_CONSTRAINTS
+from discreg.base.full_sets import Augmented
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
@@ -18,8 +20,9 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.reduced_rank import RankedCoefficients
 from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike, RealArray
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike, RealArray
 
+from ._augmented import augmented_at_rank
 from ._indicators import Indicators
 from ._leave_one_out import left_out_at_rank
 from ._ranks import RankPath, fit_ranked
@@ -160,6 +163,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         | COMPONENT_CONSTRAINTS
         | {"beta": Number(0, closed="left")}
     )
+    _has_full_sets = True
     _known_by_moments = True
 
     def __init__(
@@ -224,6 +228,9 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     def _left_out(self, prepared: Prepared, solution: RankedCoefficients) -> LeftOut:
         return left_out_at_rank(prepared, solution, self.rank_)
+
+    def _augmented(self, X: Any) -> tuple[Array, Augmented]:
+        return augmented_at_rank(self, X)
 
     def rank_path(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

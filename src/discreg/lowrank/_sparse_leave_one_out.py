@@ -13,8 +13,9 @@ symmetric part of AᵀCV, its Hessian is
 Without a unit of weight u of a sample with centred features φ, w = u/r_0, r_0 = 1 − u/Σs and
 δ = y − ȳ, the matrices are G' = G − wφφᵀ and C' = (C − wφδᵀ) D (see `_leave_one_out`). The first
 Newton step solves with the Hessian of all samples minus wφφᵀ. Further steps use the same matrix and
-the gradient at the new coefficients; steps that do not shorten the gradient are halved. Features
-that are not selected stay so, and those whose direction a step reverses become zero.
+the gradient at the new coefficients; steps that do not shorten the gradient are halved. If the
+penalty is small against G, the curvature (β/2)/‖a‖ in all directions replaces that of the penalty.
+Features that are not selected stay so, and those whose direction a step reverses become zero.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from scipy import linalg, sparse
 
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared
+from discreg.blocks.kept_rows import MOST_ROWS
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.ridge import conjugate_gradients, psd_solver
-from discreg.linalg.rows import row_blocks
+from discreg.linalg.rows import row_blocks, row_dots
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution
 from discreg.linalg.types import Array, Indices
 
@@ -41,10 +43,12 @@ from ._leave_one_out import LeftOutUnits, Without
 __all__ = ["left_out_sparse"]
 
 MAX_STEPS = 10
-ENOUGH = 1e-12  # relative square of the gradient
+ENOUGH = 1e-8  # relative square of the gradient
 VANISHING = 1e-6  # relative norm of rows that count as zero, as those of solver "reweighted"
 MOST_UNKNOWNS = 3_000  # up to which the Hessian is inverted
-FEW_ROWS = 300  # that are held out if there are more unknowns
+FEW_ROWS = 300  # that are held out at least
+WORK = 10**7  # multiplications of a step that limit the number of rows
+SMALL_PENALTY = 0.2  # largest share of the penalty in the curvature of a feature that counts little
 SEEN = 1e-5  # smallest share of the other samples that determines the coefficients
 SHIFT = 1e-10  # relative, of the diagonal: with more features than samples, the Hessian is singular
 CG_ACCURACY = 1e-6
@@ -68,13 +72,15 @@ def left_out_sparse(
     units = LeftOutUnits(indicators, kept.y, kept.units, copies)
     expansion = Expansion.of(problem, solution, used)
     held_out = np.arange(len(kept))
-    if expansion.n_unknowns > MOST_UNKNOWNS:
-        held_out = np.sort(np.argsort(hash_rows(kept.X, 0), kind="stable")[:FEW_ROWS])
+    if expansion.n_unknowns > MOST_UNKNOWNS or len(kept) == MOST_ROWS:
+        n_rows = max(FEW_ROWS, WORK // expansion.work)
+        held_out = np.sort(np.argsort(hash_rows(kept.X, 0), kind="stable")[:n_rows])
     scores = np.full((len(kept), len(prepared.classes)), np.nan)
     for block in row_blocks(len(held_out), 4 * expansion.n_unknowns):
         rows = held_out[block]
         without = units.without(rows, np.zeros(scores[rows].shape), np.zeros((len(rows), 1)))
-        scores[rows] = expansion.scores(features[rows], without)
+        constant = without.shift * without.scale
+        scores[rows] = expansion.scores(features[rows], without) if len(used) else constant
     return LeftOut(scores, is_exact=False)
 
 
@@ -102,6 +108,19 @@ class Expansion:
     def n_unknowns(self) -> int:
         """Number of entries of Z and B."""
         return int(self.coef.size + self.others.shape[1] * self.coef.shape[1])
+
+    @property
+    def work(self) -> int:
+        """Number of multiplications of a step for one sample."""
+        n_features = len(self.coef)
+        return n_features * self.n_unknowns if self.is_nearly_ridge else self.n_unknowns**2
+
+    @cached_property
+    def is_nearly_ridge(self) -> bool:
+        """Whether the Hessian is close to that of ridge regression with the same curvatures."""
+        curvature = self._curvature[:, 0]
+        shares = curvature / np.maximum(self.gram.diagonal() + curvature, TINY)
+        return not self.others.shape[1] and bool(shares.max(initial=0.0) < SMALL_PENALTY)
 
     def scores(self, features: Array, without: Without) -> Array:
         """Compute scores of some samples, one row per sample."""
@@ -173,6 +192,8 @@ class Expansion:
     def _solver(self, features: Array, weights: Array) -> Callable[[Array, Indices], Array]:
         """Return a solver with the Hessian minus wφφᵀ of each sample."""
         n_rows, n_targets = self.coef.shape
+        if self.is_nearly_ridge:
+            return self._ridge_solver(features, weights)
         if self.n_unknowns > MOST_UNKNOWNS:
             return self._iterative_solver(features, weights)
         inverse = self.inverse
@@ -191,6 +212,24 @@ class Expansion:
             own = features[rows, :, None] * image[:, None, :]
             change[:, : self.coef.size] = own.reshape(len(right), -1)
             return np.asarray((right + change) @ inverse)
+
+        return solve
+
+    def _ridge_solver(self, features: Array, weights: Array) -> Callable[[Array, Indices], Array]:
+        """Return a solver with G − wφφᵀ plus the curvature of the penalty in all directions."""
+        matrix = self.gram.copy()
+        matrix[np.diag_indices_from(matrix)] += self._curvature[:, 0]
+        ridge = psd_solver(matrix)
+        solved = ridge(features.T).T
+        left = 1 - weights[:, 0] * row_dots(features, solved)
+        factors = weights[:, 0] / np.where(left > SEEN, left, np.nan)
+
+        def solve(right: Array, rows: Indices) -> Array:
+            first, _ = self._unpacked(right)
+            flat = ridge(first.transpose(1, 0, 2).reshape(len(self.coef), -1))
+            first = flat.reshape(len(self.coef), len(right), -1).transpose(1, 0, 2)
+            image = np.einsum("np,npa->na", features[rows], first) * factors[rows, None]
+            return np.asarray((first + solved[rows, :, None] * image[:, None]).reshape(right.shape))
 
         return solve
 

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import BaseClassifier
+from discreg.base.full_sets import TrainingLabels, full_sets
 from discreg.base.left_out import one_column_if_binary
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import new_rows
 from discreg.linalg.types import Labels, MatrixLike, RealArray
 
+from ._augmented import augmented_scores
 from ._iterative import Iterations
 from ._problem import require_squares
 from ._rejection import unknown_label
@@ -24,12 +26,14 @@ __all__ = ["RepresentationClassifier"]
 class RepresentationClassifier(BaseClassifier):
     """Base class of DRMClassifier with the methods that use a fitted solver."""
 
+    alpha: float
     probability: bool
     reject_above: float | None
     unknown_label: Any
     solver_: str
     inverse_temperature_: float
     fit_order_: NDArray[np.intp]
+    _labels: TrainingLabels
     _solver: Solver
     _dtype: np.dtype[Any]
     _n_training: int
@@ -151,6 +155,14 @@ class RepresentationClassifier(BaseClassifier):
             outcome = self._solver.run(training.cross(points), training.self_kernel(points))
         _require_finite(outcome.coef)
         return outcome
+
+    def _full_sets(self, X: MatrixLike, confidence_level: float, **options: bool) -> Any:
+        if not hasattr(self, "_labels"):
+            return super()._full_sets(X, confidence_level, **options)
+        rows, tau = self._rows(X), self._calibration().inverse_temperature
+        augmented = augmented_scores(self._solver.training, self._labels, float(self.alpha), rows)
+        own = -self._residuals(rows)
+        return full_sets(self._labels, own, augmented, tau, confidence_level, **options)
 
     def _rows(self, X: ArrayLike) -> Any:
         """Check new samples."""

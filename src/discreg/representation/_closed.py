@@ -15,10 +15,16 @@ from ._problem import Groups
 __all__ = ["ClosedForm", "inverse_of_factor", "system_matrix", "unit_cholesky"]
 
 
-def system_matrix(kernel: Array, groups: Groups, alpha: float, beta: float) -> Array:
-    """Compute M = K + D − αB in place of the kernel matrix K, with D = diag((α h + β) / s)."""
+def system_matrix(
+    kernel: Array, groups: Groups, alpha: float, beta: float, totals: Array | None = None
+) -> Array:
+    """Compute M = K + D − αB in place of the kernel matrix K, with D = diag((α h + β) / s).
+
+    B divides by `totals`, by default the total weights of the classes.
+    """
+    totals = groups.totals if totals is None else totals
     shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
-    for rows, total in zip(groups.slices, groups.totals, strict=True):
+    for rows, total in zip(groups.slices, totals, strict=True):
         kernel[rows, rows] *= 1 - alpha / total
     kernel[np.diag_indices_from(kernel)] += shrinkage
     return kernel

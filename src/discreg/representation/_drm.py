@@ -17,6 +17,7 @@ from discreg.base.components import (
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
+from discreg.base.full_sets import TrainingLabels
 from discreg.base.left_out import calibrate, forget_calibration, leavable_rows
 from discreg.base.partial_fit import PartialFitState
 from discreg.blocks.kept_rows import KeptRows, keep_rows
@@ -350,6 +351,8 @@ class DRMClassifier(RepresentationClassifier):
                 if len(unseen):
                     scores[unseen] = -solver.residuals(rows[unseen])
             calibrate(self, kept, found, scores)
+            if penalty.is_ridge and training.features is None and not training.is_precomputed:
+                self._labels = TrainingLabels(groups.y, groups.weights, units, factors, self.beta)
         return self
 
     def _fit_source(

@@ -33,7 +33,13 @@ from discreg.linalg.types import Array, Indices
 from ._closed import inverse_of_factor, system_matrix, unit_cholesky
 from ._problem import Groups
 
-__all__ = ["indefinite_inverse", "leave_one_out_residuals", "residuals_without", "with_errors"]
+__all__ = [
+    "indefinite_inverse",
+    "leave_one_out_residuals",
+    "positive_inverse",
+    "residuals_without",
+    "with_errors",
+]
 
 # Largest factor by which `_shared_solution` may magnify the rounding errors of N.
 MAX_GROWTH = 1e2
@@ -75,7 +81,7 @@ def leave_one_out_residuals(
     """
     shrinkage = groups.shrinkage(kernel.diagonal(), alpha, beta)
     blocks = [kernel[rows, rows] for rows in groups.slices]
-    inverse = _inverse(system_matrix(kernel.copy(), groups, alpha, beta))
+    inverse = positive_inverse(system_matrix(kernel.copy(), groups, alpha, beta))
     cross = kernel if kept is None else kernel[:, kept]
     kept = np.arange(len(kernel)) if kept is None else kept
     return residuals_without(inverse, blocks, cross, groups, shrinkage, alpha, kept, units)
@@ -169,7 +175,7 @@ def _others(rows: slice) -> tuple[slice, slice]:
     return slice(0, rows.start), slice(rows.stop, None)
 
 
-def _inverse(matrix: Array) -> Array:
+def positive_inverse(matrix: Array) -> Array:
     """Compute the inverse of a positive definite matrix in place."""
     factor, scale, rcond = unit_cholesky(matrix)
     if not rcond > 10 * EPS:
@@ -232,7 +238,7 @@ def _shared_solution(
     None if A is too large: its inverse can be nearly singular although the system of v_I is not,
     and is often indefinite (for nearly homogeneous classes and large α).
     """
-    difference = _inverse(inverse.copy())
+    difference = positive_inverse(inverse.copy())
     difference -= shift * kernel
     shifted = indefinite_inverse(difference)
     if shifted is None:

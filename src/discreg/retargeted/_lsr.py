@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreg.base.full_sets import Augmented, BorderedRegression
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.moment_ridge import MomentRegression
@@ -101,8 +102,9 @@ class LSRClassifier(RegressionClassifier):
         Coefficients for the linear kernel, or of the components of an approximated kernel; for two
         classes, those of the second minus those of the first.
     support_ : ndarray of shape (n_support,)
-        Indices of the training samples with coefficients other than zero, for an exact kernel
-        other than "linear".
+        Indices of the training samples with coefficients other than zero, and with
+        ``probability=True`` of all others of positive weight, for an exact kernel other than
+        "linear".
     dual_coef_ : ndarray of shape (n_classes, n_support) or (1, n_support)
         Coefficients of the kernel functions of these samples.
     X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
@@ -162,6 +164,7 @@ class LSRClassifier(RegressionClassifier):
     """
 
     _constraints = RIDGE_CONSTRAINTS
+    _has_full_sets = True
     _known_by_moments = True
 
     def __init__(
@@ -253,6 +256,26 @@ class LSRClassifier(RegressionClassifier):
         targets = one_hot(kept.y, len(prepared.classes))
         scores = features @ solution.theta[:-1] + solution.theta[-1] - shares * targets
         return LeftOut(scores / np.where(shares < 1 - SEEN, 1 - shares, np.nan), is_exact=True)
+
+    def _augmented(self, X: Any) -> tuple[Array, Augmented]:
+        labels, n_classes = self._labels, len(self.classes_)
+        assert self._kernel is not None
+        bordered = BorderedRegression(
+            self._kernel, self.X_fit_, labels, centre=self.fit_intercept, entries=np.ones(n_classes)
+        )
+        targets = one_hot(labels.y, n_classes)
+        cross, squares, own = bordered.bordered(X)
+
+        def augmented(rows: slice) -> Iterator[tuple[int, Array]]:
+            for k, weight in enumerate(labels.factors):
+                gain = weight * cross[rows] / (1 + weight * squares[rows, None])
+                moved = gain[:, :, None] * (np.eye(n_classes)[k] - own[rows])[:, None, :]
+                leverages = bordered.leverages - gain * cross[rows]
+                shares = (labels.units * leverages)[:, :, None]
+                seen = np.where(shares < 1 - SEEN, 1 - shares, np.nan)
+                yield k, (bordered.scores + moved - shares * targets) / seen
+
+        return own, augmented
 
     def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the targets of each class, one row per class."""
