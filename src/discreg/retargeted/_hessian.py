@@ -19,9 +19,10 @@ from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian"]
+__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian", "without_unit"]
 
 ROUNDING = 1e-10  # relative size of a singular value of zero
+UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do not determine
 
 
 class Design(NamedTuple):
@@ -205,3 +206,16 @@ def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]
     bend = np.zeros((basis.shape[1],) * 2)
     bend[:n_first, n_first:n_tangents] = across.reshape(n_first, n_tangents - n_first)
     return basis, bend + bend.T
+
+
+def without_unit(shares: Array, gradients: Array) -> Array:
+    """Compute (I − B_i)⁻¹ g_i for each row, or NaN where the matrix is singular up to rounding."""
+    systems = np.eye(shares.shape[1]) - shares
+    try:
+        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        systems[np.linalg.det(systems) == 0] = np.nan
+        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
+    growth = np.abs(found).max(axis=1) / np.abs(gradients).max(axis=1)
+    found[~(growth < UNSEEN)] = np.nan
+    return np.asarray(found)

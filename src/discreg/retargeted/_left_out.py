@@ -35,8 +35,8 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
-from ._hessian import Design, Model, hessian_of_block, inverse_hessian
-from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces, without_unit
+from ._hessian import Design, Model, hessian_of_block, inverse_hessian, without_unit
+from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces
 from ._left_out_newton import newton_steps
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Solution
