@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from sklearn.datasets import load_wine
@@ -32,13 +33,17 @@ def files_on_the_way(call):
     return files
 
 
-def test_a_fit_on_an_array_visits_the_ten_files_of_the_guide():
+def test_a_fit_on_an_array_visits_the_files_of_the_guide():
     X, y = load_wine(return_X_y=True)
     X = scale(X)
-    ReLSRClassifier().fit(X, y)  # imports
-    visited = files_on_the_way(lambda: ReLSRClassifier().fit(X, y))
     section = GUIDE.read_text(encoding="utf-8").split("## The way of a fit")[1].split("\n## ")[0]
-    rows = [row for row in section.splitlines() if row.startswith("|")]
-    named = {name for row in rows for name in re.findall(r"`(\w+/\w+\.py)`", row)}
-    assert visited == named
-    assert len(named) <= 10
+    parts = section.split("With `probability=True`")
+    assert len(parts) == 2
+    named = set()
+    for part, probability, most in zip(parts, (False, True), (12, 18), strict=True):
+        rows = [row for row in part.splitlines() if row.startswith("|")]
+        named |= {name for row in rows for name in re.findall(r"`(\w+/\w+\.py)`", row)}
+        model = ReLSRClassifier(probability=probability)
+        model.fit(X, y)  # imports
+        assert files_on_the_way(partial(model.fit, X, y)) == named
+        assert len(named) <= most

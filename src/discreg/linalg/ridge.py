@@ -45,6 +45,7 @@ __all__ = [
     "linear_gram",
     "linear_regression",
     "psd_inverse",
+    "psd_root",
     "psd_solver",
     "uncentred",
 ]
@@ -378,13 +379,26 @@ def psd_inverse(matrix: Array) -> Array:
         return matrix
     factor, scale = _scaled_cholesky(matrix)
     if factor is None:
-        return _least_norm_solver(matrix, scale)(np.eye(len(matrix)))
+        root = _least_norm_root(matrix, scale)
+        return np.asarray(root.T @ root)
     inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse = np.tril(inverse)
     inverse += np.tril(inverse, -1).T
     inverse *= scale[:, None]
     inverse *= scale
     return np.asarray(inverse)
+
+
+def psd_root(matrix: Array) -> Array:
+    """Compute B for which BᵀB is the inverse of a matrix as in `psd_inverse`."""
+    if not len(matrix):
+        return matrix
+    factor, scale = _scaled_cholesky(matrix)
+    if factor is None:
+        return _least_norm_root(matrix, scale)
+    root, _ = linalg.lapack.dtrtri(np.tril(factor), lower=1)
+    root *= scale
+    return np.asarray(root)
 
 
 def _scaled_cholesky(matrix: Array) -> tuple[Array | None, Array]:
@@ -419,8 +433,8 @@ def _cholesky(unit: Array) -> Array | None:
     return None
 
 
-def _least_norm_solver(unit: Array, scale: Array) -> Solve:
-    """Return a solver of least norm for the matrix that `scale` has scaled to a unit diagonal."""
+def _least_norm_basis(unit: Array, scale: Array) -> tuple[Array, Array]:
+    """Compute a basis of the range of the matrix that `scale` has scaled, and of its null space."""
     values, vectors = linalg.eigh(unit, check_finite=False)
     kept = values > 10 * len(unit) * EPS * values[-1]
     basis = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
@@ -428,6 +442,17 @@ def _least_norm_solver(unit: Array, scale: Array) -> Solve:
     null = np.where(scale > 0, scale, 1.0)[:, None] * vectors[:, ~kept]
     if null.shape[1]:
         null, _ = linalg.qr(null, mode="economic", check_finite=False)
+    return basis, null
+
+
+def _least_norm_root(unit: Array, scale: Array) -> Array:
+    basis, null = _least_norm_basis(unit, scale)
+    return np.asarray((basis - null @ (null.T @ basis)).T)
+
+
+def _least_norm_solver(unit: Array, scale: Array) -> Solve:
+    """Return a solver of least norm for the matrix that `scale` has scaled to a unit diagonal."""
+    basis, null = _least_norm_basis(unit, scale)
 
     def solve(rhs: Array) -> Array:
         solution = basis @ (basis.T @ rhs)

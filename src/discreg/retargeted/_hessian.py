@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.blocks.source import Block
-from discreg.linalg.ridge import psd_inverse, psd_solver
+from discreg.linalg.ridge import psd_inverse, psd_root
 from discreg.linalg.rows import class_sums, class_totals
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian"]
+__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian", "without_unit"]
 
 ROUNDING = 1e-10  # relative size of a singular value of zero
+UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do not determine
 
 
 class Design(NamedTuple):
@@ -36,7 +37,7 @@ class Design(NamedTuple):
         """Return rows as a dense array with these columns."""
         X = X[:, self.features]
         rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        if self.mean is not None:
+        if self.mean is not None and self.constant is not None:
             rows = np.where(self.constant, 0.0, rows - self.mean)
         return np.column_stack([rows, np.ones(len(rows))]) if self.centred else rows
 
@@ -86,7 +87,7 @@ class Model(NamedTuple):
         hessians = self.derivatives(at, y)[1]
         curvatures = np.einsum("ijj->ij", hessians)
         if self.loss.is_relative and hessians.shape[1] == 2:
-            return curvatures - hessians[:, 0, 1, None]
+            curvatures = curvatures - hessians[:, 0, 1, None]
         return np.asarray(curvatures)
 
 
@@ -153,8 +154,8 @@ def inverse_hessian(
 
     Returns
     -------
-    ndarray or list of callable
-        The inverse, or a function for each class that solves its system if they are separate.
+    ndarray or list of ndarray
+        The inverse; or, if the classes are separate, for each class B with BᵀB the inverse.
     """
     width, n_classes = model.theta.shape
     features = np.arange(width - model.design.centred)
@@ -162,7 +163,7 @@ def inverse_hessian(
         if penalties.ndim == 3:
             penalties = np.einsum("ijj->ji", penalties)
         hessian[:, features, features] += penalties
-        return [psd_solver(each) for each in hessian]
+        return [psd_root(each) for each in hessian]
     for j in range(n_classes):
         for k in range(n_classes):
             if penalties.ndim == 3:
@@ -205,3 +206,16 @@ def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]
     bend = np.zeros((basis.shape[1],) * 2)
     bend[:n_first, n_first:n_tangents] = across.reshape(n_first, n_tangents - n_first)
     return basis, bend + bend.T
+
+
+def without_unit(shares: Array, gradients: Array) -> Array:
+    """Compute (I − B_i)⁻¹ g_i for each row, or NaN where the matrix is singular up to rounding."""
+    systems = np.eye(shares.shape[1]) - shares
+    try:
+        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        systems[np.linalg.det(systems) == 0] = np.nan
+        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
+    growth = np.abs(found).max(axis=1) / np.abs(gradients).max(axis=1)
+    found[~(growth < UNSEEN)] = np.nan
+    return np.asarray(found)

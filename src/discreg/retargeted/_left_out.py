@@ -21,7 +21,8 @@ coefficients of the selected features, and with a rank one in the space of their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,8 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
-from ._hessian import Design, Model, hessian_of_block, inverse_hessian
-from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces, without_unit
+from ._hessian import Design, Model, hessian_of_block, inverse_hessian, without_unit
+from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces
 from ._left_out_newton import newton_steps
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Solution
@@ -50,6 +51,7 @@ CG_STEPS = 6  # products with the Hessian in an iteration of the fit, about
 FEWER = 500  # rows to hold out if the inverse is too large
 ENTRIES = 1 << 21  # of the arrays for a batch of rows
 MOST_PRODUCTS = 1e7  # multiplications for the scores of all rows, without each row held out
+ROUNDING = 1e-9  # relative error of a sum of weights
 KERNEL_ROWS = 256  # rows of a kernel matrix that are computed at once
 
 
@@ -96,37 +98,57 @@ def _with_kernel(prepared: Prepared, loss: TargetLoss, solution: Solution) -> Ar
         parts = [rows.rows(active[some])[:, active] for some in batches(len(active), KERNEL_ROWS)]
         return np.vstack(parts)
 
-    return _by_dual(prepared, loss, at, kernel_of)
+    return _by_dual(prepared, Rows.of(prepared), loss, at, kernel_of)
+
+
+class Rows(NamedTuple):
+    """All rows of positive weight, or all rows, if they are in memory."""
+
+    X: Any
+    y: Indices
+    weights: Array
+    held: Indices  # indices of the rows to hold out
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> Rows:
+        """Return the rows that are in memory; of rows in blocks, those to hold out."""
+        kept = prepared.kept
+        assert kept is not None
+        if prepared.y is None:
+            return cls(kept.X, kept.y, kept.weights, np.arange(len(kept)))
+        assert kept.places is not None
+        X = getattr(prepared.regression, "X", None)  # not needed with a kernel
+        return cls(X, prepared.y, prepared.weights, kept.places)
 
 
 def _by_dual(
-    prepared: Prepared, loss: TargetLoss, at: Evaluation, kernel_of: Callable[[Indices], Array]
+    prepared: Prepared,
+    rows: Rows,
+    loss: TargetLoss,
+    at: Evaluation,
+    kernel_of: Callable[[Indices], Array],
 ) -> Array:
     """Compute the scores from the kernel matrix of the active rows, for an evaluation of all rows.
 
     With too many pieces, only some rows are held out; the scores of the others are NaN.
     """
-    kept, y, weights = prepared.kept, prepared.y, prepared.weights
+    kept, (_, y, weights, held) = prepared.kept, rows
     assert kept is not None
-    assert kept.places is not None
-    scores = (at.targets + at.residuals)[kept.places]
+    scores = (at.targets + at.residuals)[held]
     active = np.flatnonzero((weights > 0) & at.residuals.any(axis=1))
     chosen = np.arange(len(kept))
-    sizes = np.cumsum(_pieces_of_rows(loss, at.residuals[active]))
-    if sizes[-1:].sum() > MOST_PIECES:
+    sizes = _pieces_of_rows(loss, at.residuals[active])
+    if sizes.sum() > MOST_PIECES:
         chosen = _few(kept)
         scores[np.setdiff1d(np.arange(len(kept)), chosen)] = np.nan
-    if sizes[-1:].sum() > LARGEST_DUAL:  # too large even for one factorisation
-        held = np.isin(active, kept.places[chosen])
-        order = np.argsort(~held, kind="stable")
-        sizes = np.cumsum(_pieces_of_rows(loss, at.residuals[active[order]]))
-        active = np.sort(active[order[sizes <= LARGEST_DUAL]])
-    chosen = chosen[np.isin(kept.places[chosen], active)]
+    if sizes.sum() > LARGEST_DUAL:  # too large even for one factorisation
+        order = np.argsort(~np.isin(active, held[chosen]), kind="stable")
+        active = np.sort(active[order[np.cumsum(sizes[order]) <= LARGEST_DUAL]])
+    chosen = chosen[np.isin(held[chosen], active)]
     if len(chosen):
-        part = _some_rows(at, active)
         model = ActiveRows(
             kernel_of(active),
-            active_pieces(loss, part, y[active]),
+            active_pieces(loss, _some_rows(at, active), y[active]),
             y[active],
             weights[active],
             scores.shape[1],
@@ -134,14 +156,14 @@ def _by_dual(
             prepared.regression.centred,
             loss.is_relative,
         )
-        held = np.searchsorted(active, kept.places[chosen])
-        scores[chosen] += model.moves(held, kept.units[chosen])
+        places = np.searchsorted(active, held[chosen])
+        scores[chosen] += model.moves(places, kept.units[chosen])
     return scores
 
 
 def _pieces_of_rows(loss: TargetLoss, residuals: Array) -> Indices:
     """Count the pieces of active rows, at least."""
-    counts = np.count_nonzero(residuals, axis=1)
+    counts: Indices = np.count_nonzero(residuals, axis=1)
     return counts - 1 if loss.is_relative and loss.group_penalty == 0 else counts
 
 
@@ -161,26 +183,40 @@ def _with_features(
     prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None
 ) -> Array:
     """Compute the scores of a model in features, by the smaller of two systems."""
-    regression, at, slope = prepared.regression, None, None
+    regression, kept, slope = prepared.regression, prepared.kept, None
+    assert kept is not None
     is_ridge = rank is None and not isinstance(regression, FeatureRegression)
     limit = _limit(prepared, solution) if is_ridge else np.inf
-    if prepared.y is not None and limit == np.inf:
-        scores = regression.scores(solution.theta[:-1], solution.theta[-1])
-        at = loss.evaluate(scores, prepared.y, prepared.weights)
-    model = _model(regression, loss, solution, solution.centres if at is None else at.centres)
-    if at is not None and rank is not None:
-        weighted = prepared.weights[:, None] * at.residuals
-        slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
+    rows, at = Rows.of(prepared), None
+    model = _model(regression, loss, solution)
+    if limit == np.inf and abs(rows.weights.sum() / regression.total - 1.0) < ROUNDING:
+        at = _evaluate(prepared, model, rows, solution)
+        model = model._replace(centres=at.centres)
+        if rank is not None:
+            weighted = rows.weights[:, None] * at.residuals
+            slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
     is_separable = loss.is_separable and is_ridge
     n_unknowns = len(model.theta) if is_separable else model.theta.size
-    if at is not None and is_ridge and regression.beta > 0 and not _is_small(prepared, model):
+    refined = False
+    if at is not None and is_ridge and regression.beta > 0:
+        refined = len(rows.y) * len(kept) * model.theta.size <= MOST_PRODUCTS
         n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
-        if n_pieces < min(n_unknowns, MOST_PIECES):
-            return _by_dual(prepared, loss, at, lambda active: _kernel(model, regression.X[active]))
-    size = n_unknowns**2 * (n_unknowns + 2 * len(prepared.kept))
+        if not refined and n_pieces < min(n_unknowns, MOST_PIECES):
+            kernel_of = partial(_kernel, model, rows.X)
+            return _by_dual(prepared, rows, loss, at, kernel_of)
+    size = n_unknowns**2 * (n_unknowns + 2 * len(kept))
     separate = is_separable or n_unknowns > MOST_UNKNOWNS or size > limit
     model = model._replace(separate=separate)
-    return _by_hessian(prepared, model, slope, limit, refined=is_ridge)
+    return _by_hessian(prepared, model, slope, limit, rows if refined else None)
+
+
+def _evaluate(prepared: Prepared, model: Model, rows: Rows, solution: Solution) -> Evaluation:
+    """Evaluate the loss of all rows, with the best centres."""
+    if prepared.y is None:
+        scores = model.design.rows(rows.X) @ model.theta
+    else:
+        scores = prepared.regression.scores(solution.theta[:-1], solution.theta[-1])
+    return model.loss.evaluate(scores, rows.y, rows.weights)
 
 
 def _limit(prepared: Prepared, solution: Solution) -> float:
@@ -197,53 +233,48 @@ def _limit(prepared: Prepared, solution: Solution) -> float:
 
 
 def _by_hessian(
-    prepared: Prepared, model: Model, slope: Array | None, limit: float, *, refined: bool
+    prepared: Prepared, model: Model, slope: Array | None, limit: float, rows: Rows | None
 ) -> Array:
     """Compute the scores by Newton steps with the Hessian of all unknowns.
 
     If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
-    out, weighted by class.
+    out, weighted by class. With all `rows`, further steps follow.
     """
     kept, regression = prepared.kept, prepared.regression
     assert kept is not None
-    X = regression.X[kept.places] if prepared.y is not None else kept.X
+    some_rows = Rows.of(prepared)
+    X = some_rows.X[some_rows.held]
     Z = model.design.rows(X)
     at = model.at(Z, kept.y)
     scores = at.targets + at.residuals
-    moving = np.flatnonzero(at.residuals.any(axis=1))
     active, square = np.count_nonzero(at.residuals, axis=1), len(model.theta) ** 2
     work = float(kept.weights @ (active if model.separate else active**2)) * square
     if work / kept.weights.sum() * regression.total > limit:
         shares = prepared.class_weights / class_sums(kept.y, kept.weights, scores.shape[1])
-        rows = Block(X, kept.y, kept.weights * shares[kept.y])
-        hessian = _by_parts(rows, model)
+        hessian = _by_parts(Block(X, kept.y, kept.weights * shares[kept.y]), model)
+    elif prepared.source is not None:
+        hessian = prepared.source.reduce(_by_parts, model)
     else:
-        hessian = _hessian(prepared, model)
+        hessian = _by_parts(Block(regression.X, prepared.y, prepared.weights), model)
     penalties = _penalties(regression, model)
     inverse = inverse_hessian(hessian, model, penalties, regression.total, slope)
-    refined = refined and _is_small(prepared, model)
+    moving = np.flatnonzero(active)
     for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
         y, units = kept.y[some], kept.units[some]
         multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
-        if refined:
+        if rows is not None:
             steps = _steps(model, inverse, Z[some], y, multipliers)
-            newton_steps(model, prepared, kept.places[some], units, steps)
+            everything = Block(model.design.rows(rows.X), rows.y, rows.weights)
+            newton_steps(model, everything, regression.beta, rows.held[some], units, steps)
             coef = steps[:, : model.theta.size].reshape(len(some), *model.theta.T.shape)
             moves = np.einsum("ijk,ik->ij", coef, Z[some])
         scores[some] += moves
     return scores
 
 
-def _is_small(prepared: Prepared, model: Model) -> bool:
-    """Return whether further Newton steps take little time."""
-    if prepared.y is None or prepared.regression.beta == 0:
-        return False
-    return len(prepared.y) * len(prepared.kept) * model.theta.size <= MOST_PRODUCTS
-
-
-def _kernel(model: Model, X: Any) -> Array:
-    """Compute the inner products of rows, without the intercept."""
-    Z = model.design.rows(X)[:, : len(model.theta) - model.design.centred]
+def _kernel(model: Model, X: Any, rows: Indices) -> Array:
+    """Compute the inner products of some rows, without the intercept."""
+    Z = model.design.rows(X[rows])[:, : len(model.theta) - model.design.centred]
     return np.asarray(Z @ Z.T)
 
 
@@ -259,7 +290,7 @@ def _penalties(regression: Any, model: Model) -> Array:
     return np.asarray(beta / (2 * norms) * (identity - units[:, :, None] * units[:, None, :]))
 
 
-def _model(regression: Any, loss: TargetLoss, solution: Solution, centres: Array | None) -> Model:
+def _model(regression: Any, loss: TargetLoss, solution: Solution) -> Model:
     """Describe the solution; with the l21 penalty, by the features with coefficients."""
     theta = solution.theta
     features: Any = slice(None)
@@ -273,16 +304,9 @@ def _model(regression: Any, loss: TargetLoss, solution: Solution, centres: Array
         Design(features, mean, constant, regression.centred),
         loss,
         np.vstack([coef, theta[-1:]]) if regression.centred else coef,
-        np.zeros(theta.shape[1]) if centres is None else centres,
+        np.zeros(theta.shape[1]) if solution.centres is None else solution.centres,
         separate=False,
     )
-
-
-def _hessian(prepared: Prepared, model: Model) -> Array:
-    """Sum half the Hessian of the loss over all rows."""
-    if prepared.source is not None:
-        return np.asarray(prepared.source.reduce(_by_parts, model))
-    return _by_parts(Block(prepared.regression.X, prepared.y, prepared.weights), model)
 
 
 def _by_parts(block: Block, model: Model) -> Array:
@@ -310,7 +334,8 @@ def _multipliers(
     if model.separate:
         for j in range(n_classes):  # without a gradient the response has no effect
             some = np.flatnonzero(gradients[:, j])
-            responses[some, j, j] = row_dots(inverse[j](Z[some].T).T, Z[some])
+            image = Z[some] @ inverse[j].T
+            responses[some, j, j] = row_dots(image, image)
     else:
         for j in range(n_classes):
             image = Z @ inverse[j * width : (j + 1) * width]
@@ -329,11 +354,8 @@ def _steps(model: Model, inverse: Any, Z: Array, y: Indices, multipliers: Array)
     """Compute the changes of all unknowns, one row for each row held out."""
     n_classes = model.theta.shape[1]
     if model.separate:
-        steps = [
-            solve((column[:, None] * Z).T).T
-            for solve, column in zip(inverse, multipliers.T, strict=True)
-        ]
-        return np.hstack(steps)
+        columns = zip(inverse, multipliers.T, strict=True)
+        return np.hstack([column[:, None] * (Z @ root.T) @ root for root, column in columns])
     lifted = (multipliers[:, :n_classes, None] * Z[:, None, :]).reshape(len(Z), -1)
     if multipliers.shape[1] > n_classes:
         lifted = np.hstack([lifted, multipliers[:, n_classes:] * one_hot(y, n_classes)])

@@ -30,13 +30,13 @@ from discreg.linalg.ridge import psd_inverse, psd_solver
 from discreg.linalg.rows import batches, one_hot
 from discreg.linalg.types import Array, Indices
 
+from ._hessian import without_unit
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["ActiveRows", "Pieces", "active_pieces", "without_unit"]
+__all__ = ["ActiveRows", "Pieces", "active_pieces"]
 
 MOST_PIECES = 4_000  # for which the inverse is computed
 ROUNDING = 1e-12  # relative size of an eigenvalue of zero
-UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do not determine
 ENTRIES = 1 << 22  # of the arrays for a batch
 
 
@@ -180,16 +180,3 @@ def _columns(matrix: Array) -> Callable[[Array], Array]:
         return solve(units)
 
     return columns_of
-
-
-def without_unit(shares: Array, gradients: Array) -> Array:
-    """Compute (I − B_i)⁻¹ g_i for each row, or NaN where the matrix is singular up to rounding."""
-    systems = np.eye(shares.shape[1]) - shares
-    try:
-        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:
-        systems[np.linalg.det(systems) == 0] = np.nan
-        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
-    growth = np.abs(found).max(axis=1) / np.abs(gradients).max(axis=1)
-    found[~(growth < UNSEEN)] = np.nan
-    return np.asarray(found)

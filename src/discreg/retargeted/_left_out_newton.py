@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.regression import Prepared
+from discreg.blocks.source import Block
 from discreg.linalg.rows import batches, one_hot
 from discreg.linalg.types import Array, Indices
 
@@ -31,7 +31,7 @@ FLOOR = 1e-12  # curvature that makes singular systems solvable, relative to the
 
 
 def newton_steps(
-    model: Model, prepared: Prepared, held: Indices, units: Array, steps: Array
+    model: Model, rows: Block, beta: float, held: Indices, units: Array, steps: Array
 ) -> None:
     """Improve the first Newton steps without a unit of each of some rows, in place.
 
@@ -41,8 +41,10 @@ def newton_steps(
     Parameters
     ----------
     model : Model
-    prepared : Prepared
-        Training rows in memory, with a positive ridge penalty.
+    rows : Block
+        All rows, in the columns of the design.
+    beta : float
+        Ridge penalty.
     held : ndarray of shape (n_held,)
         Indices of the rows to hold out.
     units : ndarray of shape (n_held,)
@@ -50,8 +52,8 @@ def newton_steps(
     steps : ndarray of shape (n_held, n_unknowns)
         Changes of the unknowns.
     """
-    Z = model.design.rows(prepared.regression.X)
-    problem = _LeftOutProblem(model, Z, prepared.y, prepared.weights, prepared.regression.beta)
+    problem = _LeftOutProblem(model, *rows[:3], beta)
+    Z = problem.Z
     parts = list(batches(len(held), max(1, ENTRIES // (len(Z) * (problem.n_classes + 1) ** 2))))
     lost = ~np.isfinite(steps).all(axis=1)
     steps[lost] = 0.0
