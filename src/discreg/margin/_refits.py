@@ -43,12 +43,10 @@ class Refits(ABC):
     ----------
     pieces : ndarray of shape (n_samples,)
         Pieces of the fit.
-    only_own : bool, default=False
-        Whether only the piece of the sample itself may change.
     """
 
-    def __init__(self, pieces: Pieces, *, only_own: bool = False) -> None:
-        self.pieces, self._only_own = pieces, only_own
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
 
     @abstractmethod
     def _step(
@@ -98,12 +96,8 @@ class Refits(ABC):
                 )
             except np.linalg.LinAlgError:
                 break
-            if self._only_own:
-                own = np.arange(len(left)), rows[left]
-                wanted, following = following[own], pieces.copy()
-                following[own] = wanted
             done = (following == pieces).all(axis=1) & np.isfinite(scores)
-            keep = done if turn > 0 and not self._only_own else np.isfinite(scores)
+            keep = done if turn > 0 else np.isfinite(scores)
             found[left[keep]] = scores[keep]
             solved[left[done]] = True
             left, pieces = left[~done], following[~done]
