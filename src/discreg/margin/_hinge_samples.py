@@ -19,7 +19,7 @@ from discreg.linalg.types import Array
 from ._hinge_paths import KINK
 from ._ldm_solvers import groups_of_copies, is_solved_in_factor
 from ._problem import SMALL, BinaryFit, BinaryProblem
-from ._variance import variance_gram, variance_rows
+from ._variance import VarianceMetric, variance_gram
 
 __all__ = ["HingeResponses", "HingeSamples"]
 
@@ -90,20 +90,25 @@ class HingeResponses:
     free: float = 0.0  # part of the matrix that is the response of an intercept without penalty
 
     @classmethod
-    def of(cls, problem: BinaryProblem, samples: HingeSamples) -> HingeResponses:
+    def of(cls, problem: BinaryProblem, fit: BinaryFit, samples: HingeSamples) -> HingeResponses:
         training, y, some = problem.training, problem.y, samples.firsts
         lambda1 = problem.loss.lambda1
-        options = {"fit_intercept": problem.fit_intercept}
         pull = training.weights * y / float(training.weights.sum())  # of the mean margin
         linear = training.kernel is None and training.X.shape[1] < training.n_samples
         if lambda1 == 0:
             return cls._without_variance(problem, some, linear=linear)
         if linear or is_solved_in_factor(problem):
             X = training.X if linear else training.factor
-            rows = variance_rows(X, y, training.weights, lambda1, **options).rows
-            return cls(np.vstack([rows[some], pull @ rows]), None)
+            metric: VarianceMetric = fit.response
+            rows = metric.rows(X[some])
+            mean_row = pull @ X  # of rows about their mean, with an intercept
+            if metric.mean is not None:
+                mean_row = np.append(mean_row - pull.sum() * metric.mean, pull.sum())
+            return cls(np.vstack([rows, metric.whitened(mean_row[None])]), None)
         damped = training.damped_gram(lambda1, rough=not samples.is_complete)
-        matrix = variance_gram(damped, y, training.weights, lambda1, **options).gram
+        matrix = variance_gram(
+            damped, y, training.weights, lambda1, fit_intercept=problem.fit_intercept
+        ).gram
         mean = matrix @ pull
         if len(some) < len(matrix):
             matrix = matrix[np.ix_(some, some)]

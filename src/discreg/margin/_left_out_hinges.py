@@ -66,7 +66,7 @@ def without_hinges(
     places = samples.places_of(rows)
     shares = units / samples.weights[places]
     deviations = _deviations(problem, fit, samples)
-    responses = HingeResponses.of(problem, samples)
+    responses = HingeResponses.of(problem, fit, samples)
     if not samples.is_complete:
         return _on_own_places(problem, samples, responses, deviations, places, shares), False
     refits = _HingeRefits(problem, samples, responses, deviations)
