@@ -51,8 +51,10 @@ class HingeSamples:
         assert fit.scores is not None
         training, loss = problem.training, problem.loss
         groups = _in_order(groups_of_copies(training.X, problem.y))
-        weights = np.bincount(groups, training.weights)
-        multipliers = np.bincount(groups, fit.multipliers)
+        weights, multipliers = (
+            np.bincount(groups, each).astype(np.float64)
+            for each in (training.weights, fit.multipliers)
+        )
         share = weights / float(training.weights.sum())
         limits = loss.upper * share
         above = multipliers > AT_LIMIT * limits

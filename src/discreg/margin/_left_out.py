@@ -33,7 +33,7 @@ from ._losses import SampleLosses
 from ._newton import FactoredHessian
 from ._odm_solvers import on_factor_if_large
 from ._problem import SMALL, BinaryFit, BinaryProblem
-from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, triangular
+from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, solve_all, triangular
 
 __all__ = ["quadratic_losses", "without", "without_squares"]
 
@@ -75,7 +75,9 @@ def without(scores: Array, forces: Array, curvatures: Array, responses: Array) -
     return np.where(leverages < 1.0 - SEEN, scores - moved, np.nan)
 
 
-def quadratic_losses(losses: SampleLosses, y: Array, pieces: Array) -> tuple[Array, Array]:
+def quadratic_losses(
+    losses: SampleLosses, y: Array, pieces: NDArray[np.int8]
+) -> tuple[Array, Array]:
     """Return signed edges e and curvatures k of losses ½ k (e − f)² on given pieces.
 
     The pieces are 1 for margins below the band, 0 inside, where the curvature is zero, and -1
@@ -169,7 +171,7 @@ class _SquareRefits(Refits):
         system = slopes[:, :, None] * self.responses[samples[:, :, None], samples[:, None, :]]
         width = np.arange(samples.shape[1])
         system[:, width, width] += 1.0
-        forces = np.linalg.solve(system, forces[:, :, None])[:, :, 0]
+        forces = solve_all(system, forces)
         scores = self.scores + in_columns(samples, forces, len(self.scores)) @ self.responses
         following = self._following(pieces, scores)
         gone = shares >= 1.0
@@ -181,4 +183,4 @@ class _SquareRefits(Refits):
         margins, losses = self.problem.y * scores, self.problem.losses
         lows, highs = (edge + EDGE_ROUNDING * SLACKS for edge in (losses.low, losses.high))
         below, above = margins < lows[0, pieces], margins > highs[1, pieces]
-        return below.view(np.int8) - above.view(np.int8)
+        return np.asarray(below.view(np.int8) - above.view(np.int8))

@@ -45,6 +45,7 @@ from ._refits import (
     cholesky,
     in_columns,
     inverse_factor,
+    solve_all,
     with_changed,
 )
 
@@ -202,7 +203,7 @@ class _HingeRefits(Refits):
         own_score = np.where(at_kink[:, :1], np.eye(1, columns.shape[1]), matrix[:, 0])
         system[:, 0, -1] += np.where(to_kink[:, 0], 0.0, y)
         system[:, -1] += omega[:, None] * (y[:, None] * own_score - matrix[:, -1])
-        return np.linalg.solve(system, right[:, :, None])[:, :, 0], columns
+        return solve_all(system, right), columns
 
     def along_paths(self, rows: Indices, shares: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Follow the solutions while shares of samples leave; return scores and where it worked."""
@@ -247,7 +248,7 @@ class _HingeRefits(Refits):
         right[:, -1] = -paths.signs
         matrix, columns = self._listed(samples)
         system = _system(matrix, (self._kinks[samples] != to_kink) & ~spare)
-        inputs = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+        inputs = solve_all(system, right)
         scores, forces, mean = self._outcome(columns, inputs)
         margins, multipliers = ours.y * scores, ours.y * forces
         multipliers[own] += np.where(second, -paths.signs, shares * tilts)

@@ -24,6 +24,7 @@ __all__ = [
     "cholesky",
     "in_columns",
     "inverse_factor",
+    "solve_all",
     "triangular",
     "with_changed",
 ]
@@ -110,6 +111,11 @@ def with_changed(rows: Indices, changed: NDArray[np.bool_]) -> tuple[Indices, ND
     others = np.argsort(~changed, axis=1, kind="stable")[:, :width]
     spare = ~np.take_along_axis(changed, others, axis=1)
     return np.column_stack([rows, others]), np.column_stack([np.zeros_like(rows, bool), spare])
+
+
+def solve_all(systems: Array, right: Array) -> Array:
+    """Solve systems, one for each row of `right`; raise LinAlgError if one is singular."""
+    return np.asarray(np.linalg.solve(systems, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def in_columns(columns: Indices, values: Array, n_columns: int) -> sparse.csr_array:
