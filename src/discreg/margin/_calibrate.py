@@ -18,6 +18,7 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.rows import class_sums, matmul
 from discreg.linalg.types import Array
 
+from ._hinge_samples import is_linear
 from ._left_out import without, without_squares
 from ._left_out_hinges import without_hinges
 from ._losses import MarginLoss
@@ -113,8 +114,8 @@ def _can_leave_out(problem: BinaryProblem, fit: BinaryFit) -> bool:
     if problem.loss.is_smooth:
         assert multipliers is not None
         return min(width, int(np.count_nonzero(multipliers))) <= LARGEST_SYSTEM
-    in_features = width < training.n_samples and width <= SMALL
-    return multipliers is not None and (in_features or training.n_samples <= LARGEST_DENSE)
+    few_features = is_linear(problem) and width <= SMALL
+    return multipliers is not None and (few_features or training.n_samples <= LARGEST_DENSE)
 
 
 def _with_multipliers(problem: BinaryProblem, fit: BinaryFit, solve: Solve) -> BinaryFit:

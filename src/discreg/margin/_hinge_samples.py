@@ -21,9 +21,11 @@ from ._ldm_solvers import groups_of_copies, is_solved_in_factor
 from ._problem import SMALL, BinaryFit, BinaryProblem
 from ._variance import VarianceMetric, variance_gram
 
-__all__ = ["HingeResponses", "HingeSamples"]
+__all__ = ["HingeResponses", "HingeSamples", "is_linear"]
 
 Indices = NDArray[np.intp]
+NEAR, MORE = 0.05, 10  # samples near the kink: share of all, and number relative to the features
+SMALLEST_WIDTH = 1e-9
 AT_LIMIT = 1e-9  # distance of a multiplier from its limits due to rounding, relative to them
 PROXIMAL = 1e-12  # added to the responses of samples to forces on them, relative to their mean
 FREE = 1e7  # response of an intercept without penalty, relative to the same mean
@@ -31,7 +33,7 @@ FREE = 1e7  # response of an intercept without penalty, relative to the same mea
 
 @dataclass(frozen=True)
 class HingeSamples:
-    """Distinct samples: all of a small problem, else those to hold out and those at the kink."""
+    """Distinct samples: all of a small problem, else those to hold out and those near the kink."""
 
     groups: Indices  # of all samples
     chosen: Indices  # groups, in ascending order
@@ -44,6 +46,7 @@ class HingeSamples:
     scores: Array
     places: NDArray[np.int8]
     is_complete: bool
+    curvatures: Array  # of a smoothed hinge, for many samples with few features
 
     @classmethod
     def of(cls, problem: BinaryProblem, fit: BinaryFit, rows: Indices) -> HingeSamples:
@@ -59,11 +62,17 @@ class HingeSamples:
         limits = loss.upper * share
         above = multipliers > AT_LIMIT * limits
         places = above.astype(np.int8) + (multipliers >= (1.0 - AT_LIMIT) * limits)
-        chosen = np.arange(len(weights))
-        is_complete = training.n_samples <= SMALL and problem.exact
+        chosen, curvatures = np.arange(len(weights)), np.zeros(len(weights))
+        firsts = np.unique(groups, return_index=True)[1]
+        is_complete = problem.exact and training.n_samples <= SMALL
         if not is_complete:
-            chosen = np.union1d(groups[rows], np.flatnonzero(places == KINK))
-        firsts = np.unique(groups, return_index=True)[1][chosen]
+            near = np.flatnonzero(places == KINK)
+            if is_linear(problem):
+                margins = (problem.y * fit.scores)[firsts]
+                near, width = _nearest(np.abs(margins - 1.0), training.X.shape[1])
+                curvatures[near] = 0.5 * limits[near] / width
+            chosen = np.union1d(groups[rows], near)
+        firsts = firsts[chosen]
         return cls(
             groups,
             chosen,
@@ -76,6 +85,7 @@ class HingeSamples:
             fit.scores[firsts],
             places[chosen].astype(np.int8),
             is_complete,
+            curvatures[chosen],
         )
 
     def places_of(self, rows: Indices) -> Indices:
@@ -96,7 +106,7 @@ class HingeResponses:
         training, y, some = problem.training, problem.y, samples.firsts
         lambda1 = problem.loss.lambda1
         pull = training.weights * y / float(training.weights.sum())  # of the mean margin
-        linear = training.kernel is None and training.X.shape[1] < training.n_samples
+        linear = is_linear(problem)
         if lambda1 == 0:
             return cls._without_variance(problem, some, linear=linear)
         if linear or is_solved_in_factor(problem):
@@ -159,6 +169,20 @@ class HingeResponses:
             return np.asarray(np.square(self.rows[some]).sum(axis=1))
         assert self.matrix is not None
         return self.matrix.diagonal()[some]
+
+
+def is_linear(problem: BinaryProblem) -> bool:
+    """Return whether the responses are products of rows with fewer features than samples."""
+    training = problem.training
+    return training.kernel is None and training.X.shape[1] < training.n_samples
+
+
+def _nearest(distances: Array, n_features: int) -> tuple[Indices, float]:
+    """Return samples near the kink, more than features, and the largest of their distances."""
+    wanted = max(int(NEAR * len(distances)), MORE * (n_features + 1))
+    number = min(wanted, len(distances) // 2)
+    near = np.argpartition(distances, number - 1)[:number]
+    return near, max(float(distances[near].max()), SMALLEST_WIDTH)
 
 
 def _in_order(groups: Indices) -> Indices:

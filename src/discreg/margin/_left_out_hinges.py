@@ -19,8 +19,8 @@ margin and ω = 2 λ1 u/(m − u): a force ψ = ω d' on the margin of the sampl
 the mean is one more sample without a loss.
 
 Equal samples count as one of their total weight. In large problems only the place of the sample
-itself changes. Then the responses v of its margin z and of d, with the other samples at the kink
-fixed, are enough:
+itself changes, and with few features the hinge is smoothed. Then the responses v of its margin z
+and of d, with the other samples at the kink fixed, are enough:
 
     d' = (d − v_dz a + v_dz a')/(1 − ω v_dd),      z' = z − v_zz a + v_zz a' + ω v_zd d',
 
@@ -46,6 +46,7 @@ from ._refits import (
     in_columns,
     inverse_factor,
     solve_all,
+    triangular,
     with_changed,
 )
 
@@ -103,6 +104,31 @@ def _on_own_places(
     shares: Array,
 ) -> Array:
     """Compute held-out scores if only the sample itself changes its place."""
+    if responses.rows is not None:
+        own, mixed, variance = _smoothed_responses(samples, responses.rows, places)
+    else:
+        own, mixed, variance = _responses_at_kink(samples, responses, places)
+    y, margins = samples.y[places], (samples.y * samples.scores)[places]
+    pulls = (samples.multipliers + samples.tilts)[places]
+    omega = _omega(problem, shares * samples.weights[places])
+    of_deviation, mixed = own - 2.0 * y * mixed + variance, own - y * mixed
+    left = 1.0 - omega * of_deviation
+    bare = margins - own * pulls
+    bare += omega * mixed * (deviations[places] - mixed * pulls) / left
+    own = own + omega * mixed**2 / left
+    bare += own * (1.0 - shares) * samples.tilts[places]
+    limited = bare + own * (1.0 - shares) * samples.limits[places]
+    found = y * np.where(bare >= 1.0, bare, np.minimum(limited, 1.0))
+    return np.where((left > SEEN) & np.isfinite(found), found, np.nan)
+
+
+def _responses_at_kink(
+    samples: HingeSamples, responses: HingeResponses, places: Indices
+) -> tuple[Array, Array, Array]:
+    """Compute responses of scores, of the mean to forces on them, and of the mean.
+
+    The other samples at the kink stay there.
+    """
     kinks = np.flatnonzero(samples.places == KINK)
     mean = np.array([len(samples.y)])
     inverse = inverse_factor(cholesky(responses.among(kinks)))
@@ -117,19 +143,27 @@ def _on_own_places(
     slopes = (of_mean @ inverse)[at]
     mixed[fixed] = slopes * own[fixed]
     variance[fixed] += slopes**2 * own[fixed]
+    return own, mixed, variance
 
-    y, margins = samples.y[places], (samples.y * samples.scores)[places]
-    pulls = (samples.multipliers + samples.tilts)[places]
-    omega = _omega(problem, shares * samples.weights[places])
-    of_deviation, mixed = own - 2.0 * y * mixed + variance, own - y * mixed
-    left = 1.0 - omega * of_deviation
-    bare = margins - own * pulls
-    bare += omega * mixed * (deviations[places] - mixed * pulls) / left
-    own = own + omega * mixed**2 / left
-    bare += own * (1.0 - shares) * samples.tilts[places]
-    limited = bare + own * (1.0 - shares) * samples.limits[places]
-    found = y * np.where(bare >= 1.0, bare, np.minimum(limited, 1.0))
-    return np.where((left > SEEN) & np.isfinite(found), found, np.nan)
+
+def _smoothed_responses(
+    samples: HingeSamples, rows: Array, places: Indices
+) -> tuple[Array, Array, Array]:
+    """Compute the same responses for a smoothed hinge, without the hinge of the sample itself.
+
+    With few features as many samples as features are at the kink: if these stay there, nothing
+    moves. Among many samples others replace them all the time, as for a smooth loss.
+    """
+    curvatures = samples.curvatures
+    near = np.flatnonzero(curvatures)
+    hessian = rows[near].T @ (curvatures[near, None] * rows[near])
+    hessian[np.diag_indices_from(hessian)] += 1.0
+    factor = cholesky(hessian)
+    half, of_mean = triangular(factor, rows[places].T), triangular(factor, rows[-1])
+    own, mixed, variance = np.square(half).sum(axis=0), of_mean @ half, float(of_mean @ of_mean)
+    curved = curvatures[places]
+    left = 1.0 - curved * own
+    return own / left, mixed / left, variance + curved * mixed**2 / left
 
 
 class _HingeRefits(Refits):
