@@ -34,7 +34,7 @@ def refitted(model, X, y, weights=None, units=None, rows=None):
     for i in range(len(y)) if rows is None else rows:
         rest = weights.copy()
         rest[i] -= units[i]
-        refit = clone(model).set_params(probability=False, class_weight=None, tol=1e-10)
+        refit = clone(model).set_params(probability=False, class_weight=None, tol=1e-8)
         factor = rest.sum() / weights.sum()
         refit.set_params(**{k: factor * v for k, v in refit.get_params().items() if k in PENALTIES})
         found.append(refit.fit(X, y, sample_weight=rest).decision_function(X[[i]])[0])
@@ -50,8 +50,8 @@ def mixed_weights(n, seed=3):
 @with_and_without_intercept
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_equal_those_of_refits(name, kernel, fit_intercept, weighted):
-    X, y = two_classes(30)
-    weights = mixed_weights(30) if weighted else None
+    X, y = two_classes(20)
+    weights = mixed_weights(20) if weighted else None
     model = make(name, kernel=kernel, fit_intercept=fit_intercept, **FIXED).fit(X, y, weights)
     close(model.loo_decision_function_, refitted(model, X, y, weights), 1e-9)
     assert model.loo_is_exact_
@@ -69,8 +69,8 @@ def test_scores_equal_those_of_refits(name, kernel, fit_intercept, weighted):
 @every_kernel
 @pytest.mark.parametrize("weighted", [False, True])
 def test_other_penalties_of_ldm(params, kernel, weighted):
-    X, y = two_classes(30)
-    weights = mixed_weights(30) if weighted else None
+    X, y = two_classes(20)
+    weights = mixed_weights(20) if weighted else None
     model = LDMClassifier(kernel=kernel, gamma=0.3, **params).fit(X, y, weights)
     # Without a variance the intercept has no penalty at all.
     tolerance = 1e-7 if params["lambda1"] == 0 else 1e-8
@@ -143,7 +143,7 @@ def test_every_solver_has_the_same_scores(name, kernel):
     if kernel == "linear":
         solvers += ["svrg", "newton"] if name == "odm" else ["svrg"]
     for solver in solvers:
-        tol = 1e-13 if solver == "svrg" and name == "odm" else 1e-3
+        tol = {"odm": 1e-13, "ldm": 0.05}[name] if solver == "svrg" else 1e-3
         other = clone(model).set_params(solver=solver, tol=tol).fit(X, y)
         close(other.loo_decision_function_, model.loo_decision_function_, 1e-6)
 
@@ -182,22 +182,28 @@ def many_rows(n=1100, p=5, seed=2):
     ("model", "share"),
     [
         (ODMClassifier(kernel="linear"), 1e-2),
-        (ODMClassifier(gamma=0.3, tol=1e-8), 1e-2),
-        (LDMClassifier(gamma=0.3, tol=1e-8), 5e-2),
-        (LDMClassifier(kernel="linear"), 0.3),  # the hinge is smoothed
-        (LDMClassifier(kernel="linear", C=10.0, lambda1=0.0), 0.9),
+        (ODMClassifier(gamma=0.3), 5e-2),
+        (ODMClassifier(gamma=0.3, fit_intercept=False, C1=50.0), 1e-2),
+        (LDMClassifier(gamma=0.3), 0.15),
+        (LDMClassifier(gamma=0.3, lambda1=0.0), 0.3),
+        (LDMClassifier(kernel="linear"), 0.3),  # with few features the hinge is smoothed
+        (LDMClassifier(kernel="linear", C=10.0, lambda1=0.0), 0.7),
     ],
 )
-def test_one_step_is_close_to_refits(model, share):
+def test_one_step_is_close_to_refits(model, share, monkeypatch):
     """Relative to the distance between the scores of training samples and those held out."""
-    X, y = many_rows()
+    from discreg.margin import _hinge_samples, _left_out
+
+    X, y = many_rows(400)
+    exact = clone(model).fit(X, y).loo_decision_function_
+    for module in (_hinge_samples, _left_out):
+        monkeypatch.setattr(module, "SMALL", 100)
     model = clone(model).fit(X, y)
     assert not model.loo_is_exact_
-    rows = np.arange(0, 1100, 60)
-    expected, scores = refitted(model, X, y, rows=rows), model.loo_decision_function_[rows]
-    apart = np.abs(model.decision_function(X)[rows] - expected)
-    assert np.median(np.abs(scores - expected)) <= share * np.median(apart)
-    np.testing.assert_array_equal(scores > 0, expected > 0)
+    scores = model.loo_decision_function_
+    apart = np.abs(model.decision_function(X) - exact)
+    assert 0 < np.mean(np.abs(scores - exact)) <= share * np.mean(apart)
+    assert np.mean((scores > 0) == (exact > 0)) >= 0.97
 
 
 @pytest.mark.parametrize("name", ["odm", "ldm"])
