@@ -305,6 +305,7 @@ def test_features_of_zeros_without_an_intercept(model, kernel):
 @every_model
 @every_kernel
 @with_and_without_intercept
+@pytest.mark.filterwarnings("ignore:Classes .* have only one sample:UserWarning")
 def test_one_sample_of_each_class(model, kernel, fit_intercept):
     X, y = np.array([[0.0, 1.0], [1.0, -1.0]]), np.array([-1, 1])
     F = X if kernel == "linear" else kernel_features(rbf_kernel(X, gamma=0.3))
@@ -319,6 +320,7 @@ def test_one_sample_of_each_class(model, kernel, fit_intercept):
 
 @every_model
 @every_kernel
+@pytest.mark.filterwarnings("ignore:Class 1 has only one sample:UserWarning")
 def test_one_sample_against_many(model, kernel):
     X, y = two_classes()
     y = np.where(np.arange(40) == 7, 1, -1)

@@ -172,12 +172,14 @@ def test_extreme_fits_are_finite_or_refused_without_warnings_of_numpy():
         model, X, y, weights = random_problem(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # all others are errors
+            warnings.filterwarnings("ignore", "Class.* only one sample", UserWarning)
             try:
                 scores = model.fit(X, y, sample_weight=weights).decision_function(X)
             except ValueError as error:
                 refused.append(str(error).lower())
                 continue
         assert np.isfinite(scores).all()
+        assert np.isfinite(model.predict_proba(X)).all()
         assert 0 <= model.gap_ < np.inf
     assert len(refused) < 100
     assert all("scale the features" in message for message in refused)

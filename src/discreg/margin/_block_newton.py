@@ -44,10 +44,10 @@ from discreg.linalg.ridge import (
 from discreg.linalg.types import Array
 
 from ._block_sums import BlockSums, Line, PrimalPoint, block_sums
-from ._left_out import FeatureResponse
 from ._losses import MarginLoss, Numbers
 from ._newton import EXACT, ROUNDING, STANDSTILL
 from ._problem import BinaryFit, MarginStatistics
+from ._response import FeatureResponse
 
 __all__ = ["newton_on_blocks"]
 

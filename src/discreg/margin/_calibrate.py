@@ -18,16 +18,18 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.rows import class_sums, matmul
 from discreg.linalg.types import Array
 
+from ._hinge_samples import is_linear
 from ._left_out import without, without_squares
 from ._left_out_hinges import without_hinges
 from ._losses import MarginLoss
 from ._problem import SMALL, BinaryFit, BinaryProblem
 
-__all__ = ["calibrate_on_blocks", "calibrate_on_rows", "left_out_rows"]
+__all__ = ["calibrate_on_blocks", "calibrate_on_rows"]
 
 LARGEST_SYSTEM = 5_000  # most samples, or features, of ODM whose system is factored
 LARGEST_DENSE = 2_000  # most samples of LDM with a kernel, whose system has all of them
-TOGETHER = 300  # samples that are left out together
+FEWEST_TOGETHER = 300  # samples that are left out together
+SHARE_TOGETHER = 0.1  # of all samples
 MOST_OF_CLASS = 0.5  # largest share of a class that is left out together
 ROUNDING = 1e-9
 
@@ -48,25 +50,11 @@ def calibrate_on_rows(
     fits : list of BinaryFit
     """
     kept = leavable_rows(data.kept, data.class_weights, data.classes)
-    kept, left_out = left_out_rows(estimator, data, problems, fits, kept)
-    scores = None
-    if len(kept) == len(data.seen):
-        scores = np.zeros((len(data.indices), len(data.classes)))
-        unseen = np.setdiff1d(np.arange(len(scores)), data.seen)
-        if len(unseen):
-            scores[unseen] = _columns(list(estimator._training_scores(data, unseen).T))
-    calibrate(estimator, kept, left_out, scores)
-
-
-def left_out_rows(
-    estimator: Any,
-    data: Any,
-    problems: list[BinaryProblem],
-    fits: list[BinaryFit],
-    kept: KeptRows,
-) -> tuple[KeptRows, LeftOut]:
-    """Compute held-out scores of kept rows in memory, or of some of them if there are many."""
+    assert kept.places is not None
     with np.errstate(all="ignore"):  # scores that are not finite are not used
+        fits = [
+            _with_multipliers(*each, estimator._solve) for each in zip(problems, fits, strict=True)
+        ]
         if all(map(_can_leave_out, problems, fits)):
             rows = np.searchsorted(data.seen, kept.places)
             found = [
@@ -76,10 +64,17 @@ def left_out_rows(
             exact = all(is_exact for _, is_exact in found)
             left_out = LeftOut(_columns([scores for scores, _ in found]), exact)
         else:
-            kept = _few(kept, data.class_weights)
+            kept = _few(kept, len(data.seen), data.class_weights)
+            assert kept.places is not None
             rows = np.searchsorted(data.seen, kept.places)
             left_out = _left_out_together(estimator._solve, problems, fits, rows, kept.units)
-    return kept, left_out
+    scores = None
+    if len(kept) == len(data.seen):
+        scores = np.zeros((len(data.indices), len(data.classes)))
+        unseen = np.setdiff1d(np.arange(len(scores)), data.seen)
+        if len(unseen):
+            scores[unseen] = _columns(list(estimator._training_scores(data, unseen).T))
+    calibrate(estimator, kept, left_out, scores)
 
 
 def calibrate_on_blocks(
@@ -118,9 +113,16 @@ def _can_leave_out(problem: BinaryProblem, fit: BinaryFit) -> bool:
     width = training.X.shape[1] if training.kernel is None else training.n_samples
     if problem.loss.is_smooth:
         assert multipliers is not None
-        return min(width, np.count_nonzero(multipliers)) <= LARGEST_SYSTEM
-    in_features = width < training.n_samples and width <= SMALL
-    return multipliers is not None and (in_features or training.n_samples <= LARGEST_DENSE)
+        return min(width, int(np.count_nonzero(multipliers))) <= LARGEST_SYSTEM
+    few_features = is_linear(problem) and width <= SMALL
+    return multipliers is not None and (few_features or training.n_samples <= LARGEST_DENSE)
+
+
+def _with_multipliers(problem: BinaryProblem, fit: BinaryFit, solve: Solve) -> BinaryFit:
+    """Solve a small problem by its dual if stochastic gradients have not found multipliers."""
+    if fit.multipliers is not None or problem.training.n_samples > LARGEST_DENSE:
+        return fit
+    return solve(replace(problem, solver="dcd"))
 
 
 def _left_out_scores(
@@ -138,10 +140,11 @@ def _left_out_scores(
         return np.full(len(rows), np.nan), False
 
 
-def _few(kept: KeptRows, class_weights: Array) -> KeptRows:
-    """Return about 300 of the rows, which contain at most half of each class."""
-    if len(kept) > TOGETHER:
-        kept = kept.take(np.linspace(0, len(kept) - 1, TOGETHER).astype(np.intp))
+def _few(kept: KeptRows, n_samples: int, class_weights: Array) -> KeptRows:
+    """Return a tenth of all rows, at least 300, which contain at most half of each class."""
+    number = max(FEWEST_TOGETHER, int(SHARE_TOGETHER * n_samples))
+    if len(kept) > number:
+        kept = kept.take(np.linspace(0, len(kept) - 1, number).astype(np.intp))
     shares = class_sums(kept.y, kept.units, len(class_weights)) / class_weights
     return kept.take(np.flatnonzero(shares[kept.y] <= MOST_OF_CLASS))
 

@@ -57,9 +57,9 @@ class Paths:
         limits: Array,
     ) -> None:
         self.rows, self.shares, self.omega, self.deviations = rows, shares, omega, deviations.copy()
-        self.places, self.margins, self.multipliers, self.limits = (
-            np.repeat(each[None], len(rows), axis=0)
-            for each in (places, margins, multipliers, limits)
+        self.places: NDArray[np.int8] = np.repeat(places[None], len(rows), axis=0)
+        self.margins, self.multipliers, self.limits = (
+            np.repeat(each[None], len(rows), axis=0) for each in (margins, multipliers, limits)
         )
         self.numbers = np.arange(len(rows))
         self.left = np.ones(len(rows))  # share of the first part that is left

@@ -21,7 +21,7 @@ from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual, RowDual
 from ._problem import SMALL, TINY, BinaryFit, BinaryProblem, MarginSamples
 from ._separable import Pairs, solve_pairs
-from ._variance import variance_gram, variance_rows, variance_term
+from ._variance import VarianceMetric, variance_gram, variance_rows, variance_term
 
 __all__ = ["groups_of_copies", "is_solved_in_factor", "solve_ldm"]
 
@@ -125,6 +125,7 @@ def _in_features(problem: BinaryProblem, X: Any) -> BinaryFit:
         shift=shift,
         diagonal=row_norms(carried.rows),
         coef=coef,
+        metric=carried.metric,
     )
 
 
@@ -227,6 +228,7 @@ def _dual_fit(
     shift: float,
     diagonal: Array,
     coef: Array | None,
+    metric: VarianceMetric | None = None,
 ) -> BinaryFit:
     """Create the fit from the solution of the dual: θ = y (α + t) − A f, because w is stationary.
 
@@ -280,6 +282,7 @@ def _dual_fit(
         warm=(multipliers, solution.shift),
         multipliers=multipliers,
         scores=scores,
+        response=metric,
         solver=solution.solver,
         limited=solution.limited,
     )
@@ -316,9 +319,9 @@ def groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
     Samples with equal signatures are compared with the first one. A sample that differs from it
     gets a group of its own.
     """
-    signatures = np.column_stack([row_signatures(X), y])
-    _, firsts, groups = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
-    groups = groups.ravel()
+    _, codes = np.unique(row_signatures(X), return_inverse=True)
+    codes = 2 * codes + (y > 0)
+    _, firsts, groups = np.unique(codes, return_index=True, return_inverse=True)
     suspects = np.flatnonzero(firsts[groups] != np.arange(len(y)))
     if len(suspects):
         pairs = X[suspects], X[firsts[groups[suspects]]]

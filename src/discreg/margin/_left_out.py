@@ -24,21 +24,18 @@ to. If these do not change, the optimality conditions of the refit hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from discreg.linalg.rows import centred_gram, weighted_mean
 from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
+from ._newton import FactoredHessian
+from ._odm_solvers import on_factor_if_large
 from ._problem import SMALL, BinaryFit, BinaryProblem
-from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, triangular
+from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, solve_all, triangular
 
-__all__ = ["FeatureResponse", "quadratic_losses", "without", "without_squares"]
+__all__ = ["quadratic_losses", "without", "without_squares"]
 
 Indices = NDArray[np.intp]
 SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
@@ -53,12 +50,13 @@ def without_squares(
     """Compute held-out scores of ODM, exact ones for small problems, and whether they are exact."""
     assert fit.scores is not None
     assert fit.multipliers is not None
+    problem = on_factor_if_large(problem)
     y, pieces = problem.y, np.sign(fit.multipliers).astype(np.int8)
     edges, curvatures = quadratic_losses(problem.losses, y, pieces)
     shares = units / problem.training.weights[rows]
     forces, curved = shares * (y * fit.multipliers)[rows], shares * curvatures[rows]
     if problem.training.n_samples > SMALL or not problem.exact:
-        responses = _responses(problem, curvatures, rows)
+        responses = _responses(problem, fit, curvatures, rows)
         return without(fit.scores[rows], forces, curved, responses), False
     refits = _SquareRefits(problem, fit.scores, pieces, edges, curvatures)
     found = without(fit.scores[rows], forces, curved, refits.responses.diagonal()[rows])
@@ -77,7 +75,9 @@ def without(scores: Array, forces: Array, curvatures: Array, responses: Array) -
     return np.where(leverages < 1.0 - SEEN, scores - moved, np.nan)
 
 
-def quadratic_losses(losses: SampleLosses, y: Array, pieces: Array) -> tuple[Array, Array]:
+def quadratic_losses(
+    losses: SampleLosses, y: Array, pieces: NDArray[np.int8]
+) -> tuple[Array, Array]:
     """Return signed edges e and curvatures k of losses ½ k (e − f)² on given pieces.
 
     The pieces are 1 for margins below the band, 0 inside, where the curvature is zero, and -1
@@ -88,55 +88,17 @@ def quadratic_losses(losses: SampleLosses, y: Array, pieces: Array) -> tuple[Arr
     return y * np.where(below, losses.low, losses.high), np.abs(pieces) / ridges
 
 
-@dataclass(frozen=True)
-class FeatureResponse:
-    """Response of scores to forces for linear models: zᵀH⁻¹z, with the intercept eliminated."""
-
-    factor: Array  # lower Cholesky factor of the Hessian for centred features
-    centre: Array | float
-    of_intercept: float
-
-    @classmethod
-    def of(
-        cls, gram: Array, moment: Array, curvature: float, origin: Array, *, fit_intercept: bool
-    ) -> FeatureResponse:
-        """Create it from Σ k, Σ k (x − origin) and Σ k (x − origin)(x − origin)ᵀ."""
-        hessian, centre, of_intercept = gram.copy(), origin, 0.0
-        if fit_intercept and curvature > 0:
-            hessian -= np.outer(moment / curvature, moment)
-            centre, of_intercept = origin + moment / curvature, 1.0 / curvature
-        hessian[np.diag_indices_from(hessian)] += 1.0
-        return cls(cholesky(hessian), centre, of_intercept)
-
-    def half(self, X: Any) -> Array:
-        """Compute the factor with which halfᵀ half + `of_intercept` are the responses."""
-        dense = X.toarray() if sparse.issparse(X) else X
-        return triangular(self.factor, (dense - self.centre).T)
-
-    def __call__(self, X: Any) -> Array:
-        """Compute the response of the score of each row to a force on it."""
-        return np.asarray(np.square(self.half(X)).sum(axis=0) + self.of_intercept)
-
-
-def _feature_response(problem: BinaryProblem, curvatures: Array) -> FeatureResponse:
-    """Create the response of a linear model in memory."""
-    training, used = problem.training, np.flatnonzero(curvatures)
-    X, weights = training.X[used], curvatures[used]
-    total, origin = float(weights.sum()), np.zeros(training.X.shape[1])
-    if problem.fit_intercept and total > 0 and not sparse.issparse(X):
-        origin = weighted_mean(X, weights)
-    moment = np.asarray(X.T @ weights).ravel() - total * origin
-    gram = centred_gram(X, weights, origin if origin.any() else None)
-    return FeatureResponse.of(gram, moment, total, origin, fit_intercept=problem.fit_intercept)
-
-
-def _responses(problem: BinaryProblem, curvatures: Array, rows: Indices) -> Array:
+def _responses(problem: BinaryProblem, fit: BinaryFit, curvatures: Array, rows: Indices) -> Array:
     """Compute the responses of the scores of some samples, zero without curvature."""
     training, used = problem.training, np.flatnonzero(curvatures)
     if not len(used):
         return np.zeros(len(rows))
     if training.kernel is None and training.X.shape[1] <= len(used):
-        return _feature_response(problem, curvatures)(training.X[rows])
+        response = fit.response() if fit.response is not None else None
+        if response is None:
+            hessian = FactoredHessian(training.X, centred=problem.fit_intercept)
+            response = hessian.response(curvatures)
+        return response(training.X[rows])
     ridges = 1.0 / curvatures[used]
     matrix = training.kernel_of(used)
     matrix[np.diag_indices_from(matrix)] += ridges
@@ -170,7 +132,8 @@ class _SquareRefits(Refits):
         """Compute the responses of all scores to forces on all samples."""
         problem, training = self.problem, self.problem.training
         if training.kernel is None and training.X.shape[1] < training.n_samples:
-            response = _feature_response(problem, self.curvatures)
+            hessian = FactoredHessian(training.X, centred=problem.fit_intercept)
+            response = hessian.response(self.curvatures)
             half = response.half(training.X)
             return np.asarray(half.T @ half + response.of_intercept)
         used = np.flatnonzero(self.curvatures)
@@ -208,7 +171,7 @@ class _SquareRefits(Refits):
         system = slopes[:, :, None] * self.responses[samples[:, :, None], samples[:, None, :]]
         width = np.arange(samples.shape[1])
         system[:, width, width] += 1.0
-        forces = np.linalg.solve(system, forces[:, :, None])[:, :, 0]
+        forces = solve_all(system, forces)
         scores = self.scores + in_columns(samples, forces, len(self.scores)) @ self.responses
         following = self._following(pieces, scores)
         gone = shares >= 1.0
@@ -220,4 +183,4 @@ class _SquareRefits(Refits):
         margins, losses = self.problem.y * scores, self.problem.losses
         lows, highs = (edge + EDGE_ROUNDING * SLACKS for edge in (losses.low, losses.high))
         below, above = margins < lows[0, pieces], margins > highs[1, pieces]
-        return below.view(np.int8) - above.view(np.int8)
+        return np.asarray(below.view(np.int8) - above.view(np.int8))

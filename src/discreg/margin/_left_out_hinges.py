@@ -18,13 +18,16 @@ Without the unit, the variance of the margins loses ½ω d², where d is the mar
 margin and ω = 2 λ1 u/(m − u): a force ψ = ω d' on the margin of the sample and −ψ on the mean. So
 the mean is one more sample without a loss.
 
-Equal samples count as one of their total weight. In large problems with few features only the
-samples to hold out and those at the kink are in T, and only the place of the sample itself changes.
+Equal samples count as one of their total weight. In large problems only the place of the sample
+itself changes, and with few features the hinge is smoothed. Then the responses v of its margin z
+and of d, with the other samples at the kink fixed, are enough:
+
+    d' = (d − v_dz a + v_dz a')/(1 − ω v_dd),      z' = z − v_zz a + v_zz a' + ω v_zd d',
+
+where a is the multiplier plus the tilt and a' that of what is left of the sample.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +36,8 @@ from discreg.linalg.rows import batches
 from discreg.linalg.types import Array
 
 from ._hinge_paths import KINK, LIMIT, ZERO, Paths, Rates
-from ._ldm_solvers import groups_of_copies, is_solved_in_factor
-from ._problem import SMALL, BinaryFit, BinaryProblem
+from ._hinge_samples import HingeResponses, HingeSamples
+from ._problem import BinaryFit, BinaryProblem
 from ._refits import (
     EXACT_GAP,
     MOST_CHANGES,
@@ -42,9 +45,10 @@ from ._refits import (
     cholesky,
     in_columns,
     inverse_factor,
+    solve_all,
+    triangular,
     with_changed,
 )
-from ._variance import variance_gram, variance_rows
 
 __all__ = ["without_hinges"]
 
@@ -52,98 +56,132 @@ Indices = NDArray[np.intp]
 Pieces = NDArray[np.int8]
 BATCH = 128  # paths that are followed together
 MOST_STEPS = 200  # most places that change on a path
-AT_LIMIT = 1e-9  # distance of a multiplier from its limits due to rounding, relative to them
 ROUNDING = 1e-9  # of margins at the kink, and of multipliers relative to their limits
-PROXIMAL = 1e-12  # added to the responses of samples to forces on them, relative to their mean
-FREE = 1e7  # response of an intercept without penalty, relative to the same mean
+SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
 
 
 def without_hinges(
     problem: BinaryProblem, fit: BinaryFit, rows: Indices, units: Array
 ) -> tuple[Array, bool]:
     """Compute held-out scores of LDM, and whether they are exact."""
-    samples = _Samples.of(problem, fit, rows)
+    samples = HingeSamples.of(problem, fit, rows)
     places = samples.places_of(rows)
     shares = units / samples.weights[places]
-    refits = _HingeRefits(problem, fit, samples)
+    deviations = _deviations(problem, fit, samples)
+    responses = HingeResponses.of(problem, fit, samples)
+    if not samples.is_complete:
+        return _on_own_places(problem, samples, responses, deviations, places, shares), False
+    refits = _HingeRefits(problem, samples, responses, deviations)
     found, solved = refits.without(places, shares)
     left = np.flatnonzero(~solved)
-    if samples.is_complete:
-        for part in batches(len(left), BATCH):
-            some = left[part]
-            scores, solved = refits.along_paths(places[some], shares[some])
-            found[some[solved]] = scores[solved]
-            left = np.setdiff1d(left, some[solved])
-    penalised = problem.loss.lambda1 > 0 or not problem.fit_intercept  # else see `FREE`
-    exact = samples.is_complete and penalised and fit.gap <= EXACT_GAP
-    return found, exact and not len(left)
+    for part in batches(len(left), BATCH):
+        some = left[part]
+        scores, solved = refits.along_paths(places[some], shares[some])
+        found[some[solved]] = scores[solved]
+        left = np.setdiff1d(left, some[solved])
+    penalised = problem.loss.lambda1 > 0 or not problem.fit_intercept  # else approximately free
+    return found, penalised and not len(left) and fit.gap <= EXACT_GAP
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """Distinct samples: all of a small problem, else those to hold out and those at the kink."""
+def _deviations(problem: BinaryProblem, fit: BinaryFit, samples: HingeSamples) -> Array:
+    """Compute the margins minus their mean over all samples."""
+    mean = fit.margins.mean
+    return np.asarray(samples.y * samples.scores - mean)
 
-    groups: Indices  # of all samples
-    chosen: Indices  # groups, in ascending order
-    firsts: Indices  # first sample of each chosen group
-    y: Array
-    weights: Array
-    multipliers: Array
-    limits: Array
-    tilts: Array
-    scores: Array
-    places: Pieces
-    is_complete: bool
 
-    @classmethod
-    def of(cls, problem: BinaryProblem, fit: BinaryFit, rows: Indices) -> _Samples:
-        assert fit.multipliers is not None
-        assert fit.scores is not None
-        training, loss = problem.training, problem.loss
-        groups = groups_of_copies(training.X, problem.y)
-        weights = np.bincount(groups, training.weights)
-        multipliers = np.bincount(groups, fit.multipliers)
-        share = weights / float(training.weights.sum())
-        limits = loss.upper * share
-        above = multipliers > AT_LIMIT * limits
-        places = above.astype(np.int8) + (multipliers >= (1.0 - AT_LIMIT) * limits)
-        chosen = np.arange(len(weights))
-        is_complete = training.n_samples <= SMALL and problem.exact
-        if not is_complete:
-            chosen = np.union1d(groups[rows], np.flatnonzero(places == KINK))
-        firsts = np.unique(groups, return_index=True)[1][chosen]
-        return cls(
-            groups,
-            chosen,
-            firsts,
-            problem.y[firsts],
-            weights[chosen],
-            multipliers[chosen],
-            limits[chosen],
-            loss.lambda2 * share[chosen],
-            fit.scores[firsts],
-            places[chosen].astype(np.int8),
-            is_complete,
-        )
+def _omega(problem: BinaryProblem, units: Array) -> Array:
+    """Compute ω, the loss of curvature of the variance without units of samples."""
+    total = float(problem.training.weights.sum())
+    return np.asarray(2.0 * problem.loss.lambda1 * units / (total - units))
 
-    def places_of(self, rows: Indices) -> Indices:
-        """Return the places of samples among the chosen ones."""
-        return np.searchsorted(self.chosen, self.groups[rows])
+
+def _on_own_places(
+    problem: BinaryProblem,
+    samples: HingeSamples,
+    responses: HingeResponses,
+    deviations: Array,
+    places: Indices,
+    shares: Array,
+) -> Array:
+    """Compute held-out scores if only the sample itself changes its place."""
+    if responses.rows is not None:
+        own, mixed, variance = _smoothed_responses(samples, responses.rows, places)
+    else:
+        own, mixed, variance = _responses_at_kink(samples, responses, places)
+    y, margins = samples.y[places], (samples.y * samples.scores)[places]
+    pulls = (samples.multipliers + samples.tilts)[places]
+    omega = _omega(problem, shares * samples.weights[places])
+    of_deviation, mixed = own - 2.0 * y * mixed + variance, own - y * mixed
+    left = 1.0 - omega * of_deviation
+    bare = margins - own * pulls
+    bare += omega * mixed * (deviations[places] - mixed * pulls) / left
+    own = own + omega * mixed**2 / left
+    bare += own * (1.0 - shares) * samples.tilts[places]
+    limited = bare + own * (1.0 - shares) * samples.limits[places]
+    found = y * np.where(bare >= 1.0, bare, np.minimum(limited, 1.0))
+    return np.where((left > SEEN) & np.isfinite(found), found, np.nan)
+
+
+def _responses_at_kink(
+    samples: HingeSamples, responses: HingeResponses, places: Indices
+) -> tuple[Array, Array, Array]:
+    """Compute responses of scores, of the mean to forces on them, and of the mean.
+
+    The other samples at the kink stay there.
+    """
+    kinks = np.flatnonzero(samples.places == KINK)
+    mean = np.array([len(samples.y)])
+    inverse = inverse_factor(cholesky(responses.among(kinks)))
+    half = inverse @ responses.between(kinks, places)
+    of_mean = inverse @ responses.between(kinks, mean)[:, 0]
+    own = responses.own(places) - np.square(half).sum(axis=0)
+    mixed = responses.between(places, mean)[:, 0] - of_mean @ half
+    variance = np.full(len(places), responses.own(mean)[0] - float(of_mean @ of_mean))
+    fixed = np.flatnonzero(samples.places[places] == KINK)
+    at = np.searchsorted(kinks, places[fixed])
+    own[fixed] = 1.0 / np.square(inverse).sum(axis=0)[at]
+    slopes = (of_mean @ inverse)[at]
+    mixed[fixed] = slopes * own[fixed]
+    variance[fixed] += slopes**2 * own[fixed]
+    return own, mixed, variance
+
+
+def _smoothed_responses(
+    samples: HingeSamples, rows: Array, places: Indices
+) -> tuple[Array, Array, Array]:
+    """Compute the same responses for a smoothed hinge, without the hinge of the sample itself.
+
+    With few features as many samples as features are at the kink: if these stay there, nothing
+    moves. Among many samples others replace them all the time, as for a smooth loss.
+    """
+    curvatures = samples.curvatures
+    near = np.flatnonzero(curvatures)
+    hessian = rows[near].T @ (curvatures[near, None] * rows[near])
+    hessian[np.diag_indices_from(hessian)] += 1.0
+    factor = cholesky(hessian)
+    half, of_mean = triangular(factor, rows[places].T), triangular(factor, rows[-1])
+    own, mixed, variance = np.square(half).sum(axis=0), of_mean @ half, float(of_mean @ of_mean)
+    curved = curvatures[places]
+    left = 1.0 - curved * own
+    return own / left, mixed / left, variance + curved * mixed**2 / left
 
 
 class _HingeRefits(Refits):
     """Refits of LDM without units of samples."""
 
-    def __init__(self, problem: BinaryProblem, fit: BinaryFit, samples: _Samples) -> None:
-        super().__init__(samples.places, only_own=not samples.is_complete)
-        self.samples = samples
-        weights, margins = problem.training.weights, problem.y * fit.scores
-        self._lambda1, self._total = problem.loss.lambda1, float(weights.sum())
-        self._deviations = samples.y * samples.scores - float(weights @ margins) / self._total
-        responses = _responses(problem, samples)
+    def __init__(
+        self,
+        problem: BinaryProblem,
+        samples: HingeSamples,
+        responses: HingeResponses,
+        deviations: Array,
+    ) -> None:
+        super().__init__(samples.places)
+        self.problem, self.samples, self._deviations = problem, samples, deviations
         self._kinks = np.append(samples.places == KINK, False)
+        matrix = responses.among(np.arange(len(self._kinks)))
         # The transpose, whose rows are the effects of single inputs.
-        self._effects = _exchanged(responses, np.flatnonzero(self._kinks)).T.copy()
+        self._effects = _exchanged(matrix, np.flatnonzero(self._kinks)).T.copy()
 
     def _step(
         self,
@@ -184,7 +222,7 @@ class _HingeRefits(Refits):
     ) -> tuple[Array, Indices]:
         """Compute the inputs of T for the listed samples at their new places, and for the mean."""
         ours, y = self.samples, self.samples.y[rows]
-        omega = self._omega(rows, shares)
+        omega = _omega(self.problem, shares * ours.weights[rows])
         matrix, columns = self._listed(samples)
         at_kink, to_kink = self._kinks[samples], listed == KINK
 
@@ -199,7 +237,7 @@ class _HingeRefits(Refits):
         own_score = np.where(at_kink[:, :1], np.eye(1, columns.shape[1]), matrix[:, 0])
         system[:, 0, -1] += np.where(to_kink[:, 0], 0.0, y)
         system[:, -1] += omega[:, None] * (y[:, None] * own_score - matrix[:, -1])
-        return np.linalg.solve(system, right[:, :, None])[:, :, 0], columns
+        return solve_all(system, right), columns
 
     def along_paths(self, rows: Indices, shares: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Follow the solutions while shares of samples leave; return scores and where it worked."""
@@ -207,7 +245,7 @@ class _HingeRefits(Refits):
         paths = Paths(
             rows,
             shares,
-            self._omega(rows, shares),
+            _omega(self.problem, shares * ours.weights[rows]),
             self._deviations[rows],
             ours.places,
             ours.y * ours.scores,
@@ -244,15 +282,11 @@ class _HingeRefits(Refits):
         right[:, -1] = -paths.signs
         matrix, columns = self._listed(samples)
         system = _system(matrix, (self._kinks[samples] != to_kink) & ~spare)
-        inputs = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+        inputs = solve_all(system, right)
         scores, forces, mean = self._outcome(columns, inputs)
         margins, multipliers = ours.y * scores, ours.y * forces
         multipliers[own] += np.where(second, -paths.signs, shares * tilts)
         return Rates(margins, multipliers, limits, margins[own] - mean)
-
-    def _omega(self, rows: Indices, shares: Array) -> Array:
-        units = shares * self.samples.weights[rows]
-        return np.asarray(2.0 * self._lambda1 * units / (self._total - units))
 
     def _listed(self, samples: Indices) -> tuple[Array, Indices]:
         """Return the part of T of listed samples and of the mean, and its columns."""
@@ -297,31 +331,3 @@ def _exchanged(responses: Array, kinks: Indices) -> Array:
     exchanged[:, kinks], exchanged[kinks] = mixed.T, -mixed
     exchanged[np.ix_(kinks, kinks)] = inverse.T @ inverse
     return exchanged
-
-
-def _responses(problem: BinaryProblem, samples: _Samples) -> Array:
-    """Compute the responses of scores to forces without hinges; the last row is the mean's."""
-    training, y, some = problem.training, problem.y, samples.firsts
-    lambda1, options = problem.loss.lambda1, {"fit_intercept": problem.fit_intercept}
-    pull = training.weights * y / float(training.weights.sum())  # of the mean margin
-    linear = training.kernel is None and training.X.shape[1] < training.n_samples
-    found = np.zeros((len(some) + 1, len(some) + 1))
-    if lambda1 > 0 and (linear or is_solved_in_factor(problem)):
-        X = training.X if linear else training.factor
-        rows = variance_rows(X, y, training.weights, lambda1, **options).rows
-        rows = np.vstack([rows[some], pull @ rows])
-        found[...] = rows @ rows.T
-    elif lambda1 > 0:
-        damped = training.damped_gram(lambda1, rough=not samples.is_complete)
-        matrix = variance_gram(damped, y, training.weights, lambda1, **options).gram
-        mean = matrix @ pull
-        found[:-1, :-1] = matrix[np.ix_(some, some)]
-        found[-1, :-1] = found[:-1, -1] = mean[some]
-        found[-1, -1] = pull @ mean
-    else:  # the variance has no weight
-        found[:-1, :-1] = training.kernel_of(some)
-    unit = float(found.diagonal().mean())
-    if lambda1 == 0 and problem.fit_intercept:
-        found[:-1, :-1] += FREE * unit
-    found[np.arange(len(some)), np.arange(len(some))] += PROXIMAL * unit
-    return found

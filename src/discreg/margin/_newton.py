@@ -12,6 +12,7 @@ which is also the duality gap of the multipliers a. It is reported as the gap, o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
 from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
+from ._response import FeatureResponse
 
 __all__ = ["FEW_FEATURES", "PrimalSolution", "newton"]
 
@@ -48,6 +50,7 @@ class PrimalSolution:
     gap: float
     n_iter: int
     limited: bool = False  # whether `max_iter` ended the iterations
+    response: Any = None  # creates the response of scores to forces
 
 
 class NewtonSystem(Protocol):
@@ -55,6 +58,9 @@ class NewtonSystem(Protocol):
 
     def step(self, curvature: Array, gradient: Array, gap: float) -> Array:
         """Compute the step, with an accuracy that depends on the gap."""
+
+    def response(self, curvature: Array) -> FeatureResponse | None:
+        """Create the response of scores to forces; None if the matrix is not formed."""
 
 
 def newton(
@@ -91,7 +97,16 @@ def newton(
         gap = min(0.5 * float(gradient @ gradient) / max(objective, 1e-300), 1.0)
         if best is None or gap < best.gap:
             scores = y * margins - shift
-            best = PrimalSolution(coef, shift, scores, multipliers, objective, gap, n_iter)
+            best = PrimalSolution(
+                coef,
+                shift,
+                scores,
+                multipliers,
+                objective,
+                gap,
+                n_iter,
+                response=partial(system.response, curvature),
+            )
         stalled = stalled + 1 if objective >= lowest * (1 - ROUNDING) else 0
         lowest = min(lowest, objective)
         if gap <= max(tol, EXACT) or stalled == STANDSTILL:
@@ -138,6 +153,14 @@ class FactoredHessian:
         hessian[np.diag_indices_from(hessian)] += 1.0
         with threads_for(len(hessian) ** 3 / 6):  # of a Cholesky factorisation
             return -psd_solver(hessian)(gradient[:, None])[:, 0]
+
+    def response(self, curvature: Array) -> FeatureResponse:
+        self._update(curvature)
+        origin = np.zeros(len(self._moment)) if self._origin is None else self._origin
+        total = float(curvature.sum())
+        return FeatureResponse.of(
+            self._gram, self._moment, total, origin, fit_intercept=self._centred
+        )
 
     def _update(self, curvature: Array) -> None:
         changed = np.flatnonzero(curvature != self._curvature)
@@ -192,6 +215,9 @@ class HessianProducts:
     def __init__(self, X: Any, *, centred: bool) -> None:
         self._X, self._centred = X, centred
         self._squares = X.multiply(X).tocsr() if sparse.issparse(X) else X * X
+
+    def response(self, curvature: Array) -> None:
+        return None
 
     def step(self, curvature: Array, gradient: Array, gap: float) -> Array:
         active = np.flatnonzero(curvature)

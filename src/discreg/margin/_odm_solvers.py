@@ -16,15 +16,16 @@ from ._newton import FEW_FEATURES, PrimalSolution, newton
 from ._problem import SMALL, BinaryFit, BinaryProblem
 from ._working_set import solve_on_working_sets
 
-__all__ = ["solve_odm"]
+__all__ = ["on_factor_if_large", "solve_odm"]
 
 SEEN_IN_DUAL = 1e-6  # rounding error of scores above which dual solvers no longer converge
 
 
 def solve_odm(problem: BinaryProblem) -> BinaryFit:
     """Fit ODM to labels ±1."""
-    if problem.training.is_seen(problem.loss.total_of_multipliers, seen=SEEN_IN_DUAL):
-        return _in_factor(problem)
+    in_factor = on_factor_if_large(problem)
+    if in_factor is not problem:
+        return _in_factor(problem, in_factor)
     if problem.solver in ("active_set", "dcd"):
         return _by_dual(problem)
     if problem.solver == "svrg":
@@ -50,11 +51,19 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
     return fit
 
 
-def _in_factor(problem: BinaryProblem) -> BinaryFit:
-    """Solve the problem on the rows of a factor of a kernel matrix of very large values."""
+def on_factor_if_large(problem: BinaryProblem) -> BinaryProblem:
+    """Return a problem, on rows of a factor if its kernel matrix has very large values."""
     training = problem.training
+    if not training.is_seen(problem.loss.total_of_multipliers, seen=SEEN_IN_DUAL):
+        return problem
     rows = replace(training, X=training.factor, kernel=None, centred=False)
-    fit = solve_odm(replace(problem, training=rows, solver="newton", start=None))
+    return replace(problem, training=rows, solver="newton", start=None)
+
+
+def _in_factor(problem: BinaryProblem, in_factor: BinaryProblem) -> BinaryFit:
+    """Solve a problem of very large values of the kernel on the rows of a factor."""
+    training = problem.training
+    fit = solve_odm(in_factor)
     assert fit.theta is not None
     assert fit.coef is not None
     theta = training.kernel_coefficients(fit.theta, fit.coef)
@@ -133,6 +142,7 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
         warm=(solution.coef, solution.shift),
         multipliers=solution.multipliers,
         scores=solution.scores + solution.shift,
+        response=solution.response,
         limited=solution.limited,
     )
 

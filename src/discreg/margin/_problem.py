@@ -69,7 +69,7 @@ class BinaryFit:
     warm: Any = None  # start of a later fit
     multipliers: Array | None = None  # −ℓ'(z); None after stochastic gradients on the hinge
     scores: Array | None = None  # of the samples, with the intercept
-    response: Any = None  # of scores to forces, for rows in blocks
+    response: Any = None  # what responses of scores to forces are computed from
     solver: str | None = None  # solver of the dual; None if the dual was not solved
     limited: bool = False  # whether `max_iter` ended the iterations; else `tol` or rounding did
 

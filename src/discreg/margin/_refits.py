@@ -24,6 +24,7 @@ __all__ = [
     "cholesky",
     "in_columns",
     "inverse_factor",
+    "solve_all",
     "triangular",
     "with_changed",
 ]
@@ -43,12 +44,10 @@ class Refits(ABC):
     ----------
     pieces : ndarray of shape (n_samples,)
         Pieces of the fit.
-    only_own : bool, default=False
-        Whether only the piece of the sample itself may change.
     """
 
-    def __init__(self, pieces: Pieces, *, only_own: bool = False) -> None:
-        self.pieces, self._only_own = pieces, only_own
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
 
     @abstractmethod
     def _step(
@@ -98,12 +97,8 @@ class Refits(ABC):
                 )
             except np.linalg.LinAlgError:
                 break
-            if self._only_own:
-                own = np.arange(len(left)), rows[left]
-                wanted, following = following[own], pieces.copy()
-                following[own] = wanted
             done = (following == pieces).all(axis=1) & np.isfinite(scores)
-            keep = done if turn > 0 and not self._only_own else np.isfinite(scores)
+            keep = done if turn > 0 else np.isfinite(scores)
             found[left[keep]] = scores[keep]
             solved[left[done]] = True
             left, pieces = left[~done], following[~done]
@@ -116,6 +111,11 @@ def with_changed(rows: Indices, changed: NDArray[np.bool_]) -> tuple[Indices, ND
     others = np.argsort(~changed, axis=1, kind="stable")[:, :width]
     spare = ~np.take_along_axis(changed, others, axis=1)
     return np.column_stack([rows, others]), np.column_stack([np.zeros_like(rows, bool), spare])
+
+
+def solve_all(systems: Array, right: Array) -> Array:
+    """Solve systems, one for each row of `right`; raise LinAlgError if one is singular."""
+    return np.asarray(np.linalg.solve(systems, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def in_columns(columns: Indices, values: Array, n_columns: int) -> sparse.csr_array:

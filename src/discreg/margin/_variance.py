@@ -24,6 +24,7 @@ from discreg.linalg.types import Array
 
 __all__ = [
     "VarianceGram",
+    "VarianceMetric",
     "VarianceRows",
     "damped_gram",
     "rough_damped_gram",
@@ -34,19 +35,40 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class VarianceMetric:
+    """The factor L of the metric, for features about their mean if there is an intercept."""
+
+    factor: Array
+    mean: Array | None
+
+    def rows(self, X: Any) -> Array:
+        """Compute the rows Z L⁻ᵀ of samples."""
+        rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        if self.mean is not None:
+            rows -= self.mean
+            rows = np.column_stack([rows, np.ones(len(rows))])
+        return self.whitened(rows)
+
+    def whitened(self, rows: Array) -> Array:
+        """Compute Z L⁻ᵀ."""
+        white = linalg.solve_triangular(self.factor, rows.T, lower=True, check_finite=False)
+        return np.ascontiguousarray(white.T)
+
+
+@dataclass(frozen=True)
 class VarianceRows:
     """Rows Z L⁻ᵀ, and the conversion of their coefficients to those of the features."""
 
     rows: Array
-    factor: Array
-    mean: Array | None  # mean of the features, with an intercept
+    metric: VarianceMetric
 
     def coefficients(self, coef: Array) -> tuple[Array, float]:
         """Compute the coefficients of the features and the intercept."""
-        both = linalg.solve_triangular(self.factor, coef, lower=True, trans="T", check_finite=False)
-        if self.mean is None:
+        factor, mean = self.metric.factor, self.metric.mean
+        both = linalg.solve_triangular(factor, coef, lower=True, trans="T", check_finite=False)
+        if mean is None:
             return both, 0.0
-        return both[:-1], float(both[-1] - self.mean @ both[:-1])
+        return both[:-1], float(both[-1] - mean @ both[:-1])
 
 
 @dataclass(frozen=True)
@@ -76,9 +98,8 @@ def variance_rows(
     metric = (2.0 * lambda1 / weights.sum()) * centred_gram(signed, weights, mean)
     n_features = X.shape[1]
     metric[np.arange(n_features), np.arange(n_features)] += 1.0
-    factor = _cholesky(metric)
-    whitened = linalg.solve_triangular(factor, rows.T, lower=True, check_finite=False).T
-    return VarianceRows(np.ascontiguousarray(whitened), factor, mean_of_rows)
+    found = VarianceMetric(_cholesky(metric), mean_of_rows)
+    return VarianceRows(found.whitened(rows), found)
 
 
 def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
