@@ -21,7 +21,14 @@ from discreg.linalg.types import Array, Indices
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Solution
 
-__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian", "without_unit"]
+__all__ = [
+    "Design",
+    "Model",
+    "hessian_of_block",
+    "inverse_hessian",
+    "separate_moves",
+    "without_unit",
+]
 
 ROUNDING = 1e-10  # relative size of a singular value of zero
 UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do not determine
@@ -84,29 +91,6 @@ class Model(NamedTuple):
         """Evaluate the loss of some rows."""
         return self.loss.evaluate(Z @ self.theta, y, np.ones(len(y)), self.centres)
 
-    def derivatives(self, at: Evaluation, y: Indices) -> tuple[Array, Array]:
-        """Compute the derivatives of each row; with separate classes the centres are constant."""
-        gradients, hessians = self.loss.row_derivatives(at, y)
-        if not self.separate:
-            return gradients, hessians
-        n_classes = self.theta.shape[1]
-        return gradients[:, :n_classes], hessians[:, :n_classes, :n_classes]
-
-    def curvatures(self, at: Evaluation, y: Indices) -> Array:
-        """Compute the diagonals of the half Hessians of each row.
-
-        Only differences between two classes matter, so that both move in opposite directions.
-        """
-        if self.loss.is_separable:
-            return self.loss.score_hessp(
-                at.residuals, np.ones_like(at.residuals), y, np.ones(len(y))
-            )
-        hessians = self.derivatives(at, y)[1]
-        curvatures = np.einsum("ijj->ij", hessians)
-        if self.loss.is_relative and hessians.shape[1] == 2:
-            curvatures = curvatures - hessians[:, 0, 1, None]
-        return np.asarray(curvatures)
-
 
 def hessian_of_block(block: Block, model: Model) -> Array:
     """Sum half the Hessian of the loss over some rows.
@@ -117,9 +101,9 @@ def hessian_of_block(block: Block, model: Model) -> Array:
     at = model.at(Z, block.y)
     (width, n_classes), weights = model.theta.shape, block.weights
     if model.separate:
-        curvatures = weights[:, None] * model.curvatures(at, block.y)
+        curvatures = weights[:, None] * model.loss.class_curvatures(at, block.y)
         return np.stack([_gram(Z, column) for column in curvatures.T])
-    hessians = model.derivatives(at, block.y)[1]
+    hessians = model.loss.row_derivatives(at, block.y)[1]
     hessians *= weights[:, None, None]
     n_centres = (hessians.shape[1] - n_classes) * n_classes
     first = n_classes * width
@@ -223,6 +207,20 @@ def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]
     bend = np.zeros((basis.shape[1],) * 2)
     bend[:n_first, n_first:n_tangents] = across.reshape(n_first, n_tangents - n_first)
     return basis, bend + bend.T
+
+
+def separate_moves(
+    loss: TargetLoss, at: Evaluation, y: Indices, units: Array, leverages: Array
+) -> tuple[Array, Array]:
+    """Compute u (I − u P_i A_i)⁻¹ g_i and the changes of the scores for a diagonal A_i.
+
+    The centres are constant.
+    """
+    n_classes = leverages.shape[1]
+    hessians = loss.row_derivatives(at, y)[1][:, :n_classes, :n_classes]
+    shares = hessians * (units[:, None] * leverages)[:, None, :]
+    multipliers = units[:, None] * without_unit(shares, at.residuals)
+    return multipliers, leverages * multipliers
 
 
 def without_unit(shares: Array, gradients: Array) -> Array:
