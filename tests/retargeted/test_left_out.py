@@ -121,7 +121,7 @@ def test_one_step_is_close_to_refits(model, params, monkeypatch):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_forms_agree(model, fit_intercept, monkeypatch):
-    """The Hessian, the active rows of a linear or precomputed kernel, and some of their columns."""
+    """The Hessian and the kernel matrix of the active rows yield the same scores."""
     monkeypatch.setattr(_left_out, "MOST_PRODUCTS", 0)
     X, y = load_digits(return_X_y=True)
     X, y, weights = X[:200] / 16, y[:200], WEIGHTS[:200] + 0.3
@@ -134,10 +134,39 @@ def test_forms_agree(model, fit_intercept, monkeypatch):
     kernel = {"kernel": "precomputed", "n_components": None}
     dual = scores(X @ X.T, **kernel, solver="dcd")
     assert_allclose(scores(X @ X.T, **kernel, solver="newton"), dual, atol=1e-5)
-    monkeypatch.setattr(_left_out_dual, "MOST_PIECES", 0)
-    assert_allclose(scores(X @ X.T, **kernel, solver="dcd"), dual, atol=1e-9)
     monkeypatch.setattr(_left_out, "MOST_PIECES", 0)
     assert_allclose(scores(X), dual, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_separate_classes(model, monkeypatch):
+    """With too many unknowns, the classes have systems of their own, which is close."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400] / 16, y[:400]
+    found = [model(kernel=kernel).fit(X, y) for kernel in ("linear", "rbf")]
+    monkeypatch.setattr(_left_out, "MOST_PIECES", 0)
+    monkeypatch.setattr(_left_out, "MOST_UNKNOWNS", 0)
+    monkeypatch.setattr(_left_out_dual, "MOST_PIECES", 200)
+    for exact in found:
+        apart = clone(exact).fit(X, y)
+        distances = exact.loo_decision_function_ - exact.decision_function(X)
+        errors = apart.loo_decision_function_ - exact.loo_decision_function_
+        limit = 1e-9 if model is DLSRClassifier else 0.5
+        assert np.abs(errors).mean() < limit * np.abs(distances).mean()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_fewer_rows_of_large_kernels(model, monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:500] / 16, y[:500]
+    monkeypatch.setattr(_left_out, "MOST_PIECES", 20)
+    monkeypatch.setattr(_left_out, "FEWER", 400)
+    monkeypatch.setattr(_left_out_dual, "MOST_PIECES", 20)
+    exact = model(kernel="rbf").fit(X, y)
+    assert not hasattr(exact, "loo_decision_function_")
+    monkeypatch.setattr(_left_out, "LARGEST_DUAL", 450)
+    fewer = model(kernel="rbf").fit(X, y)
+    assert_allclose(fewer.inverse_temperature_, exact.inverse_temperature_, rtol=0.2)
 
 
 @pytest.mark.parametrize("model", MODELS)

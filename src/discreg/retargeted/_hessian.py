@@ -13,13 +13,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.blocks.source import Block
+from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import psd_inverse, psd_root
 from discreg.linalg.rows import class_sums, class_totals
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
+from ._solvers import Solution
 
-__all__ = ["Design", "Model", "hessian_of_block", "inverse_hessian", "without_unit"]
+__all__ = [
+    "Design",
+    "Model",
+    "hessian_of_block",
+    "inverse_hessian",
+    "separate_moves",
+    "without_unit",
+]
 
 ROUNDING = 1e-10  # relative size of a singular value of zero
 UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do not determine
@@ -28,14 +37,15 @@ UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do 
 class Design(NamedTuple):
     """Columns of the unknowns of one class: features, centred, and one column for the intercept."""
 
-    features: Any  # indices or a slice
+    features: Indices
     mean: Array | None
     constant: NDArray[np.bool_] | None  # features that are constant up to rounding
     centred: bool
 
     def rows(self, X: Any) -> Array:
         """Return rows as a dense array with these columns."""
-        X = X[:, self.features]
+        if len(self.features) < X.shape[1]:
+            X = X[:, self.features]
         rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
         if self.mean is not None and self.constant is not None:
             rows = np.where(self.constant, 0.0, rows - self.mean)
@@ -61,34 +71,25 @@ class Model(NamedTuple):
     loss: TargetLoss
     theta: Array
     centres: Array
-    separate: bool
+    separate: bool = False
+
+    @classmethod
+    def of(cls, regression: Any, loss: TargetLoss, solution: Solution) -> Model:
+        """Describe a solution; with the l21 penalty, by the features with coefficients."""
+        coef, features = solution.theta[:-1], np.arange(len(solution.theta) - 1)
+        if isinstance(regression, FeatureRegression):
+            features = np.flatnonzero(coef.any(axis=1))
+        mean = constant = None
+        if regression.mean is not None:
+            mean, constant = regression.mean[features], regression.constant[features]
+        offset = solution.theta[-1:] if regression.centred else coef[:0]
+        centres = np.zeros(coef.shape[1]) if solution.centres is None else solution.centres
+        design = Design(features, mean, constant, regression.centred)
+        return cls(design, loss, np.vstack([coef[features], offset]), centres)
 
     def at(self, Z: Array, y: Indices) -> Evaluation:
         """Evaluate the loss of some rows."""
         return self.loss.evaluate(Z @ self.theta, y, np.ones(len(y)), self.centres)
-
-    def derivatives(self, at: Evaluation, y: Indices) -> tuple[Array, Array]:
-        """Compute the derivatives of each row; with separate classes the centres are constant."""
-        gradients, hessians = self.loss.row_derivatives(at, y)
-        if not self.separate:
-            return gradients, hessians
-        n_classes = self.theta.shape[1]
-        return gradients[:, :n_classes], hessians[:, :n_classes, :n_classes]
-
-    def curvatures(self, at: Evaluation, y: Indices) -> Array:
-        """Compute the diagonals of the half Hessians of each row.
-
-        Only differences between two classes matter, so that both move in opposite directions.
-        """
-        if self.loss.is_separable:
-            return self.loss.score_hessp(
-                at.residuals, np.ones_like(at.residuals), y, np.ones(len(y))
-            )
-        hessians = self.derivatives(at, y)[1]
-        curvatures = np.einsum("ijj->ij", hessians)
-        if self.loss.is_relative and hessians.shape[1] == 2:
-            curvatures = curvatures - hessians[:, 0, 1, None]
-        return np.asarray(curvatures)
 
 
 def hessian_of_block(block: Block, model: Model) -> Array:
@@ -100,9 +101,9 @@ def hessian_of_block(block: Block, model: Model) -> Array:
     at = model.at(Z, block.y)
     (width, n_classes), weights = model.theta.shape, block.weights
     if model.separate:
-        curvatures = weights[:, None] * model.curvatures(at, block.y)
+        curvatures = weights[:, None] * model.loss.class_curvatures(at, block.y)
         return np.stack([_gram(Z, column) for column in curvatures.T])
-    hessians = model.derivatives(at, block.y)[1]
+    hessians = model.loss.row_derivatives(at, block.y)[1]
     hessians *= weights[:, None, None]
     n_centres = (hessians.shape[1] - n_classes) * n_classes
     first = n_classes * width
@@ -131,11 +132,7 @@ def _gram(Z: Array, weights: Array) -> Array:
 
 
 def inverse_hessian(
-    hessian: Array,
-    model: Model,
-    penalties: Array,
-    total: float,
-    slope: Array | None = None,
+    hessian: Array, model: Model, regression: Any, slope: Array | None = None
 ) -> Any:
     """Add the penalty to the Hessian of the loss and invert it.
 
@@ -144,10 +141,7 @@ def inverse_hessian(
     hessian : ndarray
         Sum of `hessian_of_block`; it is overwritten.
     model : Model
-    penalties : ndarray of shape (n_features,) or (n_features, n_classes, n_classes)
-        Half the Hessian of the penalty, for the coefficients of each feature.
-    total : float
-        Sum of the weights.
+    regression : NormalEquations
     slope : ndarray of shape (n_features, n_classes), optional
         Half the gradient of the loss by the coefficients, if their rank is limited. The inverse is
         then one on the tangent space of the coefficients of their rank.
@@ -159,24 +153,31 @@ def inverse_hessian(
     """
     width, n_classes = model.theta.shape
     features = np.arange(width - model.design.centred)
+    penalties = _penalties(model.theta[features], regression)
     if model.separate:
-        if penalties.ndim == 3:
-            penalties = np.einsum("ijj->ji", penalties)
-        hessian[:, features, features] += penalties
+        hessian[:, features, features] += np.einsum("ijj->ji", penalties)
         return [psd_root(each) for each in hessian]
-    for j in range(n_classes):
-        for k in range(n_classes):
-            if penalties.ndim == 3:
-                hessian[j * width + features, k * width + features] += penalties[:, j, k]
-            elif j == k:
-                hessian[j * width + features, k * width + features] += penalties
+    for j, k in np.argwhere(penalties.any(axis=0)):
+        hessian[j * width + features, k * width + features] += penalties[:, j, k]
     if model.loss.is_relative and model.design.centred:  # keep the sum of the intercepts
         intercepts = width * np.arange(1, n_classes + 1) - 1
-        hessian[np.ix_(intercepts, intercepts)] += total / n_classes**2
+        hessian[np.ix_(intercepts, intercepts)] += regression.total / n_classes**2
     if slope is None:
         return psd_inverse(hessian)
     basis, bend = _tangent_space(model, len(hessian), slope)
     return np.asarray(basis @ psd_inverse(basis.T @ hessian @ basis + bend) @ basis.T)
+
+
+def _penalties(coef: Array, regression: Any) -> Array:
+    """Compute half the Hessian of β‖W‖² or Σ β‖w‖ by the coefficients w of each feature."""
+    identity = np.eye(coef.shape[1])[None, :, :]
+    if not isinstance(regression, FeatureRegression):
+        return np.asarray(regression.beta * np.repeat(identity, len(coef), axis=0))
+    norms = np.linalg.norm(coef, axis=1)[:, None, None]
+    units = coef / norms[:, :, 0]
+    return np.asarray(
+        regression.beta / (2 * norms) * (identity - units[:, :, None] * units[:, None, :])
+    )
 
 
 def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]:
@@ -206,6 +207,20 @@ def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]
     bend = np.zeros((basis.shape[1],) * 2)
     bend[:n_first, n_first:n_tangents] = across.reshape(n_first, n_tangents - n_first)
     return basis, bend + bend.T
+
+
+def separate_moves(
+    loss: TargetLoss, at: Evaluation, y: Indices, units: Array, leverages: Array
+) -> tuple[Array, Array]:
+    """Compute u (I − u P_i A_i)⁻¹ g_i and the changes of the scores for a diagonal A_i.
+
+    The centres are constant.
+    """
+    n_classes = leverages.shape[1]
+    hessians = loss.row_derivatives(at, y)[1][:, :n_classes, :n_classes]
+    shares = hessians * (units[:, None] * leverages)[:, None, :]
+    multipliers = units[:, None] * without_unit(shares, at.residuals)
+    return multipliers, leverages * multipliers
 
 
 def without_unit(shares: Array, gradients: Array) -> Array:

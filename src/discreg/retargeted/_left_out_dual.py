@@ -15,13 +15,13 @@ so that with g_i = V_i c_i and u units less of weight the scores change by
 
     (u / √s_i) E_i (I − (u / s_i)(I − N_ii))⁻¹ c_i.
 
-M⁻¹ takes three times as long as the Cholesky factor of M. For many pieces only the columns
-of some rows are computed.
+M⁻¹ takes three times as long as the Cholesky factor of M. For many pieces, and in DLSR, which has
+them from the start, the classes have separate systems with one piece per active row: those of
+`_left_out` with separate classes, with s_i P_i Z_iᵀH⁻¹Z_i = 1 − N_ii.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +33,9 @@ from discreg.linalg.types import Array, Indices
 from ._hessian import without_unit
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["ActiveRows", "Pieces", "active_pieces"]
+__all__ = ["ActiveRows", "Pieces", "active_pieces", "class_leverages"]
 
-MOST_PIECES = 4_000  # for which the inverse is computed
+MOST_PIECES = 3_000  # of a matrix that is inverted
 ROUNDING = 1e-12  # relative size of an eigenvalue of zero
 ENTRIES = 1 << 22  # of the arrays for a batch
 
@@ -107,8 +107,8 @@ class ActiveRows(NamedTuple):
         owners, n_classes = self.pieces.owners, self.n_classes
         scaled = np.sqrt(self.weights[owners])[:, None] * self.pieces.vectors
         scores, border = np.ascontiguousarray(scaled[:, :n_classes]), self._border(scaled)
-        columns_of = _columns(self._matrix(scores))
-        bent = columns_of(border)
+        inverse = psd_inverse(self._matrix(scores))
+        bent = inverse @ border
         corners = self._corners(border, bent)
         firsts = np.searchsorted(owners, held)
         counts = np.searchsorted(owners, held, side="right") - firsts
@@ -118,7 +118,7 @@ class ActiveRows(NamedTuple):
             valid = np.arange(most) < counts[some, None]
             places = np.where(valid, firsts[some, None] + np.arange(most), 0)
             columns = places[valid]  # pieces of these rows
-            image = columns_of(columns) - bent @ corners[:, columns]
+            image = inverse[:, columns] - bent @ corners[:, columns]
             effects = np.zeros((*valid.shape, n_classes))
             kernel = self.kernel[np.ix_(owners, owners[columns])]
             effects[valid] = (image * kernel).T @ scores / self.beta
@@ -164,19 +164,34 @@ class ActiveRows(NamedTuple):
         return psd_solver(inner)(bent.T)
 
 
-def _columns(matrix: Array) -> Callable[[Array], Array]:
-    """Return a function for columns of the inverse of a matrix, or its products with an array."""
-    size = len(matrix)
-    if size <= MOST_PIECES:
-        inverse = psd_inverse(matrix)
-        return lambda which: inverse @ which if which.ndim == 2 else inverse[:, which]
-    solve = psd_solver(matrix)
+def class_leverages(
+    kernel: Array, weights: Array, places: Indices, *, beta: float, centred: bool
+) -> Array:
+    """Compute A_i = Z_iᵀ(ZᵀSZ + βI)⁻¹Z_i of some rows, where the intercept has no penalty.
 
-    def columns_of(which: Array) -> Array:
-        if which.ndim == 2:
-            return solve(which)
-        units = np.zeros((size, len(which)))
-        units[which, np.arange(len(which))] = 1.0
-        return solve(units)
-
-    return columns_of
+    Parameters
+    ----------
+    kernel : ndarray of shape (n_rows, n_rows)
+        Inner products of the rows; the matrix is overwritten.
+    weights : ndarray of shape (n_rows,)
+    places : ndarray of shape (n_places,)
+        Indices of the rows.
+    beta : float
+    centred : bool
+        Whether there is an intercept.
+    """
+    roots = np.sqrt(weights)
+    kernel *= roots[:, None] / beta
+    kernel *= roots
+    kernel[np.diag_indices_from(kernel)] += 1.0
+    if len(kernel) <= MOST_PIECES:
+        inverse = psd_inverse(kernel)
+        own, bent = inverse.diagonal()[places], inverse @ roots
+    else:
+        solve = psd_solver(kernel)
+        units = np.zeros((len(kernel), len(places)))
+        units[places, np.arange(len(places))] = 1.0
+        own, bent = solve(units)[places, np.arange(len(places))], solve(roots[:, None])[:, 0]
+    if centred:
+        own = own - bent[places] ** 2 / (roots @ bent)
+    return np.asarray((1.0 - own) / weights[places])

@@ -119,6 +119,12 @@ class TargetLoss(ABC):
             hessians[:, :, j] = self.score_hessp(at.residuals, direction, y, np.ones(n_rows))
         return at.residuals, hessians
 
+    def class_curvatures(self, at: Evaluation, y: Indices) -> Array:
+        """Compute the diagonals of the half Hessians by the scores; if separable, these are all."""
+        if self.is_separable:
+            return self.score_hessp(at.residuals, np.ones_like(at.residuals), y, np.ones(len(y)))
+        return np.asarray(np.einsum("ijj->ij", self.row_derivatives(at, y)[1]))
+
     def hessp(
         self, X: Any, coef: Array, shift: Array, residuals: Array, y: Indices, weights: Array
     ) -> AddableTuple:
@@ -282,6 +288,16 @@ class MarginTargets(TargetLoss):
         diagonal = np.arange(active.shape[1])
         hessians[:, diagonal, diagonal] += active
         return gradients, hessians
+
+    def class_curvatures(self, at: Evaluation, y: Indices) -> Array:
+        """Compute the diagonals; for two classes, those in the direction of their difference."""
+        active = _active(at.residuals, y)
+        sizes = active.sum(axis=1) + self.group_penalty
+        if active.shape[1] == 2:
+            return np.where(
+                active.all(axis=1, keepdims=True), 1.0, active * (1 - 1 / sizes[:, None])
+            )
+        return np.asarray(active * (1 - 1 / sizes[:, None]))
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         centre_steps = np.zeros(residuals.shape[1])
