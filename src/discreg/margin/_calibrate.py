@@ -18,16 +18,17 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.rows import class_sums, matmul
 from discreg.linalg.types import Array
 
+from ._hinge_refits import without_hinges
 from ._hinge_samples import is_linear
 from ._left_out import without, without_squares
-from ._left_out_hinges import without_hinges
 from ._losses import MarginLoss
-from ._problem import SMALL, BinaryFit, BinaryProblem
+from ._newton import FEW_FEATURES
+from ._problem import BinaryFit, BinaryProblem
 
 __all__ = ["calibrate_on_blocks", "calibrate_on_rows"]
 
-LARGEST_SYSTEM = 5_000  # most samples, or features, of ODM whose system is factored
-LARGEST_DENSE = 2_000  # most samples of LDM with a kernel, whose system has all of them
+LARGEST_SYSTEM = 5_000  # most support vectors of ODM whose kernel matrix is factored
+LARGEST_DENSE = 2_000  # the same for linear ODM, and most samples of LDM, whose matrix has them all
 FEWEST_TOGETHER = 300  # samples that are left out together
 SHARE_TOGETHER = 0.1  # of all samples
 MOST_OF_CLASS = 0.5  # largest share of a class that is left out together
@@ -110,11 +111,11 @@ def calibrate_on_blocks(
 def _can_leave_out(problem: BinaryProblem, fit: BinaryFit) -> bool:
     """Return whether the system for held-out scores is small enough to be factored."""
     training, multipliers = problem.training, fit.multipliers
-    width = training.X.shape[1] if training.kernel is None else training.n_samples
+    few_features = is_linear(problem) and training.X.shape[1] <= FEW_FEATURES
     if problem.loss.is_smooth:
         assert multipliers is not None
-        return min(width, int(np.count_nonzero(multipliers))) <= LARGEST_SYSTEM
-    few_features = is_linear(problem) and width <= SMALL
+        largest = LARGEST_DENSE if training.kernel is None else LARGEST_SYSTEM
+        return few_features or int(np.count_nonzero(multipliers)) <= largest
     return multipliers is not None and (few_features or training.n_samples <= LARGEST_DENSE)
 
 

@@ -19,7 +19,7 @@ from discreg.linalg.types import Array
 from ._hinge_paths import KINK
 from ._ldm_solvers import groups_of_copies, is_solved_in_factor
 from ._problem import SMALL, BinaryFit, BinaryProblem
-from ._variance import VarianceMetric, variance_gram
+from ._variance import VarianceMetric, variance_gram, variance_rows
 
 __all__ = ["HingeResponses", "HingeSamples", "is_linear"]
 
@@ -112,6 +112,10 @@ class HingeResponses:
         if linear or is_solved_in_factor(problem):
             X = training.X if linear else training.factor
             metric: VarianceMetric = fit.response
+            if metric is None:
+                metric = variance_rows(
+                    X, y, training.weights, lambda1, fit_intercept=problem.fit_intercept
+                ).metric
             rows = metric.rows(X[some])
             mean_row = pull @ X  # of rows about their mean, with an intercept
             if metric.mean is not None:

@@ -125,7 +125,7 @@ def _in_features(problem: BinaryProblem, X: Any) -> BinaryFit:
         shift=shift,
         diagonal=row_norms(carried.rows),
         coef=coef,
-        metric=carried.metric,
+        metric=carried.metric if problem.may_hold_matrix else None,
     )
 
 

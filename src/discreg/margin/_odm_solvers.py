@@ -142,7 +142,7 @@ def _primal_fit(problem: BinaryProblem, solution: PrimalSolution) -> BinaryFit:
         warm=(solution.coef, solution.shift),
         multipliers=solution.multipliers,
         scores=solution.scores + solution.shift,
-        response=solution.response,
+        response=solution.response if problem.may_hold_matrix else None,
         limited=solution.limited,
     )
 

@@ -34,6 +34,7 @@ SMALL = 1_000  # up to this number of samples or features, solve to machine prec
 SINGLE_ROUNDING = 5e-6  # of the objective on a matrix in single precision; measured: 1.3e-6
 SEEN_ROUNDING = 1e-5  # largest error of a kernel matrix in single precision
 TINY = 1e-300
+MOST_HELD = 1 << 24  # numbers in the matrices that fits of all classes keep
 BATCH_BYTES = 64 << 20  # of a kernel matrix that is converted to double precision
 LARGEST_SINGLE = 1e30  # largest squared distance for single precision
 
@@ -325,6 +326,11 @@ class BinaryProblem:
     def losses(self) -> SampleLosses:
         """Losses of the samples."""
         return self.loss.of_samples(self.training.weights)
+
+    @property
+    def may_hold_matrix(self) -> bool:
+        """Whether all two-class problems may keep a matrix of the size of their Hessian."""
+        return self.training.n_problems * int(self.training.X.shape[1]) ** 2 <= MOST_HELD
 
     def statistics(self, scores: Array) -> MarginStatistics:
         """Compute the statistics of the margins for given scores of the samples."""
