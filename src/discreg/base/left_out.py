@@ -50,7 +50,9 @@ class LeftOut:
     is_exact: bool
 
 
-def leavable_rows(kept: KeptRows, sizes: Array, classes: NDArray[Any]) -> KeptRows:
+def leavable_rows(
+    kept: KeptRows, sizes: Array, classes: NDArray[Any], *, warn: bool = True
+) -> KeptRows:
     """Return the rows without which their class still has samples; warn of the other classes.
 
     Parameters
@@ -59,10 +61,15 @@ def leavable_rows(kept: KeptRows, sizes: Array, classes: NDArray[Any]) -> KeptRo
     sizes : ndarray of shape (n_classes,)
         Sum of the weights of each class, with class weights as those of the rows.
     classes : ndarray of shape (n_classes,)
+    warn : bool, default=True
+        `partial_fit` does not warn, because more rows may follow.
     """
     alone = sizes[kept.y] - kept.units <= ROUNDING * sizes[kept.y]
     if not alone.any():
         return kept
+    others = kept.take(np.flatnonzero(~alone))
+    if not warn:
+        return others
     labels = classes[np.unique(kept.y[alone])].tolist()
     named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
     what = "Class {} has" if len(labels) == 1 else "Classes {} have"
@@ -72,7 +79,7 @@ def leavable_rows(kept: KeptRows, sizes: Array, classes: NDArray[Any]) -> KeptRo
         UserWarning,
         stacklevel=user_stacklevel(),
     )
-    return kept.take(np.flatnonzero(~alone))
+    return others
 
 
 def calibrate(
@@ -90,7 +97,8 @@ def calibrate(
         Their scores.
     training_scores : ndarray of shape (n_samples, n_classes), optional
         Scores of all training rows, if they are in memory and all of positive weight were left out.
-        Those of the rows that were left out are overwritten; the model has not seen the others.
+        Those of the rows that were left out are overwritten, by means over rows that are repeated;
+        the model has not seen the others.
     """
     forget_calibration(estimator)
     known = np.isfinite(left_out.scores).all(axis=1)
@@ -99,8 +107,11 @@ def calibrate(
     estimator._calibrated = Calibration.of(scores, some.y, some.weights, some.units, n_classes)
     estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
     estimator.loo_is_exact_ = left_out.is_exact
-    if training_scores is not None and known.all():
-        training_scores[kept.places] = left_out.scores
+    if training_scores is not None and kept.places is not None and known.all():
+        totals = np.bincount(kept.places, kept.weights, len(training_scores))
+        shares = kept.weights / totals[kept.places]
+        training_scores[kept.places] = 0.0
+        np.add.at(training_scores, kept.places, shares[:, None] * left_out.scores)
         estimator.loo_decision_function_ = one_column_if_binary(training_scores)
 
 
