@@ -261,7 +261,7 @@ def test_an_array_that_is_read_several_times_counts_each_time(path):
     with zipfile.ZipFile(path) as file:
         largest = max(file.infolist(), key=lambda info: info.file_size).filename
     rewritten(path, lambda schema: re.sub(r'"file": "[^"]+"', f'"file": "{largest}"', schema))
-    with memory_below(40 * MB), pytest.raises(InputError, match="take 30"):
+    with memory_below(40 * MB), pytest.raises(InputError, match=r"take 3\d\d,"):
         load_model(path, max_bytes=100 * MB)
 
 

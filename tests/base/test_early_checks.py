@@ -142,18 +142,6 @@ def test_mistakes_in_own_parameters_are_named_before_the_first_fit(search, messa
         search.fit(*iris())
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-def test_drm_names_a_class_of_one_sample_before_the_first_fit(cv, monkeypatch):
-    """Its probabilities need held-out scores of the class."""
-    forbid_fits(monkeypatch, DRMClassifierCV)
-    X, y = iris()
-    y[0] = 7
-    search = DRMClassifierCV(cv=cv)
-    warnings.simplefilter("ignore", UserWarning)  # also of scikit-learn's splitter
-    with pytest.raises(ValueError, match="Class 7 has only one sample"):
-        search.fit(X, y)
-
-
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_fold_without_a_class_is_named_and_its_samples_count_as_errors(search):
     X, y = iris()

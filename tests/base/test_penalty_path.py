@@ -122,3 +122,11 @@ def test_a_class_in_one_fold_is_refused():
     y = np.where(np.arange(len(y)) % 5 == 0, 1, 0)
     with pytest.raises(ValueError, match="All rows of a class are in one of the 5 folds"):
         penalty_path(LSRClassifier(), X, y, BETAS)
+
+
+@pytest.mark.parametrize("model", MODELS[::2], ids=repr)
+def test_the_best_model_has_the_probabilities_of_a_fit(model):
+    X, y = shuffled(load_iris)
+    found = penalty_path(clone(model), X, y, BETAS, cv=CV)
+    fitted = clone(model).set_params(beta=found.best_beta).fit(X, y)
+    assert_allclose(found.best_estimator.predict_proba(X), fitted.predict_proba(X), atol=1e-7)

@@ -241,7 +241,6 @@ def test_rows_that_are_not_there():
         (DRMClassifier(n_components=None), "kernel='rbf' needs the rows in mem.*n_components"),
         (DRMClassifier(kernel="linear", solver="closed"), "solver='closed' needs the rows"),
         (DRMClassifier(kernel="linear", penalty="lasso"), "penalty='lasso' needs the rows"),
-        (DRMClassifier(kernel="linear", probability=True), "probability=True needs the rows"),
         (DRMClassifier(kernel="precomputed"), "precomputed kernel has to be in memory"),
         (ODMClassifier(n_components=None), "kernel='rbf'"),
         (ODMClassifier(kernel="linear", solver="dcd"), "solver='dcd'"),

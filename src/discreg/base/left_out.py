@@ -62,12 +62,14 @@ def leavable_rows(
         Sum of the weights of each class, with class weights as those of the rows.
     classes : ndarray of shape (n_classes,)
     warn : bool, default=True
+        `partial_fit` does not warn, because more rows may follow.
     """
     alone = sizes[kept.y] - kept.units <= ROUNDING * sizes[kept.y]
     if not alone.any():
         return kept
+    others = kept.take(np.flatnonzero(~alone))
     if not warn:
-        return kept.take(np.flatnonzero(~alone))
+        return others
     labels = classes[np.unique(kept.y[alone])].tolist()
     named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
     what = "Class {} has" if len(labels) == 1 else "Classes {} have"
@@ -77,7 +79,7 @@ def leavable_rows(
         UserWarning,
         stacklevel=user_stacklevel(),
     )
-    return kept.take(np.flatnonzero(~alone))
+    return others
 
 
 def calibrate(
@@ -95,7 +97,8 @@ def calibrate(
         Their scores.
     training_scores : ndarray of shape (n_samples, n_classes), optional
         Scores of all training rows, if they are in memory and all of positive weight were left out.
-        Those of the rows that were left out are overwritten; the model has not seen the others.
+        Those of the rows that were left out are overwritten, by means over rows that are repeated;
+        the model has not seen the others.
     """
     forget_calibration(estimator)
     known = np.isfinite(left_out.scores).all(axis=1)
@@ -104,8 +107,11 @@ def calibrate(
     estimator._calibrated = Calibration.of(scores, some.y, some.weights, some.units, n_classes)
     estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
     estimator.loo_is_exact_ = left_out.is_exact
-    if training_scores is not None and known.all():
-        training_scores[kept.places] = left_out.scores
+    if training_scores is not None and kept.places is not None and known.all():
+        totals = np.bincount(kept.places, kept.weights, len(training_scores))
+        shares = kept.weights / totals[kept.places]
+        training_scores[kept.places] = 0.0
+        np.add.at(training_scores, kept.places, shares[:, None] * left_out.scores)
         estimator.loo_decision_function_ = one_column_if_binary(training_scores)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
+from discreg.blocks.kept_rows import KeptRows, kept_of_block
 from discreg.blocks.moments import Moments, moments_by_group
 from discreg.blocks.precision import relative_penalty
 from discreg.blocks.source import (
@@ -127,7 +128,12 @@ def penalty_path(
     model = clone(estimator)
     source = _open_source(model, X, y, sample_weight)
     smallest = relative_penalty(model.set_params(beta=float(penalties.min())))
-    folds = source.reduce(_fold_moments, int(cv), source.n_classes, smallest)
+    factors, keep = source.layout.factors, model.probability
+    folds, *rows = source.reduce(
+        _folds_and_rows, int(cv), source.n_classes, smallest, factors, keep
+    )
+    kept = rows[0].scaled(factors) if keep else None
+    candidate = clone(estimator).set_params(probability=False)
     empty = [number for number, fold in enumerate(folds) if fold.total == 0]
     if empty:
         raise ValueError(
@@ -144,7 +150,7 @@ def penalty_path(
         [
             [
                 _error(
-                    clone(estimator).set_params(beta=beta), _without(folds, number), fold, source
+                    clone(candidate).set_params(beta=beta), _without(folds, number), fold, source
                 )
                 for number, fold in enumerate(folds)
             ]
@@ -153,7 +159,7 @@ def penalty_path(
     )
     means = errors.mean(axis=1)
     best = float(penalties[means == means.min()].max())
-    _fit(model.set_params(beta=best), reduce(add, folds), source.sizes, source)
+    _fit(model.set_params(beta=best), reduce(add, folds), source.sizes, source, kept)
     return PenaltyPath(penalties, errors, best, model)
 
 
@@ -175,10 +181,13 @@ def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
     return ArrayBlocks(rows, labels, sample_weight, model.class_weight)
 
 
-def _fold_moments(block: Block, n_folds: int, n_classes: int, penalty: float) -> AddableTuple:
-    """Compute the moments of the rows of each fold."""
+def _folds_and_rows(
+    block: Block, n_folds: int, n_classes: int, penalty: float, factors: Array, keep: bool
+) -> AddableTuple:
+    """Compute the moments of the rows of each fold, and with `keep` a sample of the rows."""
     folds = (block.first + np.arange(len(block.y))) % n_folds
-    return moments_by_group(block, folds, n_folds, n_classes, penalty)
+    moments = moments_by_group(block, folds, n_folds, n_classes, penalty)
+    return AddableTuple([moments, kept_of_block(block, factors)] if keep else [moments])
 
 
 def _without(folds: AddableTuple, number: int) -> Moments:
@@ -188,8 +197,15 @@ def _without(folds: AddableTuple, number: int) -> Moments:
     return total
 
 
-def _fit(model: Any, moments: Moments, sizes: Array, source: BlockSource) -> None:
+def _fit(
+    model: Any,
+    moments: Moments,
+    sizes: Array,
+    source: BlockSource,
+    kept: KeptRows | None = None,
+) -> None:
     prepared = model._prepare_moments(moments, source.layout.classes, sizes, np.dtype(np.float64))
+    prepared.source, prepared.kept = source, kept
     model._fit_moments(prepared)
 
 

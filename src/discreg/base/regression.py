@@ -325,7 +325,10 @@ class RegressionClassifier(BaseClassifier):
         if not self.probability:
             return
         assert prepared.kept is not None
-        kept = leavable_rows(prepared.kept, prepared.class_weights, prepared.classes)
+        in_parts = prepared.y is None and prepared.source is None
+        kept = leavable_rows(
+            prepared.kept, prepared.class_weights, prepared.classes, warn=not in_parts
+        )
         prepared.kept = kept
         with np.errstate(all="ignore"):  # scores that are not finite are not used
             left_out = self._left_out(prepared, solution)

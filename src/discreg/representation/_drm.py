@@ -139,7 +139,7 @@ class DRMClassifier(RepresentationClassifier):
     max_iter : int, default=150
         Maximum number of iterations, by default that of the paper.
     random_state : int, RandomState instance or None, default=None
-        Seed of the components and of the folds.
+        Seed of the components.
 
     Attributes
     ----------
@@ -343,9 +343,10 @@ class DRMClassifier(RepresentationClassifier):
             units = (weights / np.maximum(copies, 1.0))[groups.order]
             # "auto" may change from features to the kernel form to keep precision.
             name = self.solver if name == "scatter" else name
-            found = left_out(solver, name, training, settings, kept, units, random)
+            kept, found = left_out(solver, name, training, settings, kept, units)
             scores = None
-            if len(kept) == len(groups.y):
+            assert kept.places is not None
+            if len(np.unique(kept.places)) == len(groups.y):
                 scores = np.zeros((len(indices), len(classes)))
                 unseen = np.setdiff1d(np.arange(len(indices)), groups.order)  # weight zero
                 if len(unseen):
@@ -366,7 +367,7 @@ class DRMClassifier(RepresentationClassifier):
         """Fit the model to rows in blocks."""
         check_rejection(self, source.layout.classes)
         solver, kept = solve_blocks(self, source, random, n_components, out_of_core=out_of_core)
-        self._store_scatter(solver, source.layout, source.weights, kept)
+        self._store_scatter(solver, source.layout, source.weights, kept, warn=True)
         return self
 
     def _check_params(self) -> None:
@@ -408,7 +409,7 @@ class DRMClassifier(RepresentationClassifier):
         solver = scatter_solver(self, scatters, totals, state.features)
         kept = state.kept_rows(self.class_weight) if self.probability else None
         self._forget_fit()  # only now: if the lines above fail, the old model stays
-        self._store_scatter(solver, state.layout, totals, kept)
+        self._store_scatter(solver, state.layout, totals, kept, warn=False)
 
     def _forget_fit(self) -> None:
         super()._forget_fit()
@@ -424,8 +425,10 @@ class DRMClassifier(RepresentationClassifier):
         layout: BlockLayout,
         totals: NDArray[np.float64],
         kept: KeptRows | None,
+        *,
+        warn: bool,
     ) -> None:
-        """Set the attributes of a fit that keeps no rows."""
+        """Set the attributes of a fit that keeps no rows; `warn` of classes of one sample."""
         self._solver = without_scatters(solver)
         self.classes_ = layout.classes
         self.solver_, self.n_iter_ = "scatter", 1
@@ -434,7 +437,7 @@ class DRMClassifier(RepresentationClassifier):
             self._store_components(features)
         self._dtype = layout.dtype
         if kept is not None:
-            kept = leavable_rows(kept, totals, layout.classes)
+            kept = leavable_rows(kept, totals, layout.classes, warn=warn)
             with np.errstate(all="ignore"):  # scores that are not finite are not used
                 found = scatter_left_out(solver.form, totals, kept)
             calibrate(self, kept, found)

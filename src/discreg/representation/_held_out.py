@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from discreg.base.left_out import LeftOut
 from discreg.blocks.kept_rows import MOST_ROWS, KeptRows
@@ -43,9 +42,11 @@ def left_out(
     settings: DRMSettings,
     kept: KeptRows,
     units: Array,
-    random: np.random.RandomState,
-) -> LeftOut:
+) -> tuple[KeptRows, LeftOut]:
     """Compute held-out scores of kept rows by leave-one-out (ridge) or five folds.
+
+    Returns the rows that were held out, and their scores. With folds, a row of several units is
+    repeated.
 
     Parameters
     ----------
@@ -59,8 +60,6 @@ def left_out(
         Rows of the training data in memory.
     units : ndarray of shape (n,)
         The weight of one copy of each training sample.
-    random : RandomState
-        For the folds.
     """
     groups = training.groups
     places = np.zeros(1 + groups.order.max(), dtype=np.intp)
@@ -70,14 +69,16 @@ def left_out(
     scores = np.full((len(kept), groups.n_classes), np.nan)
     if settings.penalty.is_ridge:
         scores[order] = -_without_one(solver, name, training, settings, rows[order], units)
-        return LeftOut(scores, is_exact=True)
+        return kept, LeftOut(scores, is_exact=True)
     if len(order) > FEW_ROWS:
-        drawn = (
-            random.random_sample(len(order)) if training.is_precomputed else hash_rows(kept.X, 0)
-        )
-        order = np.argsort(drawn, kind="stable")[:FEW_ROWS]
-    scores[order] = -_by_folds(training, settings, rows[order], units, random)
-    return LeftOut(scores, is_exact=False)
+        drawn = np.random.default_rng(0).random(len(kept))
+        hashes = drawn if training.is_precomputed else hash_rows(kept.X, 0)
+        order = np.sort(np.argsort(hashes, kind="stable")[:FEW_ROWS])
+    delta, places = _by_folds(training, settings, rows[order], units)
+    repeated = kept.take(order[places])
+    counts = np.bincount(places, minlength=1)
+    repeated = replace(repeated, weights=repeated.weights / counts[places])
+    return repeated, LeftOut(-delta, is_exact=False)
 
 
 def _without_one(
@@ -154,9 +155,11 @@ def _by_folds(
     settings: DRMSettings,
     rows: Indices,
     units: Array,
-    random: np.random.RandomState,
-) -> Array:
-    """Compute the residuals of some samples by five folds, each the mean over its units."""
+) -> tuple[Array, Indices]:
+    """Compute the residuals of the units of some samples by five folds, and their indices.
+
+    Folds are drawn by a hash of the rows, so that they do not depend on the order of the rows.
+    """
     groups = training.groups
     # A sample of weight 3 has three units, which fall into folds as three repeated samples do.
     # More units than folds would change little.
@@ -166,28 +169,31 @@ def _by_folds(
     n_units = np.bincount(y, minlength=groups.n_classes)
     leavable = np.flatnonzero(n_units[y] > 1)  # a class of one unit is in every training part
     n_folds = int(min(N_FOLDS, n_units[n_units > 1].min(initial=N_FOLDS)))
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random)
-    wanted = np.zeros(len(counts), dtype=bool)
-    wanted[rows] = True
-    sums, early = np.zeros((len(counts), groups.n_classes)), []
-    for _, test in folds.split(leavable, y[leavable]) if len(rows) else ():
-        test = leavable[test]
+    hashes = np.arange(len(counts)) if training.is_precomputed else hash_rows(training.rows, 0)
+    leavable = leavable[np.lexsort((hashes[samples[leavable]], y[leavable]))]
+    places = np.full(len(counts), -1)
+    places[rows] = np.arange(len(rows))
+    wanted = np.flatnonzero(places[samples] >= 0)
+    delta, early = np.empty((len(samples), groups.n_classes)), []
+    for number in range(n_folds):
+        test = leavable[number::n_folds]
         left = weights.copy()
         left[test] = 0.0
         seen: Array = np.bincount(samples, left, len(counts)).astype(np.float64)
         part = training.subset(np.flatnonzero(seen), seen[seen > 0])
-        tested, n_tested = np.unique(samples[test][wanted[samples[test]]], return_counts=True)
-        if not len(tested):
+        test = np.intersect1d(test, wanted)
+        if not len(test):
             continue
+        tested, repeats = np.unique(samples[test], return_inverse=True)
         points = training.X[groups.order[tested] if training.is_precomputed else tested]
         iterative: Any = make_solver("apg", part, settings)
         found, *stopped = iterative.unwarned_residuals(points)
-        sums[tested] += n_tested[:, None] * found
+        delta[test] = found[repeats]
         early.append((len(found), *stopped))
     if early:
         n_points, n_left, gaps = zip(*early, strict=True)
         iterative.warn(sum(n_left), sum(n_points), max(gaps))
-    return np.asarray(sums[rows] / counts[rows, None])
+    return delta[wanted], places[samples[wanted]]
 
 
 @dataclass
