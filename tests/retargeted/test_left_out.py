@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_classificat
 from sklearn.preprocessing import scale
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
-from discreg.retargeted import _left_out, _left_out_dual
+from discreg.retargeted import _active_rows, _left_out
 
 MODELS = [DLSRClassifier, ReLSRClassifier, GReLSRClassifier]
 WEIGHTS = np.tile([1.0, 2.0, 0.4, 0.0, 1.7], 40)
@@ -146,7 +146,7 @@ def test_separate_classes(model, monkeypatch):
     found = [model(kernel=kernel).fit(X, y) for kernel in ("linear", "rbf")]
     monkeypatch.setattr(_left_out, "MOST_PIECES", 0)
     monkeypatch.setattr(_left_out, "MOST_UNKNOWNS", 0)
-    monkeypatch.setattr(_left_out_dual, "MOST_PIECES", 200)
+    monkeypatch.setattr(_active_rows, "MOST_PIECES", 200)
     for exact in found:
         apart = clone(exact).fit(X, y)
         distances = exact.loo_decision_function_ - exact.decision_function(X)
@@ -161,7 +161,7 @@ def test_fewer_rows_of_large_kernels(model, monkeypatch):
     X, y = X[:500] / 16, y[:500]
     monkeypatch.setattr(_left_out, "MOST_PIECES", 20)
     monkeypatch.setattr(_left_out, "FEWER", 400)
-    monkeypatch.setattr(_left_out_dual, "MOST_PIECES", 20)
+    monkeypatch.setattr(_active_rows, "MOST_PIECES", 20)
     exact = model(kernel="rbf").fit(X, y)
     assert not hasattr(exact, "loo_decision_function_")
     monkeypatch.setattr(_left_out, "LARGEST_DUAL", 450)

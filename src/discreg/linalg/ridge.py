@@ -25,6 +25,7 @@ from .resources import (
 )
 from .rows import (
     CONSTANT,
+    batches,
     centred_gram,
     class_sums,
     class_totals,
@@ -53,6 +54,7 @@ __all__ = [
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
 SMALL_SYSTEM = 256
 ROUNDING = 1e-12  # relative, of the square of a feature map
+MIRRORED = 128  # rows of a triangle that are copied at once
 Solve = Callable[[Array], Array]
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
@@ -382,10 +384,12 @@ def psd_inverse(matrix: Array) -> Array:
         root = _least_norm_root(matrix, scale)
         return np.asarray(root.T @ root)
     inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse = np.tril(inverse)
-    inverse += np.tril(inverse, -1).T
     inverse *= scale[:, None]
     inverse *= scale
+    for rows in batches(len(inverse), MIRRORED):  # only the lower triangle was computed
+        inverse[: rows.start, rows] = inverse[rows, : rows.start].T
+        corner = inverse[rows, rows]
+        inverse[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
     return np.asarray(inverse)
 
 

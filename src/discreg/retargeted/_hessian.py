@@ -212,14 +212,14 @@ def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]
 def separate_moves(
     loss: TargetLoss, at: Evaluation, y: Indices, units: Array, leverages: Array
 ) -> tuple[Array, Array]:
-    """Compute u (I − u P_i A_i)⁻¹ g_i and the changes of the scores for a diagonal A_i.
+    """Compute multipliers u g / (1 − u p A) and the changes of the scores if classes are separate.
 
-    The centres are constant.
+    For each class, A is the leverage of a row and p its curvature.
     """
-    n_classes = leverages.shape[1]
-    hessians = loss.row_derivatives(at, y)[1][:, :n_classes, :n_classes]
-    shares = hessians * (units[:, None] * leverages)[:, None, :]
-    multipliers = units[:, None] * without_unit(shares, at.residuals)
+    others = 1.0 - units[:, None] * loss.class_curvatures(at, y) * leverages
+    others[~(others > 1.0 / UNSEEN)] = np.nan
+    others[at.residuals == 0] = 1.0
+    multipliers = units[:, None] * at.residuals / others
     return multipliers, leverages * multipliers
 
 

@@ -12,12 +12,12 @@ H − u Z_i P_i Z_iᵀ, so that a Newton step leads to
     v_i + u A_i (I − u P_i A_i)⁻¹ g_i.
 
 The loss is piecewise quadratic: the step is exact while no other row changes its piece, and rows
-with g_i = 0 do not move at all. In small problems, `_left_out_newton` continues where rows have
+with g_i = 0 do not move at all. In small problems, `_further_steps` continues where rows have
 changed their pieces. The penalty is ridge; with ``penalty="l21"`` H is that of the selected
 features, and with a rank that of the coefficients of this rank.
 
 H has one unknown per feature and class. In DLSR each class has a system of its own. With fewer
-active pieces than unknowns, `_left_out_dual` computes the same scores from the kernel matrix of the
+active pieces than unknowns, `_active_rows` computes the same scores from the kernel matrix of the
 active rows. Above 2,000 unknowns the systems of the classes are separated also in ReLSR and GReLSR:
 the changes of the scores were then off by 20 % on images of digits with the default penalty, and by
 a factor of up to 2 with a hundredth of it.
@@ -45,9 +45,9 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
+from ._active_rows import MOST_PIECES, ActiveRows, active_pieces, class_leverages
+from ._further_steps import newton_steps
 from ._hessian import Model, hessian_of_block, inverse_hessian, separate_moves, without_unit
-from ._left_out_dual import MOST_PIECES, ActiveRows, active_pieces, class_leverages
-from ._left_out_newton import newton_steps
 from ._losses import Evaluation, TargetLoss
 from ._solvers import Solution
 
@@ -56,6 +56,7 @@ __all__ = ["left_out"]
 MOST_UNKNOWNS = 2_000  # of a Hessian that is inverted
 LARGEST_DUAL = 12_000  # rows of a matrix that is factored
 MANY_ROWS = 20_000  # from which the time for held-out scores is limited
+LARGEST_LEVERAGE = 0.5  # of rows in an estimate of the Hessian, for it to be reliable
 SHARE = 0.1  # of the time of a fit
 CG_STEPS = 6  # products with the Hessian in an iteration of the fit, about
 FEWER = 500  # rows to hold out if the inverse is too large
@@ -263,7 +264,7 @@ def _by_hessian(
     """Compute the scores by Newton steps with the Hessian of all unknowns.
 
     If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
-    out, weighted by class. With all `rows`, further steps follow.
+    out, weighted by class, unless these are too few. With all `rows`, further steps follow.
     """
     kept, regression = prepared.kept, prepared.regression
     assert kept is not None
@@ -272,11 +273,13 @@ def _by_hessian(
     Z = model.design.rows(X)
     at = model.at(Z, kept.y)
     scores = at.targets + at.residuals
+    estimate, fractions = None, []
     active, square = np.count_nonzero(at.residuals, axis=1), len(model.theta) ** 2
     work = float(kept.weights @ (active if model.separate else active**2)) * square
     if work / kept.weights.sum() * regression.total > limit:
         shares = prepared.class_weights / class_sums(kept.y, kept.weights, scores.shape[1])
-        hessian = _by_parts(Block(X, kept.y, kept.weights * shares[kept.y]), model)
+        estimate = kept.weights * shares[kept.y]
+        hessian = _by_parts(Block(X, kept.y, estimate), model)
     elif prepared.source is not None:
         hessian = prepared.source.reduce(_by_parts, model)
     else:
@@ -286,6 +289,13 @@ def _by_hessian(
     for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
         y, units = kept.y[some], kept.units[some]
         multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
+        if estimate is not None:
+            explained = (
+                estimate[some]
+                * row_dots(moves, moves)
+                / row_dots(moves, multipliers[:, : moves.shape[1]])
+            )
+            fractions.append(explained)
         if rows is not None:
             steps = _steps(model, inverse, Z[some], y, multipliers)
             everything = Block(model.design.rows(rows.X), rows.y, rows.weights)
@@ -293,6 +303,8 @@ def _by_hessian(
             coef = steps[:, : model.theta.size].reshape(len(some), *model.theta.T.shape)
             moves = np.einsum("ijk,ik->ij", coef, Z[some])
         scores[some] += moves
+    if fractions and np.nanmedian(np.concatenate(fractions)) > LARGEST_LEVERAGE:
+        return _by_hessian(prepared, model, slope, np.inf, rows)
     return scores
 
 

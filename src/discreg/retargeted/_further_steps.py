@@ -67,7 +67,7 @@ def newton_steps(
         steps[some] = problem.minimise(held[some], units[some], steps[some])
 
 
-class _State(NamedTuple):
+class _Trial(NamedTuple):
     """Steps from the solution, one row for each problem, with objectives and half gradients."""
 
     steps: Array
@@ -76,8 +76,8 @@ class _State(NamedTuple):
     objectives: Array
     gradients: Array
 
-    def take(self, problems: Indices) -> _State:
-        return _State(*(each[problems] for each in self))
+    def take(self, problems: Indices) -> _Trial:
+        return _Trial(*(each[problems] for each in self))
 
 
 class _LeftOutProblem:
@@ -112,18 +112,18 @@ class _LeftOutProblem:
                 break
         return steps
 
-    def _state_without(self, held: Indices, units: Array, steps: Array) -> _State:
+    def _state_without(self, held: Indices, units: Array, steps: Array) -> _Trial:
         weights = np.repeat(self.weights[None, :], len(held), axis=0)
         weights[np.arange(len(held)), held] -= units
         return self.state(steps, weights)
 
-    def _is_open(self, state: _State, held: Indices, units: Array) -> NDArray[np.bool_]:
+    def _is_open(self, state: _Trial, held: Indices, units: Array) -> NDArray[np.bool_]:
         # Half the gradients at the solution are −u Z_i g_i.
         residuals = self.model.at(self.Z[held], self.y[held]).residuals
         first = units * np.abs(residuals).max(axis=1) * np.abs(self.Z[held]).max(axis=1)
         return np.asarray(~(np.abs(state.gradients).max(axis=1) <= CONVERGED * first))
 
-    def _next(self, state: _State) -> _State:
+    def _next(self, state: _Trial) -> _Trial:
         """Take a Newton step, shortened where it is too long."""
         directions = self._directions(state)
         following = self.state(state.steps + directions, state.weights)
@@ -136,7 +136,7 @@ class _LeftOutProblem:
             following = self.state(state.steps + lengths[:, None] * directions, state.weights)
         return following
 
-    def state(self, steps: Array, weights: Array) -> _State:
+    def state(self, steps: Array, weights: Array) -> _Trial:
         """Evaluate the objectives for steps, and half their gradients."""
         n_problems = len(steps)
         theta = steps[:, : self.n_coef].reshape(n_problems, self.n_classes, self.width)
@@ -157,9 +157,9 @@ class _LeftOutProblem:
             sums = residuals.sum(axis=2)
             gradients = np.hstack([gradients, -(weights * sums) @ self.own])
             objectives += (weights * sums**2).sum(axis=1) / self.model.loss.group_penalty
-        return _State(steps, weights, residuals, objectives, gradients - self.slope)
+        return _Trial(steps, weights, residuals, objectives, gradients - self.slope)
 
-    def _directions(self, state: _State) -> Array:
+    def _directions(self, state: _Trial) -> Array:
         """Compute Newton directions from the Hessians of all problems."""
         n_problems, width, n_coef = len(state.steps), self.width, self.n_coef
         residuals = state.residuals.reshape(-1, self.n_classes)
