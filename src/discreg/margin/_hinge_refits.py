@@ -169,6 +169,8 @@ def _smoothed_responses(
 class _HingeRefits(Refits):
     """Refits of LDM without units of samples."""
 
+    rounds = 10  # paths are better than more rounds
+
     def __init__(
         self,
         problem: BinaryProblem,

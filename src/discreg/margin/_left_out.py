@@ -61,7 +61,8 @@ def without_squares(
     refits = _SquareRefits(problem, fit.scores, pieces, edges, curvatures)
     found = without(fit.scores[rows], forces, curved, refits.responses.diagonal()[rows])
     moving = np.flatnonzero((forces != 0) & np.isfinite(found))
-    found[moving], solved = refits.without(rows[moving], shares[moving])
+    scores, solved = refits.without(rows[moving], shares[moving])
+    found[moving[solved]] = scores[solved]
     return found, bool(solved.all()) and fit.gap <= EXACT_GAP
 
 
