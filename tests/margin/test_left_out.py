@@ -126,6 +126,28 @@ def test_more_features_than_samples(name, container):
     close(model.loo_decision_function_, refitted(model, X, y), 1e-9)
 
 
+def test_large_costs_and_more_features_than_samples():
+    """Without the sample next to nothing determines its score: differences of large numbers."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(24, 200)), np.arange(24) % 2
+    model = ODMClassifier(C1=1e4, C2=1e3, kernel="linear").fit(X, y)
+    close(model.loo_decision_function_, refitted(model, X, y), 1e-9)
+
+
+@every_model
+@every_kernel
+def test_batches_do_not_matter(name, kernel, monkeypatch):
+    from discreg.margin import _hinge_refits, _refits
+
+    X, y = two_classes()
+    expected = make(name, kernel=kernel).fit(X, y).loo_decision_function_
+    for module in (_hinge_refits, _refits):
+        monkeypatch.setattr(module, "BATCH", 2)
+    model = make(name, kernel=kernel).fit(X, y)
+    close(model.loo_decision_function_, expected, 1e-10)
+    assert model.loo_is_exact_
+
+
 @every_model
 def test_single_precision_and_sparse_rows(name):
     X, y = two_classes(30)
