@@ -14,6 +14,7 @@ from margin_problems import (
     with_and_without_intercept,
 )
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
@@ -268,7 +269,9 @@ def test_blocks_and_memory_have_the_same_probabilities(n_classes, tmp_path):
     for params in ({"kernel": "linear"}, {"n_components": 30, "random_state": 0}):
         model = ODMClassifier(C1=50.0, tol=1e-12, class_weight="balanced", **params)
         memory = clone(model).fit(X, y, weights)
-        blocks = clone(model).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y, weights)
+        with config_context(working_memory=4096 / (1 << 20)):  # blocks of 4 kB
+            blocks = clone(model).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y, weights)
+        assert not hasattr(blocks, "support_")
         close(blocks.predict_proba(X[:50]), memory.predict_proba(X[:50]), 1e-7)
         assert not blocks.loo_is_exact_
 
