@@ -251,7 +251,7 @@ def test_samples_left_out_together(kernel, monkeypatch):
     X, y = many_rows(600)
     rows = rbf_kernel(X, gamma=0.3) if kernel == "precomputed" else X
     exact = ODMClassifier(C1=100.0, kernel=kernel, gamma=0.3).fit(rows, y)
-    for limit in ("LARGEST_SYSTEM", "LARGEST_DENSE", "FEW_FEATURES"):
+    for limit in ("LARGEST_SYSTEM", "FEW_FEATURES"):
         monkeypatch.setattr(calibrate, limit, 3)
     monkeypatch.setattr(calibrate, "FEWEST_TOGETHER", 100)
     model = clone(exact).fit(rows, y)
