@@ -27,8 +27,7 @@ from ._problem import BinaryFit, BinaryProblem
 
 __all__ = ["calibrate_on_blocks", "calibrate_on_rows"]
 
-LARGEST_SYSTEM = 5_000  # most support vectors of ODM whose kernel matrix is factored
-LARGEST_DENSE = 2_000  # the same for linear ODM, and most samples of LDM, whose matrix has them all
+LARGEST_SYSTEM = 2_000  # most support vectors of ODM, or samples of LDM, whose matrix is factored
 FEWEST_TOGETHER = 300  # samples that are left out together
 SHARE_TOGETHER = 0.1  # of all samples
 MOST_OF_CLASS = 0.5  # largest share of a class that is left out together
@@ -114,14 +113,13 @@ def _can_leave_out(problem: BinaryProblem, fit: BinaryFit) -> bool:
     few_features = is_linear(problem) and training.X.shape[1] <= FEW_FEATURES
     if problem.loss.is_smooth:
         assert multipliers is not None
-        largest = LARGEST_DENSE if training.kernel is None else LARGEST_SYSTEM
-        return few_features or int(np.count_nonzero(multipliers)) <= largest
-    return multipliers is not None and (few_features or training.n_samples <= LARGEST_DENSE)
+        return few_features or int(np.count_nonzero(multipliers)) <= LARGEST_SYSTEM
+    return multipliers is not None and (few_features or training.n_samples <= LARGEST_SYSTEM)
 
 
 def _with_multipliers(problem: BinaryProblem, fit: BinaryFit, solve: Solve) -> BinaryFit:
     """Solve a small problem by its dual if stochastic gradients have not found multipliers."""
-    if fit.multipliers is not None or problem.training.n_samples > LARGEST_DENSE:
+    if fit.multipliers is not None or problem.training.n_samples > LARGEST_SYSTEM:
         return fit
     return solve(replace(problem, solver="dcd"))
 

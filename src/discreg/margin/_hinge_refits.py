@@ -76,11 +76,10 @@ def without_hinges(
     left = np.flatnonzero(~solved)
     for part in batches(len(left), BATCH):
         some = left[part]
-        scores, solved = refits.along_paths(places[some], shares[some])
-        found[some[solved]] = scores[solved]
-        left = np.setdiff1d(left, some[solved])
+        scores, done = refits.along_paths(places[some], shares[some])
+        found[some[done]], solved[some[done]] = scores[done], True
     penalised = problem.loss.lambda1 > 0 or not problem.fit_intercept  # else approximately free
-    return found, penalised and not len(left) and fit.gap <= EXACT_GAP
+    return found, penalised and bool(solved.all()) and fit.gap <= EXACT_GAP
 
 
 def _deviations(problem: BinaryProblem, fit: BinaryFit, samples: HingeSamples) -> Array:
@@ -168,6 +167,8 @@ def _smoothed_responses(
 
 class _HingeRefits(Refits):
     """Refits of LDM without units of samples."""
+
+    rounds = 10  # paths are better than more rounds
 
     def __init__(
         self,

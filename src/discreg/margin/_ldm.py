@@ -168,6 +168,15 @@ class LDMClassifier(MarginClassifier):
     ODMClassifier : Squared losses that keep all margins close to one.
     LDMClassifierCV : Selects C, lambda1, lambda2 and gamma by cross-validation.
 
+    Notes
+    -----
+    With ``probability=True``, held-out scores of at most 1000 samples are those of refits in which
+    C/m, lambda1/m and lambda2/m stay what they are. For more samples, they come from one Newton
+    step without the sample, and a linear model smooths the hinge for it. With more than 2000
+    samples and a kernel, more than 1000 features or ``solver="svrg"``, a tenth of the samples, at
+    least 300 and at most 2000, are left out together: one more fit, which starts from the solution,
+    does not contain them.
+
     References
     ----------
     T. Zhang and Z.-H. Zhou, "Optimal Margin Distribution Machine".

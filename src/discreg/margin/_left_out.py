@@ -33,7 +33,7 @@ from ._losses import SampleLosses
 from ._newton import FactoredHessian
 from ._odm_solvers import on_factor_if_large
 from ._problem import SMALL, BinaryFit, BinaryProblem
-from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, solve_all, triangular
+from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, solve_all
 
 __all__ = ["quadratic_losses", "without", "without_squares"]
 
@@ -61,7 +61,8 @@ def without_squares(
     refits = _SquareRefits(problem, fit.scores, pieces, edges, curvatures)
     found = without(fit.scores[rows], forces, curved, refits.responses.diagonal()[rows])
     moving = np.flatnonzero((forces != 0) & np.isfinite(found))
-    found[moving], solved = refits.without(rows[moving], shares[moving])
+    scores, solved = refits.without(rows[moving], shares[moving])
+    found[moving[solved]] = scores[solved]
     return found, bool(solved.all()) and fit.gap <= EXACT_GAP
 
 
@@ -140,13 +141,20 @@ class _SquareRefits(Refits):
         matrix = training.gram
         inner = matrix[np.ix_(used, used)]
         inner[np.diag_indices_from(inner)] += 1.0 / self.curvatures[used]
-        factor = cholesky(inner)
-        half = triangular(factor, matrix[used])
-        responses = matrix - half.T @ half
+        inverse = inverse_factor(cholesky(inner))
+        half = inverse @ matrix[used]
+        responses, mixed, inner = matrix - half.T @ half, inverse.T @ half, inverse.T @ inverse
         if problem.fit_intercept and len(used):
-            ones = triangular(factor, np.ones(len(used)))
-            rest = 1.0 - ones @ half
-            responses += np.outer(rest / float(ones @ ones), rest)
+            ones = inverse.sum(axis=1)
+            scale, row, column = float(ones @ ones), 1.0 - ones @ half, ones @ inverse
+            responses += np.outer(row / scale, row)
+            mixed += np.outer(column / scale, row)
+            inner -= np.outer(column / scale, column)
+        # The same for samples with losses, without a difference of large numbers.
+        ridges = 1.0 / self.curvatures[used]
+        mixed *= ridges[:, None]
+        mixed[:, used] = np.diag(ridges) - ridges[:, None] * inner * ridges
+        responses[used], responses[:, used] = mixed, mixed.T
         return np.asarray(responses)
 
     def _step(

@@ -187,6 +187,12 @@ class ODMClassifier(MarginClassifier):
     `tol` and does not set `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and
     `loo_error_bound_`.
 
+    With ``probability=True``, held-out scores of at most 1000 samples are those of exact refits in
+    which C1/m and C2/m stay what they are. For more samples, and for rows in blocks, they come from
+    one Newton step without the sample. With more than 2000 support vectors and either a kernel or
+    more than 1000 features, a tenth of the samples, at least 300 and at most 2000, are left out
+    together: one more fit, which starts from the solution, does not contain them.
+
     References
     ----------
     T. Zhang and Z.-H. Zhou, "Optimal Margin Distribution Machine".
