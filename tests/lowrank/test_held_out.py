@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
-from discreg.lowrank import _sparse_leave_one_out
+from discreg.lowrank import _newton_steps
 
 
 def problem(name):
@@ -207,11 +207,11 @@ def test_slrr_with_many_unknowns_takes_conjugate_gradients(rank, monkeypatch):
     X, y = problem("iris")
     model = SLRRClassifier(rank=rank, beta=0.5, tol=1e-9)
     expected = clone(model).fit(X, y).loo_decision_function_
-    monkeypatch.setattr(_sparse_leave_one_out, "MOST_UNKNOWNS", 0)
+    monkeypatch.setattr(_newton_steps, "MOST_UNKNOWNS", 0)
     found = clone(model).fit(X, y).loo_decision_function_
     np.testing.assert_allclose(found, expected, atol=1e-3)
-    monkeypatch.setattr(_sparse_leave_one_out, "FEW_ROWS", 30)
-    monkeypatch.setattr(_sparse_leave_one_out, "WORK", 0)
+    monkeypatch.setattr(_newton_steps, "FEW_ROWS", 30)
+    monkeypatch.setattr(_newton_steps, "WORK", 0)
     few = clone(model).fit(X, y)
     assert len(few._calibrated.y) == 30
     assert not hasattr(few, "loo_decision_function_")

@@ -13,8 +13,8 @@ from discreg.representation import _leave_one_out
 from discreg.representation._closed import ClosedForm
 from discreg.representation._leave_one_out import leave_one_out_residuals
 from discreg.representation._problem import Groups
+from discreg.representation._rank_one_updates import scatter_residuals_without
 from discreg.representation._scatter import class_scatters
-from discreg.representation._scatter_leave_one_out import scatter_residuals_without
 
 LOADERS = {
     "wine": load_wine,

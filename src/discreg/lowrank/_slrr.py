@@ -34,8 +34,8 @@ from discreg.linalg.sparse_rank import (
 from discreg.linalg.types import ClassWeight, MatrixLike, RealArray
 
 from ._indicators import Indicators
+from ._newton_steps import left_out_sparse
 from ._sparse import gap_without_penalty, indicator_problem, reweight
-from ._sparse_leave_one_out import left_out_sparse
 from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
 __all__ = ["SLRRClassifier"]

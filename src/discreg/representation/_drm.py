@@ -169,11 +169,11 @@ class DRMClassifier(RepresentationClassifier):
         next two attributes are only set with ``probability=True``.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory, with more than one in each
-        class.
+        if all samples were held out: at most 2,000 rows in memory (300 with penalties other than
+        ridge), with more than one in each class.
     loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
+        Whether held-out scores equal those of refits without the sample. With penalties other than
+        ridge they are those of five folds.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -19,8 +19,8 @@ from discreg.linalg.types import Array, Indices
 from ._closed import ClosedForm, inverse_of_factor
 from ._leave_one_out import leave_one_out_residuals, residuals_without, with_errors
 from ._problem import ROUNDING, TrainingSamples
+from ._rank_one_updates import scatter_residuals_without
 from ._scatter import LossOfPrecisionError, ScatterForm, class_scatters
-from ._scatter_leave_one_out import scatter_residuals_without
 from ._solvers import ClosedSolver, DRMSettings, ScatterSolver, Solver, make_solver
 
 __all__ = [
