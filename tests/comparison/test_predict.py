@@ -51,7 +51,8 @@ def test_without_a_file_to_write_the_labels_are_printed_as_csv(table, capsys):
     model = fitted_to(table, "LSR", target="kind")
     assert run("predict", model, table) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert list(printed) == ["label"]  # least squares gives no probabilities
+    assert list(printed)[0] == "label"
+    np.testing.assert_allclose(printed.iloc[:, 1:].sum(axis=1), 1, rtol=1e-12)
     assert {*printed["label"]} <= {*odd_frame()["kind"]}
     assert len(printed) == 60
 
@@ -75,7 +76,9 @@ def test_labels_are_spelt_as_in_the_table(tmp_path, capsys):
         frame.to_csv(tmp_path / "table.csv", index=False)
         model = fitted_to(tmp_path / "table.csv", "LSR", target="kind")
         assert run("predict", model, tmp_path / "table.csv") == 0
-        assert {*capsys.readouterr().out.split()} == {"label", *expected}
+        printed = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)
+        assert {*printed["label"]} == expected
+        assert list(printed)[1:] == [f"probability of {label}" for label in sorted(expected)]
 
 
 def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
@@ -109,7 +112,7 @@ def test_categories_are_known_in_any_format(tmp_path, capsys, column):
     assert run("predict", model, tmp_path / "new.csv") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert printed.out.split() == ["label", *frame["kind"]]
+    assert pd.read_csv(io.StringIO(printed.out))["label"].tolist() == frame["kind"].tolist()
 
 
 def test_labels_that_cannot_be_written_are_told_in_a_sentence(table, capsys):
@@ -163,7 +166,8 @@ def test_whole_numbers_are_written_as_numbers(tmp_path, capsys):
     model = fitted_to(tmp_path / "table.csv", "LSR", target="kind")
     output = tmp_path / "labels.csv"
     assert run("predict", model, tmp_path / "table.csv", "--output", output) == 0
-    assert output.read_text().split() == ['"label"', *frame["kind"].astype(str)]
+    lines = output.read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ['"label"', *frame["kind"].astype(str)]
     assert capsys.readouterr().err == ""
 
 
@@ -240,8 +244,8 @@ def test_sparse_rows_are_labelled_and_others_refused(tmp_path, table, capsys):
     dump_svmlight_file(X, y, str(tmp_path / "table.svm"), zero_based=False)
     model = fitted_to(tmp_path / "table.svm", "LSR", target=None)
     assert run("predict", model, tmp_path / "table.svm") == 0
-    labels = capsys.readouterr().out.split()[1:]
-    assert [int(label) for label in labels] == load_model(model).predict(X).tolist()
+    labels = pd.read_csv(io.StringIO(capsys.readouterr().out))["label"].tolist()
+    assert labels == load_model(model).predict(X).tolist()
     assert "unnamed features" in refused(capsys, "predict", model, table)
     wide = sparse.csr_array(np.eye(9))
     dump_svmlight_file(wide, np.zeros(9), str(tmp_path / "wide.svm"), zero_based=False)
