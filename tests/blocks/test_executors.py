@@ -175,7 +175,7 @@ def test_what_travels_does_not_grow_with_the_rows(monkeypatch):
     for model in (LSRClassifier(), ReLSRClassifier(), LRRRClassifier()):
         for copies in (1, 4):
             source = ArrayBlocks(np.tile(X, (copies, 1)), np.tile(y, copies), None, None)
-            monkeypatch.setattr("discreg.base.classifier.open_blocks", lambda *_, s=source: s)
+            monkeypatch.setattr("discreg.base.regression.open_blocks", lambda *_, s=source: s)
             monkeypatch.setattr("discreg.blocks.validation.is_streamed", lambda X: True)
             clone(model).fit(X, y)
     small, large = sizes[N_ROWS], sizes[4 * N_ROWS]

@@ -51,7 +51,7 @@ def test_without_a_file_to_write_the_labels_are_printed_as_csv(table, capsys):
     model = fitted_to(table, "LSR", target="kind")
     assert run("predict", model, table) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert list(printed)[0] == "label"
+    assert printed.columns[0] == "label"
     np.testing.assert_allclose(printed.iloc[:, 1:].sum(axis=1), 1, rtol=1e-12)
     assert {*printed["label"]} <= {*odd_frame()["kind"]}
     assert len(printed) == 60
