@@ -44,6 +44,8 @@ class SLRRClassifierCV(LowRankSearch):
         As for :class:`~discreg.SLRRClassifier`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
+        With None and more than 900 samples, all settings are tried on a part of the samples and
+        the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
         scorer receives decision values in place of X, and sample weights if it accepts them.

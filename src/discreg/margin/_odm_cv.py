@@ -41,6 +41,8 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
         As for :class:`~discreg.ODMClassifier`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
+        With None and more than 900 samples, all settings are tried on a part of the samples and
+        the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
         Sample weights are passed to scorers that accept them.

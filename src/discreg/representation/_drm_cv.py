@@ -63,6 +63,9 @@ class DRMClassifierCV(ClassifierSearch):
         prediction of the training samples. The search scores predictions without rejection.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out.
+        Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
+        900 samples, all settings are tried on a part of the samples and the best ones on more, see
+        ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer, by name or as an object, or "g_mean", the geometric mean of the
         recalls; None means accuracy. The scorer receives sample weights if it accepts them.

@@ -48,7 +48,10 @@ class GReLSRClassifierCV(ClassifierSearch):
     solver, cache_size, tol, max_iter
         As for the classifier; `tol` and `max_iter` apply to each fit.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter; None means five stratified folds.
+        Cross-validation splitter; None means leave-one-out from the fits themselves, by Newton steps
+        without the sample, and five stratified folds for scorers that rank samples, such as AUC.
+        With None and more than 900 samples, all settings are tried on a part of the samples and
+        the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
         Sample weights are passed to scorers that accept them.
@@ -60,7 +63,7 @@ class GReLSRClassifierCV(ClassifierSearch):
     Attributes
     ----------
     best_params_ : dict
-        The best setting; ties go to the largest penalty.
+        The best setting; ties go to the smallest log-loss.
     best_score_ : float
         Mean held-out score of the best setting.
     cv_results_ : dict

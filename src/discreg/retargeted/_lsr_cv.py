@@ -48,6 +48,9 @@ class LSRClassifierCV(ClassifierSearch):
         As for :class:`~discreg.LSRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, which requires positive betas.
+        Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
+        900 samples, all settings are tried on a part of the samples and the best ones on more, see
+        ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
         Sample weights are passed to scorers that accept them.
@@ -59,7 +62,7 @@ class LSRClassifierCV(ClassifierSearch):
     Attributes
     ----------
     best_params_ : dict
-        The best setting; ties go to the largest penalty.
+        The best setting; ties go to the smallest log-loss.
     best_score_ : float
         Mean held-out score of the best setting.
     cv_results_ : dict
