@@ -71,7 +71,7 @@ class LRRRClassifierCV(LowRankSearch):
     Attributes
     ----------
     best_params_ : dict
-        The best setting; ties go to the largest penalty, then to the lowest rank.
+        The best setting; ties go to the smallest log-loss.
     best_score_ : float
         Mean held-out score of the best setting.
     cv_results_ : dict

@@ -54,8 +54,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
     Attributes
     ----------
     best_params_ : dict
-        The best setting; ties go to the first in `cv_results_`, which lists smaller penalties and
-        larger D first.
+        The best setting; ties go to the smallest log-loss.
     best_score_ : float
         Mean held-out score of the best setting.
     cv_results_ : dict

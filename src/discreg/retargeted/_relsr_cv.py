@@ -43,7 +43,7 @@ class ReLSRClassifierCV(ClassifierSearch):
     solver, cache_size, tol, max_iter
         As for the classifier; `tol` and `max_iter` apply to each fit.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter; None means leave-one-out from the fits themselves, by Newton steps
+        Cross-validation splitter; None means leave-one-out from the fits, by Newton steps
         without the sample, and five stratified folds for scorers that rank samples, such as AUC.
         With None and more than 900 samples, all settings are tried on a part of the samples and
         the best ones on more, see ``cv_results_["n_samples"]``.
