@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss, make_scorer
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import scale
@@ -113,10 +113,8 @@ def test_other_mistakes_are_named_before_the_first_fit(search, monkeypatch):
     X, y = iris()
     with pytest.raises(ValueError, match="'fit_intercept' parameter"):
         search(**SEARCHES[search], fit_intercept="no").fit(X, y)
-    needing = make_scorer(log_loss, response_method="predict_proba", greater_is_better=False)
-    for scoring in ("neg_log_loss", needing):
-        with pytest.raises(ValueError, match="needs probabilities"):
-            search(**SEARCHES[search], scoring=scoring).fit(X, y)
+    with pytest.raises(ValueError, match="'probability' parameter"):
+        search(**SEARCHES[search], probability="no").fit(X, y)
 
 
 OWN_MISTAKES = [
