@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from inspect import isfunction
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
@@ -196,7 +197,7 @@ def counted_passes() -> Iterator[list[str]]:
 
     def counting(self, statistic, *args):
         if statistic is not count_block:  # which looks at labels only
-            inner = next((each for each in args if callable(each)), statistic)
+            inner = next(filter(isfunction, args), statistic)
             passes.append(inner.__name__)
         return fold(self, statistic, *args)
 
