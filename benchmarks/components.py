@@ -31,10 +31,10 @@ SETS = ("pendigits", "shuttle", "ijcnn1_train", "poker_train", "mnist")
 N_ROWS, N_TEST = 10_000, 5_000
 SIZES = (100, 300, 600, 1_000)
 MODELS = {
-    "ODM": ODMClassifier(kernel="rbf", random_state=0),
-    "ReLSR": ReLSRClassifier(kernel="rbf", beta=0.01, random_state=0),
-    "LRRR": LRRRClassifier(kernel="rbf", beta=0.1, random_state=0),
-    "DRM": DRMClassifier(kernel="rbf", random_state=0),
+    "ODM": ODMClassifier(probability=False, kernel="rbf", random_state=0),
+    "ReLSR": ReLSRClassifier(probability=False, kernel="rbf", beta=0.01, random_state=0),
+    "LRRR": LRRRClassifier(probability=False, kernel="rbf", beta=0.1, random_state=0),
+    "DRM": DRMClassifier(probability=False, kernel="rbf", random_state=0),
 }
 ACCURACY = (
     f"Accuracy on up to {N_TEST:,} held-out rows after a fit to up to {N_ROWS:,} standardised rows "
@@ -66,6 +66,7 @@ def accuracies() -> Iterator[tuple[Any, ...]]:
                 model.set_params(n_components=size).fit(X, y).score(X_test, y_test)
                 for size in (None, *SIZES)
             ]
+            print(name, title, *(f"{score:.4f}" for score in scores), flush=True)
             yield (name, title, *(f"{score:.3f}" for score in scores))
 
 

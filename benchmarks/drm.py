@@ -46,20 +46,20 @@ def features_beside_linear_models():
     X, y, X_test, _ = shuttle()
     linear = {
         "LinearDiscriminantAnalysis": fit_predict(LinearDiscriminantAnalysis(), X, y, X_test),
-        "DRM, linear": fit_predict(DRMClassifier(**LINEAR), X, y, X_test),
+        "DRM, linear": fit_predict(DRMClassifier(probability=False, **LINEAR), X, y, X_test),
     }
     seconds = side_by_side(linear, 9)
     first = seconds["LinearDiscriminantAnalysis"]
     ratio_to_peer("fit", "DRM, linear, shuttle", seconds["DRM, linear"], first)
     for name, value in seconds.items():
         yield "shuttle, 9 features", name, f"{1e3 * value:.0f}", f"{value / first:.2f}"
-    model = DRMClassifier(**NYSTROEM).fit(X, y)
+    model = DRMClassifier(probability=False, **NYSTROEM).fit(X, y)
     features = model._solver.training.features
     Z, Z_test = features(X), features(X_test)
     linear = {
         "RidgeClassifier": fit_predict(RidgeClassifier(), Z, y, Z_test),
         "DRM, linear": fit_predict(
-            DRMClassifier(kernel="linear", alpha=1e-3, beta=1e-3), Z, y, Z_test
+            DRMClassifier(probability=False, kernel="linear", alpha=1e-3, beta=1e-3), Z, y, Z_test
         ),
     }
     seconds = side_by_side(linear, 5)
@@ -76,12 +76,12 @@ def scatter_beside_iterations():
     some = X_test[::145]  # 100 samples for the iterations
     for beta in (1e4, 1e-3):
         params = {"kernel": "linear", "alpha": 1e-3, "beta": beta}
-        exact = DRMClassifier(**params).fit(X, y)
+        exact = DRMClassifier(probability=False, **params).fit(X, y)
         expected = exact.decision_function(some)
         base = side_by_side({"": lambda exact=exact: exact.predict(X_test)})[""] / len(X_test)
         yield f"{beta:g}", "scatter", f"{1e6 * base:.2f}", "1", "1.000", "0"
         for solver in ("gd", "ppa", "apg"):
-            model = DRMClassifier(**params, solver=solver).fit(X, y)
+            model = DRMClassifier(probability=False, **params, solver=solver).fit(X, y)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 start = perf_counter()
@@ -100,7 +100,7 @@ def prediction_does_not_grow():
     )
     X_test = X[-10_000:]
     for n_samples in (10_000, 100_000, 1_000_000):
-        model = DRMClassifier(kernel="linear")
+        model = DRMClassifier(probability=False, kernel="linear")
         start = perf_counter()
         model.fit(X[:n_samples], y[:n_samples])
         fitted = perf_counter() - start
@@ -112,7 +112,7 @@ def kernel_beside_scipy():
     """Fit 5,000 samples and predict 1,000, beside the bare linear algebra."""
     X, y = make_classification(6_000, 20, n_informative=10, n_classes=5, random_state=0)
     X_test, X, y = X[5_000:], X[:5_000], y[:5_000]
-    model = DRMClassifier(gamma=0.02, alpha=0.1, beta=0.1)
+    model = DRMClassifier(probability=False, gamma=0.02, alpha=0.1, beta=0.1)
 
     def bare():
         K = rbf_kernel(X, gamma=0.02)
@@ -131,16 +131,24 @@ def leave_one_out_grid():
     X, y = make_classification(1_500, 10, n_informative=8, n_classes=3, random_state=0)
     gammas = 1 / (2 * DECADES)
     single = side_by_side(
-        {"fit": lambda: DRMClassifier(alpha=1.0, beta=1.0, gamma=0.05).fit(X, y)}, 15
+        {
+            "fit": lambda: DRMClassifier(probability=False, alpha=1.0, beta=1.0, gamma=0.05).fit(
+                X, y
+            )
+        },
+        15,
     )["fit"]
     start = perf_counter()
-    DRMClassifierCV(alphas=DECADES, betas=DECADES, gammas=gammas).fit(X, y)
+    DRMClassifierCV(probability=False, alphas=DECADES, betas=DECADES, gammas=gammas).fit(X, y)
     grid = perf_counter() - start
     # Ten refits of one setting stand for 1,500 refits of 343 settings.
     splits = list(LeaveOneOut().split(X))[:10]
     start = perf_counter()
     GridSearchCV(
-        DRMClassifier(gamma=0.05), {"alpha": [1.0], "beta": [1.0]}, cv=splits, refit=False
+        DRMClassifier(probability=False, gamma=0.05),
+        {"alpha": [1.0], "beta": [1.0]},
+        cv=splits,
+        refit=False,
     ).fit(X, y)
     refits = (perf_counter() - start) / 10 * 1_500 * 343
     yield "one fit", f"{single:.3f}", "", ""
@@ -154,7 +162,10 @@ def gene_data():
     seconds = side_by_side(
         {
             "DRM, leave-one-out": lambda: DRMClassifierCV(
-                alphas=DECADES, betas=DECADES * (X**2).sum(axis=1).mean(), kernel="linear"
+                probability=False,
+                alphas=DECADES,
+                betas=DECADES * (X**2).sum(axis=1).mean(),
+                kernel="linear",
             ).fit(X, y),
             "SVC, 5 folds": lambda: GridSearchCV(
                 SVC(kernel="linear"), {"C": np.logspace(-8, 8, 49)}, cv=5
@@ -175,13 +186,14 @@ def chosen_on_a_part(X, y):
     part = part[np.isin(y[part], labels[counts > 1])]
     gamma = 1 / (X.shape[1] * X[part].var())
     search = DRMClassifierCV(
+        probability=False,
         alphas=(1e-3, 1e-2, 0.1),
         betas=(1e-3, 1e-2, 0.1),
         gammas=gamma * np.array([0.3, 1.0, 3.0, 10.0, 30.0]),
         n_components=600,
         random_state=0,
     ).fit(X[part], y[part])
-    return DRMClassifier(n_components=600, random_state=0, **search.best_params_)
+    return DRMClassifier(probability=False, n_components=600, random_state=0, **search.best_params_)
 
 
 def large_data():
@@ -195,8 +207,11 @@ def large_data():
         X, y, X_test, y_test = X[:n_train], y[:n_train], X[n_train:], y[n_train:]
         majority = np.bincount(np.unique(y_test, return_inverse=True)[1]).max() / len(y_test)
         for label, model in (
-            ("DRM, linear", DRMClassifier(**LINEAR)),
-            ("DRM, 600 Nyström features", DRMClassifier(n_components=600, random_state=0)),
+            ("DRM, linear", DRMClassifier(probability=False, **LINEAR)),
+            (
+                "DRM, 600 Nyström features",
+                DRMClassifier(probability=False, n_components=600, random_state=0),
+            ),
             ("the same, parameters chosen", chosen_on_a_part(X, y)),
             ("LinearSVC", LinearSVC()),
         ):

@@ -45,7 +45,7 @@ class Model:
         peers = {"RidgeClassifier": RidgeClassifier, "SVC": SVC}
         if self.name in peers:
             return peers[self.name]()
-        model = getattr(discreg, f"{self.name}Classifier")()
+        model = getattr(discreg, f"{self.name}Classifier")(probability=False)
         return model.set_params(kernel=self.kernel) if "kernel" in model.get_params() else model
 
 

@@ -43,12 +43,12 @@ def against_lda():
     for n_samples, n_features in ((350, 5_000), (60, 100_000)):
         X, y = groups(n_samples, n_features, 5)
         beta = equivalent_beta(X, y)
-        lrrr, ridge = LRRRClassifier(beta=beta), RidgeClassifier(alpha=beta)
+        lrrr, ridge = LRRRClassifier(probability=False, beta=beta), RidgeClassifier(alpha=beta)
         fast = side_by_side(
             {
                 "RidgeClassifier": lambda m=ridge, X=X, y=y: m.fit(X, y),
                 "LRRRClassifier": lambda m=lrrr, X=X, y=y: m.fit(X, y),
-                "LRLRClassifier": lambda X=X, y=y: LRLRClassifier().fit(X, y),
+                "LRLRClassifier": lambda X=X, y=y: LRLRClassifier(probability=False).fit(X, y),
             },
             repeats=7,
         )
@@ -85,10 +85,10 @@ def selection():
     with np.load(path) as arrays:
         X, y = arrays["X"].astype(float), arrays["y"]
     searches = {
-        "5 folds": LRRRClassifierCV(cv=5),
-        "leave-one-out": LRRRClassifierCV(),
+        "5 folds": LRRRClassifierCV(probability=False, cv=5),
+        "leave-one-out": LRRRClassifierCV(probability=False),
     }
-    single = LRRRClassifier(beta=1.0)
+    single = LRRRClassifier(probability=False, beta=1.0)
     seconds = side_by_side(
         {
             "single": lambda: single.fit(X, y),
@@ -138,9 +138,14 @@ def sparse_regression():
         for fraction in (0.3, 0.1):
             beta = fraction * largest_beta(X, y)
             paper = SLRRClassifier(
-                rank=rank, beta=beta, solver="reweighted", stopping="change", tol=RULE
+                probability=False,
+                rank=rank,
+                beta=beta,
+                solver="reweighted",
+                stopping="change",
+                tol=RULE,
             )
-            exact = SLRRClassifier(rank=rank, beta=beta)
+            exact = SLRRClassifier(probability=False, rank=rank, beta=beta)
             seconds = side_by_side({"alternating": lambda m=exact: m.fit(X, y)}, repeats=3)
             start = perf_counter()
             paper.fit(X, y)

@@ -99,12 +99,14 @@ def kernel_fits():
         pairs = {
             "defaults": {
                 "SVC": SVC(),
-                "ODM": ODMClassifier(tol=TOL, random_state=0),
-                "LDM": LDMClassifier(tol=TOL, random_state=0),
+                "ODM": ODMClassifier(probability=False, tol=TOL, random_state=0),
+                "LDM": LDMClassifier(probability=False, tol=TOL, random_state=0),
             },
             "C = 1": {
                 "SVC": SVC(C=1.0, cache_size=1000),
-                "ODM": ODMClassifier(C1=n_samples, C2=ratio * n_samples, tol=TOL, random_state=0),
+                "ODM": ODMClassifier(
+                    probability=False, C1=n_samples, C2=ratio * n_samples, tol=TOL, random_state=0
+                ),
             },
         }
         for setting, models in pairs.items():
@@ -162,7 +164,13 @@ def svc_excess(model: LinearSVC, X, y) -> float:
     rows = sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
     C1 = len(y) * model.C
     optimum = ODMClassifier(
-        C1=C1, C2=1e-12 * C1, D=0.0, kernel="linear", fit_intercept=False, tol=REFERENCE_TOL
+        probability=False,
+        C1=C1,
+        C2=1e-12 * C1,
+        D=0.0,
+        kernel="linear",
+        fit_intercept=False,
+        tol=REFERENCE_TOL,
     ).fit(rows, signs)
     *coef, intercept = optimum.coef_[0]
     least = svc_objective(np.array(coef), intercept, X, signs, model.C)
@@ -209,11 +217,11 @@ def linear_fits():
 
 def linear_models(X, y, C: float | None):
     """LinearSVC and ODM by all its solvers, fitted: name, model, seconds and the gap reached."""
-    default = ODMClassifier()
+    default = ODMClassifier(probability=False)
     C1 = default.C1 if C is None else C * len(y)
     ours = {"C1": C1, "C2": default.C2 / default.C1 * C1, "kernel": "linear", "tol": TOL}
     svc = LinearSVC(C=1.0 if C is None else C, dual="auto", random_state=0)
-    odm = ODMClassifier(**ours, random_state=0)
+    odm = ODMClassifier(probability=False, **ours, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         svc.fit(X, y)
@@ -223,7 +231,7 @@ def linear_models(X, y, C: float | None):
     yield f"ODM, auto ({odm.solver_})", odm, seconds["ODM"], f"{odm.gap_:.0e}"
     for solver in ("dcd", "svrg"):
         if solver != odm.solver_:
-            model = ODMClassifier(**ours, solver=solver, random_state=0)
+            model = ODMClassifier(probability=False, **ours, solver=solver, random_state=0)
             spent = within_seconds(model, X, y)
             yield f"ODM, {solver}", model, spent, f"{model.gap_:.0e}"
 
@@ -235,7 +243,7 @@ def growth():
     y = X @ rng.normal(size=N_FEATURES) + 3.0 * rng.normal(size=len(X)) > 0
     for n_samples in GROWTH:
         rows = X[:n_samples], y[:n_samples]
-        model = ODMClassifier(kernel="linear", tol=TOL)
+        model = ODMClassifier(probability=False, kernel="linear", tol=TOL)
         seconds = side_by_side({"ODM": fit(model, *rows)}, REPEATS)["ODM"]
         yield (
             f"{n_samples:,}",

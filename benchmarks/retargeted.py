@@ -55,8 +55,10 @@ def solvers_to_the_same_gap():
             continue
         X, y = data
         for model in MODELS[1:] if name == "digits" else [ReLSRClassifier]:
-            newton = model(beta=0.1, tol=1e-6)
-            alternating = model(beta=0.1, tol=1e-6, solver="alternating", max_iter=100_000)
+            newton = model(probability=False, beta=0.1, tol=1e-6)
+            alternating = model(
+                probability=False, beta=0.1, tol=1e-6, solver="alternating", max_iter=100_000
+            )
             seconds = side_by_side(
                 {
                     "newton": lambda m=newton, X=X, y=y: m.fit(X, y),
@@ -89,7 +91,7 @@ def default_fits():
     }
     peers = [RidgeClassifier(), LinearSVC(), LogisticRegression()]
     for name, (X, y) in problems.items():
-        models = [model() for model in MODELS]
+        models = [model(probability=False) for model in MODELS]
         slow = side_by_side({str(m): lambda m=m, X=X, y=y: m.fit(X, y) for m in peers[1:]}, 3)
         fast = side_by_side(
             {str(m): lambda m=m, X=X, y=y: m.fit(X, y) for m in [peers[0], *models]}, 15
@@ -131,7 +133,7 @@ def peak_memory():
         rng = np.random.default_rng(0)
         y = np.arange(n_samples) % n_classes
         X = rng.normal(size=(n_samples, n_features)) + rng.normal(size=(n_classes, n_features))[y]
-        for model in (LSRClassifier(), ReLSRClassifier()):
+        for model in (LSRClassifier(probability=False), ReLSRClassifier(probability=False)):
             model.fit(X[: 2 * n_classes], y[: 2 * n_classes])
             tracemalloc.start()
             model.fit(X, y)
@@ -152,7 +154,7 @@ def first_fits():
     code = (
         "from time import perf_counter as t; a = t(); import discreg; b = t();"
         "from discreg import ReLSRClassifier; c = t();"
-        "ReLSRClassifier().fit([[0., 1], [1, 0], [2, 1]], [0, 1, 2]); d = t();"
+        "ReLSRClassifier(probability=False).fit([[0., 1], [1, 0], [2, 1]], [0, 1, 2]); d = t();"
         "print(b - a, c - b, d - c)"
     )
     with tempfile.TemporaryDirectory() as cache:

@@ -47,7 +47,7 @@ def rows() -> Iterator[tuple[Any, ...]]:
             models: dict[str, Any] = {"SVC": SVC(C=C, gamma=gamma)}
             for model in MODELS:
                 models[model.__name__] = model(
-                    kernel="rbf", gamma=gamma, beta=1 / C, scale_beta=False
+                    probability=False, kernel="rbf", gamma=gamma, beta=1 / C, scale_beta=False
                 )
             seconds = side_by_side(
                 {title: partial(model.fit, X, y) for title, model in models.items()}, REPEATS

@@ -90,7 +90,8 @@ def write_overview(folder: Path) -> None:
         "# Time of discreg relative to the fastest peer",
         "",
         "A ratio below 1 means that discreg is faster. Peers run in turns with it, in the same "
-        "process. Each page names its data, its peers and the machine.",
+        "process. Models are fitted with probability=False, because their peers have no "
+        "probabilities. Each page names its data, its peers and the machine.",
         "",
         "![Ratios of fits, searches, predictions and memory maps](overview.svg)",
     ]

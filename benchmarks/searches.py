@@ -36,18 +36,18 @@ def searches() -> Iterator[tuple[str, dict[str, Any]]]:
     yield (
         "linear",
         {
-            "LSR": LSRClassifierCV(**ours),
-            "LRRR": LRRRClassifierCV(**ours),
-            "DRM": DRMClassifierCV(**ours, alphas=[0.1], kernel="linear"),
+            "LSR": LSRClassifierCV(probability=False, **ours),
+            "LRRR": LRRRClassifierCV(probability=False, **ours),
+            "DRM": DRMClassifierCV(probability=False, **ours, alphas=[0.1], kernel="linear"),
             "RidgeClassifierCV": RidgeClassifierCV(alphas=PENALTIES),
         },
     )
     yield (
         "rbf",
         {
-            "LSR": LSRClassifierCV(**ours, kernel="rbf", gammas=["scale"]),
-            "LRRR": LRRRClassifierCV(**ours, kernel="rbf", gammas=["scale"]),
-            "DRM": DRMClassifierCV(**ours, alphas=[0.1], gammas=["scale"]),
+            "LSR": LSRClassifierCV(probability=False, **ours, kernel="rbf", gammas=["scale"]),
+            "LRRR": LRRRClassifierCV(probability=False, **ours, kernel="rbf", gammas=["scale"]),
+            "DRM": DRMClassifierCV(probability=False, **ours, alphas=[0.1], gammas=["scale"]),
             "SVC": GridSearchCV(SVC(), {"C": PENALTIES}, cv=5),
         },
     )

@@ -224,7 +224,7 @@ def by_newton():
     """Linear ODM beside stochastic gradients with as many passes over the same blocks."""
     X, y = Rows(MAP_ROWS, MAP_FEATURES).map(ODM_ROWS)
     X_test, y_test = held_out()
-    odm = ODMClassifier(kernel="linear")
+    odm = ODMClassifier(probability=False, kernel="linear")
     odm.fit(*Rows(MAP_ROWS, MAP_FEATURES).map(min(ODM_ROWS, 500_000)))  # compiles
     bare(X)  # reads the file
     start = perf_counter()
@@ -263,16 +263,16 @@ def passes_of_models():
     directions = rng.normal(size=(MAP_FEATURES, PASS_CLASSES))
     noise = NOISE * np.sqrt(MAP_FEATURES) * rng.normal(size=(PASS_ROWS, PASS_CLASSES))
     y = (X @ directions + noise).argmax(axis=1)
-    rbf = DRMClassifier(n_components=100, random_state=0)
+    rbf = DRMClassifier(probability=False, n_components=100, random_state=0)
     models = {
-        "LSR": LSRClassifier(),
-        "LRRR": LRRRClassifier(),
-        "DRM, linear": DRMClassifier(kernel="linear"),
+        "LSR": LSRClassifier(probability=False),
+        "LRRR": LRRRClassifier(probability=False),
+        "DRM, linear": DRMClassifier(probability=False, kernel="linear"),
         "DRM, RBF of 100 features": rbf,
-        "DLSR": DLSRClassifier(),
-        "ReLSR": ReLSRClassifier(),
-        "GReLSR": GReLSRClassifier(),
-        "ODM, linear": ODMClassifier(kernel="linear"),
+        "DLSR": DLSRClassifier(probability=False),
+        "ReLSR": ReLSRClassifier(probability=False),
+        "GReLSR": GReLSRClassifier(probability=False),
+        "ODM, linear": ODMClassifier(probability=False, kernel="linear"),
     }
     for name, model in models.items():
         model.fit(X[:350_000], y[:350_000])  # compiles
