@@ -179,7 +179,9 @@ def test_drm_search_takes_what_leave_one_out_takes(wine):
 
 def test_drm_search_leaves_out_degrees_beyond_floating_point_and_keeps_single_samples(wine):
     X, y = np.vstack([wine[0].X, 1e3 * np.eye(1, 13)]), np.r_[wine[0].y, 9]
-    search = DRMClassifierCV(kernel="poly", gammas=[1.0], degrees=(2, 200), alphas=[1.0])
+    search = DRMClassifierCV(
+        kernel="poly", gammas=[1.0], degrees=(2, 200), alphas=[1.0], probability=False
+    )
     with pytest.warns(FitFailedWarning, match="7 of 14 settings cannot be fitted"):
         chosen = DRMSearch(search, at_most=1000).chosen(Part(X, y), 0)
     assert chosen.model.degree == 2

@@ -201,7 +201,7 @@ class DRMSearch:
         some = some_rows(train.y, self.at_most, seed)
         search = clone(self.search).fit(train.X[some], train.y[some])
         params: dict[str, Any] = search.best_params_
-        model = DRMClassifier(kernel=search.kernel, coef0=search.coef0, **params)
+        model = DRMClassifier(probability=False, kernel=search.kernel, coef0=search.coef0, **params)
         return Chosen(model.fit(*train), search.best_score_)
 
 
@@ -259,14 +259,18 @@ class IterativeDRM:
         judge = np.sort(np.random.default_rng(seed).permutation(len(test.y))[: self.n_test])
         began = time.perf_counter()
         params = self._best_params(train, seed)
-        model = DRMClassifier(kernel="linear", solver=self.solver, **params).fit(*train)
+        model = DRMClassifier(probability=False, kernel="linear", solver=self.solver, **params).fit(
+            *train
+        )
         seconds = time.perf_counter() - began
         return judged(model, Part(test.X[judge], test.y[judge]), **params, fit_seconds=seconds)
 
     def _best_params(self, train: Part, seed: int) -> dict[str, Any]:
         some = some_rows(train.y, self.n_search, seed)
         splits = ShuffleSplit(self.n_splits, test_size=0.2, random_state=seed)
-        search = DRMClassifierCV(kernel="linear", alphas=self.alphas, betas=self.betas, cv=splits)
+        search = DRMClassifierCV(
+            probability=False, kernel="linear", alphas=self.alphas, betas=self.betas, cv=splits
+        )
         return dict(search.fit(train.X[some], train.y[some]).best_params_)
 
 

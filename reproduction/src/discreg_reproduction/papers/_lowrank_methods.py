@@ -49,7 +49,7 @@ class LRLRRanks:
     """Low-rank linear regression at every rank."""
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        scores = LRLRClassifier().rank_path(*train).score(*test)
+        scores = LRLRClassifier(probability=False).rank_path(*train).score(*test)
         return series("accuracy", "rank", {rank: scores[rank - 1] for rank in ranks_of(train)})
 
 
@@ -61,10 +61,12 @@ class LRRRRanks:
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         ranks = ranks_of(train)
-        search = LRRRClassifierCV(betas=self.betas, ranks=ranks, cv=_folds(seed)).fit(*train)
+        search = LRRRClassifierCV(
+            probability=False, betas=self.betas, ranks=ranks, cv=_folds(seed)
+        ).fit(*train)
         betas = {rank: _best_beta(search.cv_results_, rank) for rank in ranks}
         scores = {
-            beta: LRRRClassifier(beta=beta).rank_path(*train).score(*test)
+            beta: LRRRClassifier(probability=False, beta=beta).rank_path(*train).score(*test)
             for beta in set(betas.values())
         }
         accuracies = {rank: scores[beta][rank - 1] for rank, beta in betas.items()}
@@ -80,7 +82,10 @@ class SLRRRanks:
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         ranks = ranks_of(train)
         beta = _sparse_search(train, seed, self.betas, ranks[-1:]).best_params_["beta"]
-        models = {rank: SLRRClassifier(rank=rank, beta=beta, **ALGORITHM_3) for rank in ranks}
+        models = {
+            rank: SLRRClassifier(probability=False, rank=rank, beta=beta, **ALGORITHM_3)
+            for rank in ranks
+        }
         accuracies = {rank: model.fit(*train).score(*test) for rank, model in models.items()}
         return series("accuracy", "rank", accuracies)
 
@@ -92,7 +97,7 @@ class ChosenRank:
     betas: Sequence[float]
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        search = LRRRClassifierCV(betas=self.betas, ranks=ranks_of(train))
+        search = LRRRClassifierCV(probability=False, betas=self.betas, ranks=ranks_of(train))
         return Tuned(search, n_folds=INNER_FOLDS).run(train, test, seed)
 
 
@@ -142,7 +147,9 @@ def _sparse_search(
     train: Part, seed: int, betas: Sequence[float], ranks: Sequence[int]
 ) -> SLRRClassifierCV:
     """Fit Algorithm 3 with parameters selected by five folds of the training part."""
-    search = SLRRClassifierCV(betas=betas, ranks=ranks, cv=_folds(seed), **ALGORITHM_3)
+    search = SLRRClassifierCV(
+        probability=False, betas=betas, ranks=ranks, cv=_folds(seed), **ALGORITHM_3
+    )
     return search.fit(*train)
 
 

@@ -72,7 +72,9 @@ class TunedLDM(Tuned):
         best, _ = max(in_order, key=lambda setting: setting[1])
         share = len(train.y) / n_samples
         whole = {name: share * value if name in WEIGHTS else value for name, value in best.items()}
-        model = LDMClassifier(kernel=search.kernel, fit_intercept=False, random_state=seed, **whole)
+        model = LDMClassifier(
+            probability=False, kernel=search.kernel, fit_intercept=False, random_state=seed, **whole
+        )
         return model.fit(*train)
 
 

@@ -76,9 +76,9 @@ def linear_baselines(n_folds: int = 5) -> dict[str, Method]:
 def regressions(**params: Any) -> dict[str, BaseEstimator]:
     """Create the regressions that both papers compare, with the papers' schedule."""
     return {
-        "LSR": LSRClassifier(**params),
-        "DLSR": DLSRClassifier(**params, **SCHEDULE),
-        "ReLSR": ReLSRClassifier(**params, **SCHEDULE),
+        "LSR": LSRClassifier(probability=False, **params),
+        "DLSR": DLSRClassifier(probability=False, **params, **SCHEDULE),
+        "ReLSR": ReLSRClassifier(probability=False, **params, **SCHEDULE),
     }
 
 

@@ -71,8 +71,12 @@ def _choosers(scoring: str) -> dict[str, Chooser]:
     rbf = SVC(max_iter=SVM_ITERATIONS)
     polynomial = SVC(kernel="poly", gamma="auto", coef0=0.0, max_iter=SVM_ITERATIONS)
     drm: dict[str, Any] = {"alphas": DECADES, "betas": DECADES, "scoring": scoring}
-    drm_rbf = DRMClassifierCV(kernel="rbf", gammas=[1 / (2 * v) for v in DECADES], **drm)
-    drm_polynomial = DRMClassifierCV(kernel="poly", degrees=DEGREES, gammas=[1.0], coef0=1.0, **drm)
+    drm_rbf = DRMClassifierCV(
+        probability=False, kernel="rbf", gammas=[1 / (2 * v) for v in DECADES], **drm
+    )
+    drm_polynomial = DRMClassifierCV(
+        probability=False, kernel="poly", degrees=DEGREES, gammas=[1.0], coef0=1.0, **drm
+    )
     return {
         "SVM(R)": Search(rbf, "gamma", DECADES, support, scoring),
         "SVM(P)": Search(polynomial, "degree", DEGREES, support, scoring),
@@ -95,7 +99,7 @@ def _on_each_scaling(scoring: str) -> dict[str, Method]:
 
 def _algorithm(solver: str) -> DRMClassifier:
     """One of the algorithms as in Figure 3."""
-    return DRMClassifier(kernel="linear", solver=solver, alpha=1e-3, beta=1e4)
+    return DRMClassifier(probability=False, kernel="linear", solver=solver, alpha=1e-3, beta=1e4)
 
 
 CHOICE_OF_PARAMETERS = (

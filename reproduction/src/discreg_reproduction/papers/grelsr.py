@@ -101,7 +101,9 @@ def _faces() -> dict[str, Method]:
         **linear_baselines(n_folds=3),
         **{name: Tuned(model) for name, model in regressions(beta=FACE_BETA).items()},
         "CRC": Tuned(CollaborativeClassifier()),
-        "GReLSR1": Tuned(GReLSRClassifier(group_penalty=1, beta=FACE_BETA, **SCHEDULE)),
+        "GReLSR1": Tuned(
+            GReLSRClassifier(probability=False, group_penalty=1, beta=FACE_BETA, **SCHEDULE)
+        ),
     }
     return {name: AcrossDimensions(method, FACE_DIMENSIONS) for name, method in methods.items()}
 
@@ -113,9 +115,11 @@ FIGURE_1 = Study(
     methods={
         **linear_baselines(),
         **{name: _tuned(model) for name, model in regressions().items()},
-        "GReLSR1": _tuned(GReLSRClassifier(group_penalty=1, **SCHEDULE)),
+        "GReLSR1": _tuned(GReLSRClassifier(probability=False, group_penalty=1, **SCHEDULE)),
         "GReLSR2": Tuned(
-            GReLSRClassifier(**SCHEDULE), {"beta": BETAS, "group_penalty": GROUP_PENALTIES}, N_FOLDS
+            GReLSRClassifier(probability=False, **SCHEDULE),
+            {"beta": BETAS, "group_penalty": GROUP_PENALTIES},
+            N_FOLDS,
         ),
     },
     splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
@@ -171,7 +175,11 @@ FIGURE_3 = Study(
     datasets=DATASETS,
     methods={
         "GReLSR": Sweep(
-            GReLSRClassifier(**SCHEDULE), "group_penalty", GROUP_PENALTIES, {"beta": BETAS}, N_FOLDS
+            GReLSRClassifier(probability=False, **SCHEDULE),
+            "group_penalty",
+            GROUP_PENALTIES,
+            {"beta": BETAS},
+            N_FOLDS,
         ),
         "ReLSR": LevelLine(_tuned(regressions()["ReLSR"]), "group_penalty", GROUP_PENALTIES),
     },

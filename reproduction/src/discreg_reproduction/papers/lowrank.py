@@ -33,9 +33,11 @@ BETAS = tuple(10.0**power for power in range(5, -6, -1))
 QUICK = Quick(n_repeats=1, n_folds=2, datasets=("VOWEL", "BINALPHA26"))
 
 FULL_RANK = {
-    "linear regression": Tuned(LRLRClassifier()),
-    "ridge regression": Tuned(LRRRClassifier(), {"beta": BETAS}),
-    "sparse linear regression": Tuned(SLRRClassifier(**ALGORITHM_3), {"beta": BETAS}),
+    "linear regression": Tuned(LRLRClassifier(probability=False)),
+    "ridge regression": Tuned(LRRRClassifier(probability=False), {"beta": BETAS}),
+    "sparse linear regression": Tuned(
+        SLRRClassifier(probability=False, **ALGORITHM_3), {"beta": BETAS}
+    ),
 }
 
 CHOICES = (

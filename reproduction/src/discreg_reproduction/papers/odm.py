@@ -78,6 +78,7 @@ def _lda_widths(X: Any) -> ParamGrid:
 def _linear_odm(every: slice = slice(None)) -> Tuned:
     return Tuned(
         ODMClassifierCV(
+            probability=False,
             C1s=POWERS[every],
             C2s=POWERS[every],
             Ds=DEVIATIONS[every],
@@ -88,7 +89,9 @@ def _linear_odm(every: slice = slice(None)) -> Tuned:
 
 
 def _linear_ldm(lambdas: tuple[float, ...] = LAMBDAS[EVERY_SECOND]) -> Tuned:
-    return TunedLDM(LDMClassifierCV(kernel="linear", fit_intercept=False), _weights(lambdas))
+    return TunedLDM(
+        LDMClassifierCV(probability=False, kernel="linear", fit_intercept=False), _weights(lambdas)
+    )
 
 
 def _weights(lambdas: tuple[float, ...]) -> ParamGrid:
@@ -135,9 +138,10 @@ TABLE_3 = Study(
             ),
             _lda_widths,
         ),
-        "ODM^L": TunedLDM(LDMClassifierCV(fit_intercept=False), _ldm_widths),
+        "ODM^L": TunedLDM(LDMClassifierCV(probability=False, fit_intercept=False), _ldm_widths),
         "ODM": Tuned(
             ODMClassifierCV(
+                probability=False,
                 C1s=POWERS[EVERY_SECOND],
                 C2s=POWERS[EVERY_SECOND],
                 Ds=DEVIATIONS[EVERY_SECOND],
@@ -234,7 +238,9 @@ def _ldm_of_size(n_samples: int) -> dict[str, float]:
     return {"C": COSTS[0] * n_samples, "lambda1": weight, "lambda2": weight}
 
 
-FIXED_ODM = ODMClassifier(C1=POWERS[-1], C2=POWERS[0], D=0.1, kernel="linear", fit_intercept=False)
+FIXED_ODM = ODMClassifier(
+    probability=False, C1=POWERS[-1], C2=POWERS[0], D=0.1, kernel="linear", fit_intercept=False
+)
 
 FIGURE_2 = Study(
     name="odm/fig2",
@@ -244,7 +250,7 @@ FIGURE_2 = Study(
         "SVM_l": Timed(LinearSVC(loss="hinge", C=COSTS[0], fit_intercept=False)),
         "SVM_s": Timed(SGDClassifier(fit_intercept=False), _sgd_of_size),
         "ODM^L": Timed(
-            LDMClassifier(kernel="linear", fit_intercept=False),
+            LDMClassifier(probability=False, kernel="linear", fit_intercept=False),
             _ldm_of_size,
         ),
         "ODM": Timed(FIXED_ODM),
