@@ -209,7 +209,7 @@ def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> 
 
 def probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
     """Compute softmax(τ · scores); rounding never ties the class of the largest score."""
-    shares = softmax(tau * scores, axis=1).astype(dtype)
+    shares = softmax(tau * scores.astype(np.float64), axis=1).astype(dtype)
     rows = np.arange(len(shares))
     winners = scores.argmax(axis=1)
     tied = shares.argmax(axis=1) != winners
@@ -221,7 +221,11 @@ def log_probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -
     """Compute the logarithms of `probabilities`, also where those are zero."""
     shares = probabilities(scores, tau)
     return np.asarray(
-        np.where(shares > TINY, np.log(np.maximum(shares, TINY)), log_softmax(tau * scores, axis=1))
+        np.where(
+            shares > TINY,
+            np.log(np.maximum(shares, TINY)),
+            log_softmax(tau * scores.astype(np.float64), axis=1),
+        )
     ).astype(dtype)
 
 
