@@ -98,13 +98,14 @@ def keep_rows(
         Whether the rows are drawn by their values. The rows of a precomputed kernel matrix, which
         depend on the order of the samples, are drawn by their indices.
     """
-    seen = np.flatnonzero(copies * factors[y] > 0)
+    weights = copies * factors[y]
+    seen = np.flatnonzero(weights > 0)
     units = np.minimum(copies, 1.0)
     if len(seen) <= MOST_ROWS:
         hashes = np.zeros(len(seen), dtype=np.uint64)
         kept = KeptRows(X[seen], y[seen], copies[seen], units[seen], hashes, seen)
     elif hashed:
-        kept = _kept(X, y, copies, units, seen)
+        kept = _kept(X, y, weights, factors)
     else:
         some = np.sort(np.random.default_rng(SEED).choice(seen, MOST_ROWS, replace=False))
         hashes = np.zeros(len(some), dtype=np.uint64)
@@ -114,30 +115,26 @@ def keep_rows(
 
 def kept_of_block(block: Block, factors: Array) -> KeptRows:
     """Keep rows of a block; their weights do not include the class weights `factors`."""
-    copies = block.weights / factors[block.y]
-    seen = np.flatnonzero(copies > 0)
-    kept = _kept(block.X, block.y, copies, np.minimum(copies, 1.0), seen)
-    return replace(kept, places=None)
+    return replace(_kept(block.X, block.y, block.weights, factors), places=None)
 
 
-def _kept(
-    X: Any, y: NDArray[np.intp], copies: Array, units: Array, seen: NDArray[np.intp]
-) -> KeptRows:
-    """Keep the rows with the smallest hashes, merging equal rows."""
-    hashes = hash_rows(X, SEED)[seen]
+def _kept(X: Any, y: NDArray[np.intp], weights: Array, factors: Array) -> KeptRows:
+    """Keep the rows of positive weight with the smallest hashes, merging equal rows."""
+    hashes = hash_rows(X, SEED)
     n_candidates = MOST_ROWS
     while True:
-        rows: NDArray[np.intp] = seen
-        chosen: Any = slice(None)
-        if n_candidates < len(seen):
+        all_rows = n_candidates >= len(hashes)
+        rows = np.arange(len(hashes))
+        if not all_rows:
             limit = np.partition(hashes, n_candidates - 1)[n_candidates - 1]
-            chosen = np.flatnonzero(hashes <= limit)
-            rows = seen[chosen]
-        kept = KeptRows(X[rows], y[rows], copies[rows], units[rows], hashes[chosen], rows)
-        kept = _smallest(kept)
-        if len(kept) == MOST_ROWS or len(rows) == len(seen):
+            rows = np.flatnonzero(hashes <= limit)
+        rows = rows[weights[rows] > 0]
+        copies = weights[rows] / factors[y[rows]]
+        units = np.minimum(copies, 1.0)
+        kept = _smallest(KeptRows(X[rows], y[rows], copies, units, hashes[rows], rows))
+        if len(kept) == MOST_ROWS or all_rows:
             return kept
-        n_candidates *= MORE  # many of the candidates are equal
+        n_candidates *= MORE  # many of the candidates are equal or have no weight
 
 
 def _smallest(kept: KeptRows) -> KeptRows:

@@ -22,20 +22,26 @@ def _mixed(bits: np.uint64) -> np.uint64:
 
 @compiled()
 def _key(column: int, seed: int) -> np.uint64:
-    """Compute a number for a column."""
-    return _mixed(np.uint64(column) + _mixed(np.uint64(seed)))
+    """Compute an odd number for a column."""
+    return _mixed(np.uint64(column) + _mixed(np.uint64(seed))) | np.uint64(1)
 
 
 @compiled()
 def _entry(value: float, key: np.uint64) -> np.uint64:
-    """Compute the term of an entry in the hash of its row; the term of a zero is 0."""
-    return np.uint64(0) if value == 0.0 else _mixed(np.float64(value).view(np.uint64) ^ key)
+    """Compute the term of an entry in the hash of its row; the term of a zero is 0.
+
+    For each column, different values have different terms.
+    """
+    bits = np.float64(value + 0.0).view(np.uint64)  # 0.0 instead of -0.0
+    # Bits of simple numbers such as 1.0 are at the left, and a product moves none to the right.
+    bits ^= bits >> np.uint64(32)
+    bits ^= bits >> np.uint64(20)
+    return bits * key
 
 
 @compiled()
-def hash_dense_rows(X: RealArray, seed: int) -> NDArray[np.uint64]:
-    """Compute a hash of each row: a sum over its entries modulo 2⁶⁴."""
-    hashes = np.empty(len(X), dtype=np.uint64)
+def hash_dense_rows(X: RealArray, seed: int, hashes: NDArray[np.uint64]) -> None:
+    """Compute a hash of each row: a mixed sum over its entries modulo 2⁶⁴."""
     keys = np.empty(X.shape[1], dtype=np.uint64)
     for j in range(X.shape[1]):
         keys[j] = _key(j, seed)
@@ -44,18 +50,15 @@ def hash_dense_rows(X: RealArray, seed: int) -> NDArray[np.uint64]:
         for j in range(X.shape[1]):
             total += _entry(X[i, j], keys[j])
         hashes[i] = _mixed(total)
-    return hashes
 
 
 @compiled()
 def hash_sparse_rows(
-    data: RealArray, indices: Indices, indptr: Indices, seed: int
-) -> NDArray[np.uint64]:
+    data: RealArray, indices: Indices, indptr: Indices, seed: int, hashes: NDArray[np.uint64]
+) -> None:
     """Compute a hash of each CSR row."""
-    hashes = np.empty(len(indptr) - 1, dtype=np.uint64)
     for i in range(len(hashes)):
         total = np.uint64(0)
         for entry in range(indptr[i], indptr[i + 1]):
             total += _entry(data[entry], _key(indices[entry], seed))
         hashes[i] = _mixed(total)
-    return hashes

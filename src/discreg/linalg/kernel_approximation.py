@@ -14,7 +14,7 @@ from discreg.linalg.types import Array
 
 from .fitted_kernel import FittedKernel
 from .kernel_registry import KERNELS
-from .resources import require_memory
+from .resources import require_memory, run_in_threads
 from .rows import batches
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
 
 
 BATCH_BYTES = 64 << 20
+HASHED_ENTRIES = 4 << 20  # that one thread hashes at once
 FEWEST_ROWS = 64  # rows that are mapped at once, at least
 CHECKED = 500  # rows on which the error of an approximation is measured
 TINY = 1e-300
@@ -162,12 +163,16 @@ def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
     """Compute a random number from the values of each row; zeros have no effect."""
     from ._hash_loops import hash_dense_rows, hash_sparse_rows
 
-    if not sparse.issparse(X):
-        return np.asarray(hash_dense_rows(X, seed))
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return np.asarray(hash_sparse_rows(X.data, X.indices, X.indptr, seed))
+    hashes = np.empty(X.shape[0], dtype=np.uint64)
+    if sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        hash_sparse_rows(X.data, X.indices, X.indptr, seed, hashes)
+    else:
+        parts = batches(len(X), max(1, HASHED_ENTRIES // X.shape[1]))
+        run_in_threads(lambda rows: hash_dense_rows(X[rows], seed, hashes[rows]), parts)
+    return hashes
 
 
 def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:
