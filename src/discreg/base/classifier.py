@@ -26,6 +26,7 @@ from .calibration import (
     log_probabilities,
     probabilities,
 )
+from .full_sets import Augmented, TrainingLabels, full_sets
 from .missing_params import with_missing_params
 from .partial_fit import PartialFitState, merge_partial_fits, update_partial_fit
 
@@ -59,6 +60,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
     class_weight: ClassWeight
     probability: bool
     classes_: NDArray[Any]
+    _labels: TrainingLabels  # of the models that predict sets by full conformal prediction
     _constraints: dict[str, Any]
     _calibrated: Calibration
     _statistics_depend_on: tuple[str, ...] = ("class_weight",)
@@ -159,12 +161,17 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_set_params(confidence_level, method, class_conditional, allow_empty)
         options = {"class_conditional": class_conditional, "allow_empty": allow_empty}
         if method == "full":
-            return np.asarray(self._full_sets(X, confidence_level, **options))
+            own, augmented = self._augmented(X)
+            tau = self._calibration().inverse_temperature
+            return full_sets(self._labels, own, augmented, tau, confidence_level, **options)
         shares = np.asarray(self.predict_proba(X), dtype=np.float64)
         return self._calibration().sets(shares, confidence_level, **options)
 
-    def _full_sets(self, X: MatrixLike, confidence_level: float, **options: bool) -> Any:
-        """Predict sets by full conformal prediction."""
+    def _augmented(self, X: MatrixLike) -> tuple[NDArray[np.float64], Augmented]:
+        """Compute the scores of new samples, and those of the training samples with each of them.
+
+        Models that keep the labels of their training samples implement this.
+        """
         raise ValueError(
             f"method='full' needs a model that keeps its training samples, which this "
             f"{type(self).__name__} does not. Use method='loo', or LSRClassifier, LRRRClassifier "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -53,7 +54,7 @@ from .components import (
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
-from .full_sets import Augmented, TrainingLabels, full_sets
+from .full_sets import TrainingLabels
 from .left_out import LeftOut, calibrate, forget_calibration, leavable_rows
 from .partial_fit import PartialFitState
 
@@ -114,7 +115,6 @@ class RegressionClassifier(BaseClassifier):
     fit_intercept: bool
     n_features_in_: int
     intercept_: RealArray
-    _labels: TrainingLabels
     _features: FeatureMap | None = None  # components that approximate the kernel
     _has_full_sets = False  # whether full conformal prediction is implemented
     _known_by_moments = False  # whether the moments of the rows determine the model
@@ -311,13 +311,13 @@ class RegressionClassifier(BaseClassifier):
                 self.X_fit_ = prepared.X[self.support_] if sparse else prepared.X
         self.intercept_ = offset
 
+    @abstractmethod
     def _left_out(self, prepared: Prepared, solution: Any) -> LeftOut:
         """Compute the scores of `prepared.kept`, each without one unit of the weight of the row.
 
         The model without it has the same absolute penalty, kernel parameters, components and class
         weights.
         """
-        raise NotImplementedError
 
     def _calibrate(self, prepared: Prepared, solution: Any = None) -> None:
         """Calibrate the probabilities of a fitted model on held-out scores."""
@@ -351,20 +351,6 @@ class RegressionClassifier(BaseClassifier):
         self._labels = TrainingLabels(
             y, prepared.weights[rows], units, factors, prepared.regression.beta
         )
-
-    def _full_sets(self, X: MatrixLike, confidence_level: float, **options: bool) -> Any:
-        if not hasattr(self, "_labels"):
-            return super()._full_sets(X, confidence_level, **options)
-        rows, tau = self._new_samples(X), self._calibration().inverse_temperature
-        own, augmented = self._augmented(rows)
-        return full_sets(self._labels, own, augmented, tau, confidence_level, **options)
-
-    def _augmented(self, X: Any) -> tuple[NDArray[np.float64], Augmented]:
-        """Compute the scores of new samples, and those of the training samples with each of them.
-
-        Only models with `_has_full_sets` implement this.
-        """
-        raise NotImplementedError
 
     def _scores_of_training(self, prepared: Prepared, rows: NDArray[np.intp]) -> RealArray:
         """Compute decision values of some training samples in memory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -229,8 +228,10 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     def _left_out(self, prepared: Prepared, solution: RankedCoefficients) -> LeftOut:
         return left_out_at_rank(prepared, solution, self.rank_)
 
-    def _augmented(self, X: Any) -> tuple[Array, Augmented]:
-        return augmented_at_rank(self, X)
+    def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
+        if not hasattr(self, "_labels"):
+            return super()._augmented(X)
+        return augmented_at_rank(self, self._new_samples(X))
 
     def rank_path(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.classifier import BaseClassifier
-from discreg.base.full_sets import TrainingLabels, full_sets
+from discreg.base.full_sets import Augmented
 from discreg.base.left_out import one_column_if_binary
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import new_rows
@@ -33,7 +33,6 @@ class RepresentationClassifier(BaseClassifier):
     solver_: str
     inverse_temperature_: float
     fit_order_: NDArray[np.intp]
-    _labels: TrainingLabels
     _solver: Solver
     _dtype: np.dtype[Any]
     _n_training: int
@@ -156,13 +155,12 @@ class RepresentationClassifier(BaseClassifier):
         _require_finite(outcome.coef)
         return outcome
 
-    def _full_sets(self, X: MatrixLike, confidence_level: float, **options: bool) -> Any:
+    def _augmented(self, X: MatrixLike) -> tuple[NDArray[np.float64], Augmented]:
         if not hasattr(self, "_labels"):
-            return super()._full_sets(X, confidence_level, **options)
-        rows, tau = self._rows(X), self._calibration().inverse_temperature
+            return super()._augmented(X)
+        rows = self._rows(X)
         augmented = augmented_scores(self._solver.training, self._labels, float(self.alpha), rows)
-        own = -self._residuals(rows)
-        return full_sets(self._labels, own, augmented, tau, confidence_level, **options)
+        return -self._residuals(rows), augmented
 
     def _rows(self, X: ArrayLike) -> Any:
         """Check new samples."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -257,14 +257,16 @@ class LSRClassifier(RegressionClassifier):
         scores = features @ solution.theta[:-1] + solution.theta[-1] - shares * targets
         return LeftOut(scores / np.where(shares < 1 - SEEN, 1 - shares, np.nan), is_exact=True)
 
-    def _augmented(self, X: Any) -> tuple[Array, Augmented]:
+    def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
+        if not hasattr(self, "_labels"):
+            return super()._augmented(X)
         labels, n_classes = self._labels, len(self.classes_)
         assert self._kernel is not None
         bordered = BorderedRegression(
             self._kernel, self.X_fit_, labels, centre=self.fit_intercept, entries=np.ones(n_classes)
         )
         targets = one_hot(labels.y, n_classes)
-        cross, squares, own = bordered.bordered(X)
+        cross, squares, own = bordered.bordered(self._new_samples(X))
 
         def augmented(rows: slice) -> Iterator[tuple[int, Array]]:
             for k, weight in enumerate(labels.factors):
