@@ -95,6 +95,7 @@ class MarginLoss:
         """Create the losses p ℓ of samples, where p is the share of a sample in the weights."""
         return self.scaled(weights / float(weights.sum()))
 
+    @np.errstate(over="ignore")  # the multiplier of an infinite ridge is zero
     def scaled(self, factors: Array) -> SampleLosses:
         """Create the losses of samples: ℓ times one factor per sample."""
         return SampleLosses(
