@@ -267,7 +267,7 @@ def test_blocks_and_memory_have_the_same_probabilities(n_classes, tmp_path):
     np.save(tmp_path / "X.npy", X)
     weights = mixed_weights(len(y))
     for params in ({"kernel": "linear"}, {"n_components": 30, "random_state": 0}):
-        model = ODMClassifier(C1=50.0, tol=1e-12, class_weight="balanced", **params)
+        model = ODMClassifier(C1=50.0, tol=1e-14, class_weight="balanced", **params)
         memory = clone(model).fit(X, y, weights)
         with config_context(working_memory=4096 / (1 << 20)):  # blocks of 4 kB
             blocks = clone(model).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y, weights)
