@@ -36,7 +36,9 @@ def refits(X, y, weights, beta, rank, **params):
     for i in range(len(y)):
         left = np.ones(len(y)) if weights is None else weights.astype(float)
         left[i] -= min(left[i], 1.0)
-        model = LRRRClassifier(beta=beta, rank=rank, **params).fit(X, y, sample_weight=left)
+        rest = slice(None) if "kernel" in params else left > 0
+        model = LRRRClassifier(beta=beta, rank=rank, **params)
+        model.fit(X[rest], y[rest], sample_weight=left[rest])
         scores.append(model.decision_function(X[i : i + 1])[0])
     return np.array(scores)
 
