@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from discreg.linalg.types import Array, RealArray
 
@@ -173,8 +173,7 @@ def fit_inverse_temperature(
     -------
     float
     """
-    below = np.ascontiguousarray(scores.T)  # sums over classes are faster with the classes first
-    below = below - below.max(axis=0)
+    below = _below_largest(scores)
     spreads = -below.min(axis=0)
     limit = MOST_SPREAD * _weighted_median(spreads, weights)
     if limit > 0:
@@ -214,7 +213,10 @@ def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> 
 
 def probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
     """Compute softmax(τ · scores); rounding never ties the class of the largest score."""
-    shares = softmax(tau * scores.astype(np.float64), axis=1).astype(dtype)
+    below = _below_largest(scores.astype(np.float64))
+    shares = np.exp(tau * below)
+    shares /= shares.sum(axis=0)
+    shares = np.ascontiguousarray(shares.T, dtype=dtype)
     rows = np.arange(len(shares))
     winners = scores.argmax(axis=1)
     tied = shares.argmax(axis=1) != winners
@@ -232,6 +234,12 @@ def log_probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -
             log_softmax(tau * scores.astype(np.float64), axis=1),
         )
     ).astype(dtype)
+
+
+def _below_largest(scores: Array) -> Array:
+    """Subtract the largest score of each sample; one row per class, which makes sums faster."""
+    by_class = np.ascontiguousarray(scores.T)
+    return np.asarray(by_class - by_class.max(axis=0))
 
 
 def _smoothed_targets(y: NDArray[np.intp], copies: Array, n_classes: int) -> Array:

@@ -136,12 +136,11 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
         next two attributes are only set with ``probability=True``.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory, with more than one in each
-        class.
+        Decision values of the training samples, each from the model without a fifth of the samples
+        and the sample among them. Only set if all samples were held out: at most 2,000 rows in
+        memory, with more than one distinct row in each class.
     loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
+        False: the scores are not those of the model without one sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
