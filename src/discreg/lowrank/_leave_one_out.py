@@ -104,7 +104,11 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
             rows, fitted[rows], leverage[rows, None], explained, rank
         )
     unknown = np.flatnonzero(np.isnan(scores).any(axis=1))
-    if len(unknown):
+    if len(unknown) and explained is None:
+        some = solved[unknown]
+        errors = some @ coef / (kept.units[unknown] * row_dots(some, some))[:, None]
+        scores[unknown] = left_out.interpolated(unknown, errors)
+    elif len(unknown):
         totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
         moments = totals * indicators.entries
         for row in unknown.tolist():
@@ -154,6 +158,16 @@ class LeftOutUnits:
             return np.asarray(self.scores(rows, fitted, leverage, explained, [rank])[0])
         without = self.without(rows, fitted, leverage)
         return np.asarray((without.predicted + without.shift) * without.scale)
+
+    def interpolated(self, rows: Any, errors: Array) -> Array:
+        """Compute scores of the largest rank where r is zero, from the errors of left-out samples.
+
+        The errors are the limit of (δ − f)/r for a vanishing penalty, see `_leave_groups_out`.
+        """
+        without = self.without(rows, errors, np.zeros((len(errors), 1)))
+        before = without.remaining  # r_0, because the leverages are zero
+        predicted = (without.away / before - errors) * without.rescale
+        return np.asarray((predicted + without.shift) * without.scale)
 
     def without(self, rows: Any, fitted: Array, leverage: Array) -> Without:
         """Compute what leaving out a unit of some samples changes."""
