@@ -222,13 +222,13 @@ def test_a_row_that_is_its_class_stays():
     assert len(SLRRClassifier(beta=0.1).fit(X, y)._calibrated.y) == len(y) - 2
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_of_many_rows_folds_are_subtracted_from_the_moments(fit_intercept, monkeypatch, tmp_path):
+@pytest.mark.parametrize("params", [{"fit_intercept": True}, {"fit_intercept": False}, {"beta": 0}])
+def test_of_many_rows_folds_are_subtracted_from_the_moments(params, monkeypatch, tmp_path):
     X, y = problem("wine")
-    X = np.column_stack([X, np.arange(len(y)) == 7])  # constant without one of the rows
+    X = np.column_stack([X, 1.7 + 2.3 * (np.arange(len(y)) == 7)])  # constant without one row
     weights = np.random.default_rng(0).choice([0.0, 0.4, 1.0, 2.0], len(y))
-    weights[7] = 1.0
-    model = SLRRClassifier(beta=0.2, tol=1e-12, fit_intercept=fit_intercept)
+    weights[7] = 3.3
+    model = SLRRClassifier(beta=0.2, tol=1e-12).set_params(**params)
     expected = clone(model).fit(X, y, weights)
     np.save(tmp_path / "X.npy", X)
     blocks = clone(model).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y, weights)
