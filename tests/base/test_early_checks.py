@@ -129,7 +129,6 @@ OWN_MISTAKES = [
     (LDMClassifierCV(random_state="a"), "seed"),
     (DRMClassifierCV(random_state="a"), "seed"),
     (LSRClassifierCV(betas=[0.0]), "positive betas"),
-    (LRRRClassifierCV(betas=[0.0]), "positive betas"),
 ]
 
 

@@ -51,9 +51,11 @@ def test_weights_count_as_copies():
 def test_scale_of_all_weights_does_not_matter():
     scores, y = noisy(80)
     small = calibrated(scores, y, np.full(80, 1e-3), np.full(80, 1e-3))
-    shares = probabilities(scores, small.inverse_temperature)
-    limits = calibrated(scores, y)
-    assert_array_equal(small.sets(shares, 0.9), limits.sets(shares, 0.9))
+    large = calibrated(scores, y)
+    sets = [
+        each.sets(probabilities(scores, each.inverse_temperature), 0.9) for each in (small, large)
+    ]
+    assert_array_equal(*sets)
 
 
 def test_a_class_without_held_out_samples_is_in_every_conditional_set():

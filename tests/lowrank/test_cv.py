@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
-from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import scale
 
@@ -36,7 +36,9 @@ def refits(X, y, weights, beta, rank, **params):
     for i in range(len(y)):
         left = np.ones(len(y)) if weights is None else weights.astype(float)
         left[i] -= min(left[i], 1.0)
-        model = LRRRClassifier(beta=beta, rank=rank, **params).fit(X, y, sample_weight=left)
+        rest = slice(None) if "kernel" in params else left > 0
+        model = LRRRClassifier(beta=beta, rank=rank, **params)
+        model.fit(X[rest], y[rest], sample_weight=left[rest])
         scores.append(model.decision_function(X[i : i + 1])[0])
     return np.array(scores)
 
@@ -175,13 +177,12 @@ def test_lrlr_weights_are_equivalent_to_repeating_rows():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-10)
 
 
-def test_lrlr_takes_five_stratified_folds_and_the_lowest_of_equal_ranks():
+def test_lrlr_takes_leave_one_out_and_the_lowest_of_equal_ranks():
     X, y = problem("wine")
     search = LRLRClassifierCV().fit(X, y)
     assert search.cv_results_["params"] == [{"rank": 1}, {"rank": 2}]
-    same = LRLRClassifierCV(cv=StratifiedKFold(5)).fit(X, y)
+    assert set(search.cv_results_["held_out"]) == {"one sample at a time"}
     means = search.cv_results_["mean_test_score"]
-    np.testing.assert_array_equal(means, same.cv_results_["mean_test_score"])
     assert search.best_params_ == {"rank": int(np.argmax(means)) + 1}
     again = LRLRClassifier(**search.best_params_).fit(X, y)
     np.testing.assert_array_equal(search.transform(X), again.transform(X))
@@ -277,7 +278,6 @@ def test_a_fold_without_a_class():
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        (LRRRClassifierCV(betas=[1.0, 0.0]), "positive betas"),
         (LRRRClassifierCV(betas=[-1.0]), "betas must hold"),
         (LRRRClassifierCV(betas=[]), "betas must hold"),
         (LRRRClassifierCV(ranks=[0, 1]), "from 1 to 2"),
@@ -327,10 +327,23 @@ def test_leave_one_out_equals_refits_in_any_unit(scale):
         np.testing.assert_allclose(seen, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
 
 
-def test_penalties_too_small_for_leave_one_out_are_left_out():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_of_vanishing_penalties_equals_refits(weighted):
+    """Without a penalty, more features than samples fit the targets exactly."""
     X, y = problem("wide")
-    with pytest.warns(FitFailedWarning, match="not defined for beta=1e-05"):
-        search = LRRRClassifierCV(betas=[1.0, 1e-5]).fit(1e3 * X, y)
-    assert search.best_params_["beta"] == 1.0
-    with pytest.raises(ValueError, match="not defined for beta=1e-05"):
-        LRRRClassifierCV(betas=[1e-5]).fit(1e3 * X, y)
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y)) if weighted else None
+    recorder = Recorder()
+    search = LRRRClassifierCV(betas=[1.0, 1e-12, 0.0], ranks=[1, 3], scoring=recorder)
+    search.fit(X, y, weights)
+    for setting, seen in zip(search.cv_results_["params"], recorder.seen, strict=True):
+        expected = refits(X, y, weights, **setting)
+        np.testing.assert_allclose(seen, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["iris", "wide"])
+def test_leave_one_out_of_lrlr_equals_refits(name):
+    X, y = problem(name)
+    recorder = Recorder()
+    LRLRClassifierCV(scoring=recorder).fit(X, y)
+    for rank, seen in enumerate(recorder.seen, start=1):
+        np.testing.assert_allclose(seen, refits(X, y, None, 0.0, rank), rtol=0, atol=1e-9)

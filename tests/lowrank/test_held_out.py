@@ -9,7 +9,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
-from discreg.lowrank import _newton_steps
+from discreg.linalg.kernel_approximation import hash_rows
+from discreg.lowrank import _held_out_folds
 
 
 def problem(name):
@@ -37,7 +38,8 @@ def refits(model, X, y, weights=None):
     for i in range(len(y)):
         left = weights.copy()
         left[i] -= min(weights[i], 1.0)
-        scores.append(refit.fit(X, y, left).decision_function(X[[i]])[0])
+        rest = left > 0 if model.kernel == "linear" else slice(None)
+        scores.append(refit.fit(X[rest], y[rest], left[rest]).decision_function(X[[i]])[0])
     return np.array(scores)
 
 
@@ -94,17 +96,41 @@ def test_more_features_than_samples(rank):
     np.testing.assert_allclose(single, found, atol=1e-5)
 
 
-def test_without_a_penalty_the_other_samples_may_not_determine_a_score():
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"rank": 2}, {"rank": 1, "fit_intercept": False}, {"class_weight": {0: 3.0, 2: 0.5}}],
+    ids=str,
+)
+def test_without_a_penalty_refits_have_least_norm(params, weighted):
     X, y = problem("wide")
-    model = LRLRClassifier().fit(X, y)
-    assert not hasattr(model, "loo_decision_function_")
-    assert model.inverse_temperature_ == 1.0
-    assert model.predict_set(X).all()  # nothing is known of new samples
-    # The other copy of a row determines its score, unless directions are tied.
-    twice = np.full(len(y), 2.0)
-    found = LRLRClassifier().fit(X, y, twice).loo_decision_function_
-    np.testing.assert_allclose(found, refits(LRLRClassifier(), X, y, twice), atol=1e-7)
-    assert not hasattr(LRLRClassifier(rank=1).fit(X, y, twice), "loo_decision_function_")
+    random = np.random.default_rng(0)
+    X = X[:30] + random.normal(size=(30, 64)) / 4  # linearly independent: there are no residuals
+    y, weights = y[:30], random.choice([0.0, 0.5, 1.0, 2.0], 30) if weighted else None
+    model = LRLRClassifier(**params)
+    fitted = clone(model).fit(X, y, weights)
+    expected = refits(model, X, y, weights)
+    np.testing.assert_allclose(fitted.loo_decision_function_, expected, atol=1e-9)
+    assert fitted.loo_is_exact_
+    assert fitted.inverse_temperature_ != 1.0
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+def test_a_feature_of_one_sample_only(rank):
+    X, y = problem("iris")
+    X = np.column_stack([X, np.arange(len(y)) == 7])
+    model = LRLRClassifier(rank=rank)
+    found = clone(model).fit(X, y).loo_decision_function_
+    np.testing.assert_allclose(found, refits(model, X, y), atol=1e-9)
+
+
+def test_a_kernel_without_a_penalty():
+    X, y = problem("iris")
+    X, first = np.unique(X, axis=0, return_index=True)
+    y = y[first]
+    model = LRLRClassifier(kernel="rbf", gamma=10.0)
+    found = clone(model).fit(X, y).loo_decision_function_
+    np.testing.assert_allclose(found, refits(model, X, y), atol=1e-7)
 
 
 @pytest.mark.parametrize("model", [LRRRClassifier(beta=1.0), LRLRClassifier(rank=1)], ids=str)
@@ -144,74 +170,74 @@ def test_the_path_of_ranks_does_not_calibrate():
     assert not hasattr(LRRRClassifier().rank_path(X, y)._estimator, "inverse_temperature_")
 
 
-def relative_error(found, expected, training):
-    """Median error, relative to the distance of the training scores."""
-    found, expected, training = columns(found), columns(expected), columns(training)
-    errors = np.abs(found - expected).max(axis=1)
-    distances = np.abs(training - expected).max(axis=1)
-    return np.median(errors) / np.median(distances)
+def without_folds(model, X, y, weights):
+    """Scores of SLRR for each of five folds of the distinct rows of each class, by refits."""
+    hashes = hash_rows(X, 0)
+    keys = sorted(set(zip(y.tolist(), hashes.tolist(), strict=True)))
+    numbers = np.array([keys.index((k, h)) for k, h in zip(y.tolist(), hashes, strict=True)]) % 5
+    scores = np.empty((len(y), len(set(y))))
+    for number in range(5):
+        test = numbers == number
+        refit = clone(model).set_params(probability=False)
+        refit.fit(X[~test], y[~test], weights[~test])
+        scores[test] = columns(refit.decision_function(X[test]))
+    return scores
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "two"])
-@pytest.mark.parametrize("params", [{}, {"beta": 0.05, "fit_intercept": False}], ids=str)
-def test_newton_steps_of_slrr_are_close_to_refits(name, params):
+@pytest.mark.parametrize("name", ["iris", "wine", "two", "wide"])
+@pytest.mark.parametrize("params", [{}, {"fit_intercept": False, "class_weight": {2: 3.0}}])
+def test_slrr_holds_out_five_folds(name, params):
     X, y = problem(name)
-    model = SLRRClassifier(tol=1e-9).set_params(**params)
-    fitted, expected = clone(model).fit(X, y), refits(model, X, y)
+    random = np.random.default_rng(0)
+    X, y = (np.concatenate([each, each[:5]]) for each in (X, y))  # equal rows share a fold
+    weights = random.choice([0.4, 1.0, 2.0, 3.5], len(y))
+    model = SLRRClassifier(beta=0.3, tol=1e-10, max_iter=5000).set_params(**params)
+    fitted = clone(model).fit(X, y, weights)
     found = fitted.loo_decision_function_
+    expected = without_folds(model, X, y, weights)
+    expected = expected[:, 1] - expected[:, 0] if found.ndim == 1 else expected
+    np.testing.assert_allclose(found, expected, atol=1e-5)
     assert not fitted.loo_is_exact_
-    assert relative_error(found, expected, fitted.decision_function(X)) < 1e-3
-    assert np.mean(columns(found).argmax(axis=1) == columns(expected).argmax(axis=1)) > 0.99
+    order = random.permutation(len(y))
+    shuffled = clone(model).fit(X[order], y[order], weights[order])
+    np.testing.assert_allclose(shuffled.loo_decision_function_, found[order], atol=1e-5)
+    in_rows = clone(model).fit(sparse.csr_array(X), y, weights)
+    np.testing.assert_allclose(in_rows.loo_decision_function_, found, atol=1e-5)
 
 
 def test_slrr_at_a_lower_rank():
     X, y = problem("iris")
     model = SLRRClassifier(rank=1, beta=0.5, tol=1e-9)
-    fitted, expected = clone(model).fit(X, y), refits(model, X, y)
-    found = fitted.loo_decision_function_
-    assert relative_error(found, expected, fitted.decision_function(X)) < 3e-3
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_slrr_without_a_penalty_is_exact(fit_intercept):
-    X, y = problem("wine")
-    model = SLRRClassifier(beta=0.0, fit_intercept=fit_intercept)
     found = clone(model).fit(X, y).loo_decision_function_
-    np.testing.assert_allclose(found, refits(model, X, y), atol=1e-9)
-
-
-@pytest.mark.parametrize("class_weight", [None, {0: 3.0, 2: 0.5}])
-def test_slrr_leaves_out_one_unit_of_the_weight(class_weight):
-    X, y = problem("iris")
-    weights = np.random.default_rng(0).choice([0.0, 0.4, 1.0, 2.0, 3.5], len(y))
-    model = SLRRClassifier(class_weight=class_weight, beta=0.05, tol=1e-10)
-    expected = refits(model, X, y, weights)
-    found = clone(model).fit(X, y, weights).loo_decision_function_
+    expected = without_folds(model, X, y, np.ones(len(y)))
     np.testing.assert_allclose(found, expected, atol=1e-4)
-    in_rows = clone(model).fit(sparse.csr_array(X), y, weights).loo_decision_function_
-    np.testing.assert_allclose(in_rows, found, atol=1e-6)
 
 
-def test_slrr_on_rows_in_blocks(tmp_path):
-    X, y = problem("wine")
-    expected = SLRRClassifier(tol=1e-9).fit(X, y)
-    np.save(tmp_path / "X.npy", X)
-    found = SLRRClassifier(tol=1e-9).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
-    assert found.inverse_temperature_ == pytest.approx(expected.inverse_temperature_, rel=1e-4)
-    np.testing.assert_array_equal(found.predict_set(X), expected.predict_set(X))
-
-
-@pytest.mark.parametrize("rank", [None, 1])
-def test_slrr_with_many_unknowns_takes_conjugate_gradients(rank, monkeypatch):
+def test_a_row_that_is_its_class_stays():
     X, y = problem("iris")
-    model = SLRRClassifier(rank=rank, beta=0.5, tol=1e-9)
-    expected = clone(model).fit(X, y).loo_decision_function_
-    monkeypatch.setattr(_newton_steps, "MOST_UNKNOWNS", 0)
-    found = clone(model).fit(X, y).loo_decision_function_
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-    monkeypatch.setattr(_newton_steps, "FEW_ROWS", 30)
-    monkeypatch.setattr(_newton_steps, "WORK", 0)
-    few = clone(model).fit(X, y)
-    assert len(few._calibrated.y) == 30
-    assert not hasattr(few, "loo_decision_function_")
+    X, y = X[y < 2], y[y < 2]
+    X, y = np.concatenate([X, X[-2:] + 3]), np.concatenate([y, [2, 2]])
+    assert len(SLRRClassifier(beta=0.1).fit(X, y)._calibrated.y) == len(y)
+    X[-2] = X[-1]
+    assert len(SLRRClassifier(beta=0.1).fit(X, y)._calibrated.y) == len(y) - 2
+
+
+@pytest.mark.parametrize("params", [{"fit_intercept": True}, {"fit_intercept": False}, {"beta": 0}])
+def test_of_many_rows_folds_are_subtracted_from_the_moments(params, monkeypatch, tmp_path):
+    X, y = problem("wine")
+    X = np.column_stack([X, 1.7 + 2.3 * (np.arange(len(y)) == 7)])  # constant without one row
+    weights = np.random.default_rng(0).choice([0.0, 0.4, 1.0, 2.0], len(y))
+    weights[7] = 3.3
+    model = SLRRClassifier(beta=0.2, tol=1e-12).set_params(**params)
+    expected = clone(model).fit(X, y, weights)
+    np.save(tmp_path / "X.npy", X)
+    blocks = clone(model).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y, weights)
+    monkeypatch.setattr(_held_out_folds, "MOST_ROWS", 10)
+    many = clone(model).fit(X, y, weights)
+    in_rows = clone(model).fit(sparse.csr_array(X), y, weights)
+    for found in (blocks, many, in_rows):
+        assert found.inverse_temperature_ == pytest.approx(expected.inverse_temperature_, rel=1e-6)
+        np.testing.assert_array_equal(found.predict_set(X), expected.predict_set(X))
+    for found in (many, in_rows):
+        found, wanted = found.loo_decision_function_, expected.loo_decision_function_
+        np.testing.assert_allclose(found, wanted, atol=1e-6)

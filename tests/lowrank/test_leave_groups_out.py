@@ -1,4 +1,4 @@
-"""Held-out groups of LRRR have the scores of refits without them."""
+"""Held-out groups of LRRR and LRLR have the scores of refits without them."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
-from discreg import LRRRClassifier, LRRRClassifierCV
+from discreg import LRLRClassifier, LRLRClassifierCV, LRRRClassifier, LRRRClassifierCV
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -28,6 +28,26 @@ def test_groups_are_left_out_exactly(kernel, fit_intercept, class_weight):
             refit = clone(model).set_params(**setting).fit(X[rest], y[rest], weights[rest])
             expected = refit.decision_function(X[own])
             np.testing.assert_allclose(held_out.scores[own], expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_features", [13, 40, 200])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_groups_without_a_penalty(n_features, fit_intercept):
+    """With 40 features the other samples determine the scores of some groups only."""
+    X, y = load_wine(return_X_y=True)
+    rng = np.random.default_rng(0)
+    X, y = np.hstack([scale(X)[::4], rng.normal(size=(45, 187))])[:, :n_features], y[::4]
+    groups = np.unique(np.minimum(rng.integers(0, 20, len(y)), 12), return_inverse=True)[1]
+    weights = rng.choice([0.5, 1.0, 3.0], len(y))
+    model = LRLRClassifier(fit_intercept=fit_intercept, probability=False)
+    settings = [{"rank": 1}, {"rank": 2}]
+    path = LRLRClassifierCV._leave_groups_out(clone(model), X, y, weights, settings, groups)
+    for setting, held_out in zip(settings, path, strict=True):
+        for group in np.unique(groups):
+            rest, own = groups != group, groups == group
+            refit = clone(model).set_params(**setting).fit(X[rest], y[rest], weights[rest])
+            expected = refit.decision_function(X[own])
+            np.testing.assert_allclose(held_out.scores[own], expected, rtol=1e-8, atol=1e-9)
 
 
 def test_a_class_that_leaves_with_its_group_is_never_predicted():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from discreg.linalg.types import Array, RealArray
 
@@ -28,6 +28,7 @@ __all__ = [
 
 LOWEST, HIGHEST = 1e-3, 1e3  # bounds of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
+SMALL_STEP = 1e-7  # relative, of Newton's method: the next one would be its square
 MOST_SPREAD = 10.0  # largest spread of a row's scores, in medians
 ROUNDING = 1e-12
 TINY = 1e-290
@@ -172,32 +173,35 @@ def fit_inverse_temperature(
     -------
     float
     """
-    spreads = np.ptp(scores, axis=1)
+    below = _below_largest(scores)
+    spreads = -below.min(axis=0)
     limit = MOST_SPREAD * _weighted_median(spreads, weights)
     if limit > 0:
         shrink = np.minimum(1.0, limit / np.maximum(spreads, limit))
-        scores, spreads = scores * shrink[:, None], spreads * shrink
+        below, spreads = below * shrink, spreads * shrink
     spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
         return 1.0
-    targets = _smoothed_targets(y, weights if copies is None else copies, scores.shape[1])
-    scaled = scores / spread
-    wanted = float(weights @ np.einsum("ij,ij->i", targets, scaled))
+    below = below / spread
+    targets = _smoothed_targets(y, weights if copies is None else copies, len(below))
+    wanted = float((targets * below).sum(axis=0) @ weights)
     low, high = LOWEST, HIGHEST
     tau = 1.0
     for _ in range(MAX_STEPS):
-        shares = softmax(tau * scaled, axis=1)
-        means = np.einsum("ij,ij->i", shares, scaled)
-        slope = float(weights @ means) - wanted
+        shares = np.exp(tau * below)
+        totals = shares.sum(axis=0)
+        shares *= below
+        means = shares.sum(axis=0) / totals
+        shares *= below
+        slope = float(means @ weights) - wanted
         low, high = (tau, high) if slope < 0 else (low, tau)
-        squares = np.einsum("ij,ij,ij->i", shares, scaled, scaled)
-        curvature = float(weights @ (squares - means**2))
+        curvature = float((shares.sum(axis=0) / totals - means**2) @ weights)
         following = tau - slope / curvature if curvature > 0 else np.inf
         if not low < following < high:
             following = np.sqrt(low * high)
-        if abs(following - tau) <= 1e-12 * tau:
+        change, tau = abs(following - tau), following
+        if change <= SMALL_STEP * tau:
             break
-        tau = following
     return float(tau / spread)
 
 
@@ -209,7 +213,10 @@ def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> 
 
 def probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
     """Compute softmax(τ · scores); rounding never ties the class of the largest score."""
-    shares = softmax(tau * scores.astype(np.float64), axis=1).astype(dtype)
+    below = _below_largest(scores.astype(np.float64))
+    shares = np.exp(tau * below)
+    shares /= shares.sum(axis=0)
+    shares = np.ascontiguousarray(shares.T, dtype=dtype)
     rows = np.arange(len(shares))
     winners = scores.argmax(axis=1)
     tied = shares.argmax(axis=1) != winners
@@ -229,11 +236,17 @@ def log_probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -
     ).astype(dtype)
 
 
+def _below_largest(scores: Array) -> Array:
+    """Subtract the largest score of each sample; one row per class, which makes sums faster."""
+    by_class = np.ascontiguousarray(scores.T)
+    return np.asarray(by_class - by_class.max(axis=0))
+
+
 def _smoothed_targets(y: NDArray[np.intp], copies: Array, n_classes: int) -> Array:
+    """Compute the targets of the samples, one row per class."""
     totals = np.bincount(y, weights=copies, minlength=n_classes)
-    others = 1 / ((totals[y] + 2) * (n_classes - 1))
-    targets = np.repeat(others[:, None], n_classes, axis=1)
-    targets[np.arange(len(y)), y] = (totals[y] + 1) / (totals[y] + 2)
+    targets = np.repeat((1 / ((totals + 2) * (n_classes - 1)))[y][None], n_classes, axis=0)
+    targets[y, np.arange(len(y))] = ((totals + 1) / (totals + 2))[y]
     return targets
 
 

@@ -102,9 +102,13 @@ def calibrate(
     """
     forget_calibration(estimator)
     known = np.isfinite(left_out.scores).all(axis=1)
-    some, scores = kept.take(known), left_out.scores[known]
-    n_classes = len(estimator.classes_)
-    estimator._calibrated = Calibration.of(scores, some.y, some.weights, some.units, n_classes)
+    estimator._calibrated = Calibration.of(
+        left_out.scores[known],
+        kept.y[known],
+        kept.weights[known],
+        kept.units[known],
+        len(estimator.classes_),
+    )
     estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
     estimator.loo_is_exact_ = left_out.is_exact
     if training_scores is not None and kept.places is not None and known.all():

@@ -87,7 +87,7 @@ class Moments:
     @property
     def mean(self) -> Array:
         """Mean of all rows."""
-        return self.weights @ self.means / max(self.total, np.finfo(float).tiny)
+        return self.weights @ self.means / (self.total or np.finfo(float).tiny)
 
     @property
     def differ(self) -> bool:

@@ -120,7 +120,9 @@ class NormalEquations:
         rows = X.toarray() if sparse.issparse(X) else X
         if self.mean is None:
             return np.asarray(rows, dtype=np.float64)
-        return np.asarray(np.where(self.constant, 0.0, rows - self.mean))
+        rows = rows - self.mean
+        rows[:, self.constant] = 0.0
+        return np.asarray(rows)
 
     def leverages(self, features: Array) -> Array:
         """Compute the derivatives of the scores of rows of Φ by targets of their own, for weight 1.

@@ -17,7 +17,7 @@ from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators
-from ._leave_one_out import ROUNDING, SEEN, LeftOutUnits
+from ._leave_one_out import ROUNDING, LeftOutUnits
 
 __all__ = ["augmented_at_rank"]
 
@@ -53,7 +53,7 @@ def augmented_at_rank(estimator: Any, X: Any) -> tuple[Array, Augmented]:
         fitted = (full.scores + change) * added.rescale[0] - after.mean
         leverages = full.leverages - gain * cross[x] - centre / (full.total + weight)
         matrix = None if is_full else added.matrices(explained)[0]
-        left_out = LeftOutUnits(after, labels.y, labels.units, units, SEEN)
+        left_out = LeftOutUnits(after, labels.y, labels.units, units)
         remaining = larger[labels.y] - units
         rows = np.flatnonzero((units > 0) & (remaining > ROUNDING * larger[labels.y]))
         found = np.full((len(labels.y), n_classes), np.nan)

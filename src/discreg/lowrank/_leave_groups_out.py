@@ -1,31 +1,85 @@
-"""Exact scores of held-out groups of low-rank ridge regression, for all ranks and penalties."""
+r"""Exact scores of held-out groups of low-rank ridge regression, for all ranks and penalties.
+
+With weights S of the rows of a group, their features :math:`\Phi`, their solutions
+:math:`Z = \Phi M^{-1}` for :math:`M = X^\top SX + \beta I`, the coefficients W of full rank and
+the residuals E of the rows, the coefficients without the group are
+
+.. math:: W' = W - Z^\top S R^{-1} E, \quad R = I - (11^\top/\textstyle\sum s + Z\Phi^\top) S .
+
+Without a penalty, R is singular if the other samples do not determine the scores of the group, for
+example with more features than samples. The coefficients of least norm are then the limit for a
+vanishing penalty: with R in symmetric form, a basis N of its null space and :math:`Q = ZZ^\top`,
+the errors :math:`R^{-1}E` are :math:`R^+E + N (N^\top Q N)^{-1} N^\top (ZW - Q R^+ E)`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.regression import Prepared
-from discreg.linalg.rows import class_sums, one_hot
+from discreg.linalg.reduced_rank import rank_coefficients
+from discreg.linalg.rows import class_sums, class_totals, one_hot, row_blocks
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators
 
-__all__ = ["leave_groups_out_by_rank"]
+__all__ = ["SEEN", "Group", "Solved", "leave_groups_out_by_rank", "solved_for", "without_group"]
 
 ROUNDING = 1e-12
+SEEN = 1e-8  # smallest eigenvalue of R for which the other samples determine the scores
 
 
-class _Group(NamedTuple):
-    """Rows of a group: features in eigenvectors, normalised indicators, weights, sample weights."""
+class Group(NamedTuple):
+    """Rows of a group: features Φ, solutions Z, indicators, weights, sample weights by class."""
 
     features: Array
+    solved: Array
     targets: Array
     weights: Array
-    copies: Array  # sums by class
+    copies: Array
+
+
+class Solved(NamedTuple):
+    """Ridge regression of full rank for one penalty."""
+
+    coef: Array  # W
+    moments: Array  # ΦᵀSY
+    blocks: Callable[[], Iterator[tuple[slice, Array, Array]]]  # of the rows of Φ and of Z
+
+
+def solved_for(prepared: Prepared, betas: Sequence[float]) -> Iterator[Solved]:
+    """Yield the regressions for some penalties; one eigendecomposition serves the positive ones."""
+    regression, n_classes = prepared.regression, len(prepared.classes)
+    entries = Indicators.of(prepared).entries
+    if any(beta > 0 for beta in betas):
+        values, eigen_blocks = regression.eigen()
+        along = np.zeros((len(values), n_classes))
+        for rows, block in eigen_blocks():
+            along += class_totals(block, prepared.y[rows], prepared.weights[rows], n_classes)
+        along *= entries
+
+    def unpenalised() -> Iterator[tuple[slice, Array, Array]]:
+        for rows in row_blocks(*regression.X.shape):
+            features = regression.centred_rows(regression.X[rows])
+            yield rows, features, regression.solve(features.T).T
+
+    for beta in betas:
+        if beta > 0:
+            shrinkage = values + beta
+
+            def blocks(shrinkage: Array = shrinkage) -> Iterator[tuple[slice, Array, Array]]:
+                for rows, block in eigen_blocks():
+                    yield rows, block, block / shrinkage
+
+            yield Solved(along / shrinkage[:, None], along, blocks)
+        else:
+            regression.at(0.0)
+            moments = regression.class_totals(prepared.y, n_classes)[0] * entries
+            yield Solved(regression.solve(moments), moments, unpenalised)
 
 
 def leave_groups_out_by_rank(
@@ -36,15 +90,7 @@ def leave_groups_out_by_rank(
 ) -> Iterator[Array]:
     r"""Yield the scores of all samples without their groups, one array per penalty.
 
-    The formulas are those of `leave_one_out_by_rank` with matrices for a group: with weights S,
-    :math:`A = \Phi M^{-1}\Phi^\top`, :math:`R_0 = I - 11^\top S/\sum s`, :math:`R = R_0 - AS`, the
-    rows D of the centred indicators and F of the fit,
-
-    .. math:: M' = M + D^\top S \left( R_0^{-1} A S R^{-1} D - R^{-1} F \right)
-              - F^\top S R^{-1} (D - F),
-
-    and the centred scores of full rank are :math:`R^{-1}F - R_0^{-1}ASR^{-1}D`. The scores of a
-    class whose samples all belong to the group are lower than the others.
+    The scores of a class whose samples all belong to the group are lower than the others.
 
     Parameters
     ----------
@@ -53,7 +99,7 @@ def leave_groups_out_by_rank(
     groups : ndarray of shape (n_samples,)
         Number of the group of each sample.
     betas : sequence of float
-        Positive penalties.
+        Penalties.
     ranks : sequence of int
         The ranks.
 
@@ -63,46 +109,65 @@ def leave_groups_out_by_rank(
     """
     y, weights, n_classes = prepared.y, prepared.weights, len(prepared.classes)
     given = Indicators.of(prepared)
-    values, blocks = prepared.regression.eigen()
-    features = np.vstack([block for _, block in blocks()])
     targets = one_hot(y, n_classes) * given.entries
-    moments = features.T @ (weights[:, None] * targets)
     order = np.argsort(groups, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-    for beta in betas:
-        coef = moments / (values + beta)[:, None]
-        explained = moments.T @ coef
+    for fit in solved_for(prepared, betas):
+        features, solved = (np.vstack(each) for each in list(zip(*fit.blocks(), strict=True))[1:])
         scores = np.empty((len(ranks), len(y), n_classes))
         for rows in parts:
             copies = class_sums(y[rows], prepared.copies[rows], n_classes)
-            group = _Group(features[rows], targets[rows], weights[rows], copies)
-            by_rank = _without(group, given, coef, explained, values + beta)
-            scores[:, rows] = by_rank[np.array(ranks) - 1]
+            group = Group(features[rows], solved[rows], targets[rows], weights[rows], copies)
+            scores[:, rows] = without_group(group, given, fit.coef, fit.moments, ranks)
         yield scores
 
 
-def _without(
-    group: _Group, given: Indicators, coef: Array, explained: Array, shrinkage: Array
+def without_group(
+    group: Group, given: Indicators, coef: Array, moments: Array, ranks: Sequence[int]
 ) -> Array:
-    """Compute the scores of the rows of a group without it, for every rank."""
-    rows, targets, weights, copies = group
+    """Compute the scores of the rows of a group without it, of shape (n_ranks, n_rows, n_classes).
+
+    Parameters
+    ----------
+    group : Group
+    given : Indicators
+        Those of all samples.
+    coef, moments : ndarray of shape (n_features, n_classes)
+        W and ΦᵀSY of all samples.
+    ranks : sequence of int
+    """
+    rows, solved, targets, weights, copies = group
     total = float(given.weights.sum())
-    away, fitted = targets - given.mean, rows @ coef
-    before = np.eye(len(rows)) - given.centred * weights / total  # R_0
-    smoother = (rows / shrinkage) @ rows.T * weights  # AS
-    both = np.linalg.solve(before - smoother, np.hstack([fitted, away]))  # R⁻¹F and R⁻¹D
-    fit, rest = np.hsplit(both, 2)
-    shrunk = np.linalg.solve(before, smoother @ rest)
-    change = (away.T * weights) @ (shrunk - fit) - (fitted.T * weights) @ (rest - fit)
+    coef = coef - (solved * np.sqrt(weights)[:, None]).T @ _errors(group, given, coef, total)
+    summed = weights @ targets
+    mean = -given.centred * (weights @ rows) / (total - weights.sum())  # of the other samples
+    moments = moments - rows.T @ (weights[:, None] * targets)
+    moments -= np.outer(mean, given.weights * given.entries - summed)
     sizes = given.sizes - copies
     left = sizes > ROUNDING * given.sizes
     sizes = np.where(left, sizes, 0.0)
     rescale = np.sqrt(np.divide(given.sizes, sizes, out=np.zeros_like(sizes), where=left))
-    vectors = np.linalg.eigh((explained + change) * np.outer(rescale, rescale))[1][:, ::-1]
-    along = ((fit - shrunk) * rescale) @ vectors
-    by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
-    mean = (total * given.mean - weights @ targets) / (total - weights.sum()) * given.centred
-    shift = given.shift_of(mean * rescale, sizes)
-    scores = (by_rank + shift) * given.scale_of(sizes)
+    ranked = rank_coefficients(coef * rescale, moments * rescale)
+    along = (rows - mean) @ ranked.projected
+    of_targets = (total * given.mean - summed) / (total - weights.sum()) * given.centred
+    shift = given.shift_of(of_targets * rescale, sizes)
+    by_rank = [along[:, :rank] @ ranked.directions[:, :rank].T for rank in ranks]
+    scores = (np.stack(by_rank) + shift) * given.scale_of(sizes)
     scores[:, :, ~left] = scores.min(axis=2, keepdims=True) - 1.0
     return np.asarray(scores)
+
+
+def _errors(group: Group, given: Indicators, coef: Array, total: float) -> Array:
+    """Compute R⁻¹E, or its limit, times the roots of the weights."""
+    root = np.sqrt(group.weights)[:, None]
+    rows, solved = root * group.features, root * group.solved
+    residuals = root * (group.targets - given.mean) - rows @ coef
+    left = np.eye(len(rows)) - given.centred / total * (root @ root.T) - solved @ rows.T
+    values, vectors = np.linalg.eigh((left + left.T) / 2)
+    seen, unseen = vectors[:, values > SEEN], vectors[:, values <= SEEN]
+    errors = seen @ ((seen.T @ residuals) / values[values > SEEN, None])
+    if unseen.shape[1]:
+        image = unseen.T @ solved
+        wanted = image @ (coef - solved.T @ errors)
+        errors += unseen @ np.linalg.lstsq(image @ image.T, wanted, rcond=None)[0]
+    return np.asarray(errors)

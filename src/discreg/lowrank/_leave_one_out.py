@@ -12,8 +12,8 @@ The weight of its class decreases to :math:`n_j'`, which rescales a column of Y 
 :math:`D = \sqrt{n_j/n_j'}`. The directions are the eigenvectors V of :math:`D M' D`, and the scores
 are :math:`(f/r - u h\, \delta/(r r_0))\, D V_s V_s^\top` plus the shift of the class weights, times
 the scale of the remaining samples. At the largest rank no eigenvectors are needed, because the
-scores have no part in the null space of M'. Where r is zero, the other samples do not determine the
-score, which is NaN.
+scores have no part in the null space of M'. Where r is zero or eigenvalues are equal,
+`_leave_groups_out` computes the scores.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from numpy.typing import NDArray
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import TIED, RankedCoefficients
-from discreg.linalg.rows import class_totals, row_blocks, row_dots
+from discreg.linalg.rows import row_blocks, row_dots
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators
+from ._leave_groups_out import SEEN, Group, solved_for, without_group
 from ._subspace import largest_rank
 
 __all__ = ["LeftOutUnits", "Without", "leave_one_out_by_rank", "left_out_at_rank"]
 
 ROUNDING = 1e-12
-SEEN = 1e-9  # smallest share r of the other samples that determines a score
 
 
 def leave_one_out_by_rank(
@@ -56,37 +56,33 @@ def leave_one_out_by_rank(
     shares : ndarray of shape (n_samples,)
         The share of each sample's weight that is left out: one unit of weight.
     betas : sequence of float
-        Positive penalties.
+        Penalties.
     ranks : sequence of int
         The ranks.
     """
-    regression, y = prepared.regression, prepared.y
-    indicators = Indicators.of(prepared)
     left_out = LeftOutUnits(
-        indicators,
-        y,
+        Indicators.of(prepared),
+        prepared.y,
         shares * prepared.weights,
         shares * prepared.copies,
     )
     n_classes = len(prepared.classes)
-    values, blocks = regression.eigen()
-    moments = np.zeros((len(values), n_classes))
-    for rows, block in blocks():
-        moments += class_totals(block, y[rows], prepared.weights[rows], n_classes)
-    moments *= indicators.entries
-    kept = np.array(ranks) - 1
-    for beta in betas:
-        explained = moments.T @ (moments / (values + beta)[:, None])
-        scores = np.empty((len(kept), len(y), n_classes))
-        for rows, block in blocks():
-            shrunk = block / (values + beta)
-            fitted = shrunk @ moments
-            leverage = np.einsum("ij,ij->i", shrunk, block)
-            for some in row_blocks(len(block), n_classes**2):
+    for fit in solved_for(prepared, betas):
+        explained = fit.moments.T @ fit.coef
+        scores = np.empty((len(ranks), len(prepared.y), n_classes))
+        for rows, features, solved in fit.blocks():
+            fitted, leverage = features @ fit.coef, row_dots(features, solved)
+            for some in row_blocks(len(features), n_classes**2):
                 chosen = slice(rows.start + some.start, rows.start + some.stop)
                 scores[:, chosen] = left_out.scores(
-                    chosen, fitted[some], leverage[some, None], explained
-                )[kept]
+                    chosen, fitted[some], leverage[some, None], explained, ranks
+                )
+            found = scores[:, rows]
+            for place in np.flatnonzero(np.isnan(found).any(axis=(0, 2))).tolist():
+                group = left_out.group(rows.start + place, features[[place]], solved[[place]])
+                found[:, [place]] = without_group(
+                    group, left_out.indicators, fit.coef, fit.moments, ranks
+                )
         yield scores
 
 
@@ -94,10 +90,11 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
     """Compute the leave-one-out scores of the kept rows for the penalty and rank of a fit."""
     kept, features, indicators = prepared.kept, prepared.kept_features, Indicators.of(prepared)
     assert kept is not None
-    fitted = features @ ranked.projected @ ranked.directions.T
-    leverage = row_dots(features, prepared.regression.solve(features.T).T)
+    regression, coef = prepared.regression, ranked.projected @ ranked.directions.T
+    fitted, solved = features @ coef, regression.solve(features.T).T
+    leverage = row_dots(features, solved)
     copies = kept.units * (prepared.sizes / prepared.class_weights)[kept.y]
-    left_out = LeftOutUnits(indicators, kept.y, kept.units, copies, SEEN)
+    left_out = LeftOutUnits(indicators, kept.y, kept.units, copies)
     explained = None
     if rank < largest_rank(prepared):
         explained = (ranked.directions * ranked.explained) @ ranked.directions.T
@@ -106,6 +103,17 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
         scores[rows] = left_out.scores_of_rank(
             rows, fitted[rows], leverage[rows, None], explained, rank
         )
+    unknown = np.flatnonzero(np.isnan(scores).any(axis=1))
+    if len(unknown) and explained is None:
+        some = solved[unknown]
+        errors = some @ coef / (kept.units[unknown] * row_dots(some, some))[:, None]
+        scores[unknown] = left_out.interpolated(unknown, errors)
+    elif len(unknown):
+        totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
+        moments = totals * indicators.entries
+        for row in unknown.tolist():
+            group = left_out.group(row, features[[row]], solved[[row]])
+            scores[[row]] = without_group(group, indicators, coef, moments, [rank])[0]
     return LeftOut(scores, is_exact=True)
 
 
@@ -117,34 +125,48 @@ class LeftOutUnits:
     y: NDArray[np.intp]
     weights: Array
     copies: Array
-    smallest: float = ROUNDING  # of r
 
-    def scores(self, rows: Any, fitted: Array, leverage: Array, explained: Array) -> Array:
-        """Compute scores of some samples, of shape (n_ranks, n_samples, n_classes)."""
+    def group(self, row: int, features: Array, solved: Array) -> Group:
+        """Create a group of one sample."""
+        is_own = np.arange(len(self.indicators.sizes)) == self.y[row]
+        targets = (is_own * self.indicators.entries)[None]
+        return Group(features, solved, targets, self.weights[[row]], is_own * self.copies[row])
+
+    def scores(
+        self, rows: Any, fitted: Array, leverage: Array, explained: Array, ranks: Sequence[int]
+    ) -> Array:
+        """Compute scores of some samples, of shape (n_ranks, n_samples, n_classes).
+
+        They are NaN where the other samples do not determine the scores, or where equal
+        eigenvalues leave the choice of the directions open.
+        """
         without = self.without(rows, fitted, leverage)
-        _, vectors = without.eigen(explained)
+        values, vectors = without.eigen(explained)
         along = np.einsum("nk,nks->ns", without.predicted, vectors)
         by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
+        limit = TIED * values[:, :1]
+        tied = (values[:, :-1] - values[:, 1:] <= limit) & (values[:, 1:] > limit)
+        by_rank[:-1][tied.T] = np.nan
+        by_rank = by_rank[np.array(ranks) - 1]
         return np.asarray((by_rank + without.shift) * without.scale)
 
     def scores_of_rank(
         self, rows: Any, fitted: Array, leverage: Array, explained: Array | None, rank: int
     ) -> Array:
-        """Compute scores of some samples, of shape (n_samples, n_classes).
-
-        They are NaN where equal eigenvalues leave the choice of the directions open.
-        `explained` is None at the largest rank.
-        """
-        without = self.without(rows, fitted, leverage)
-        predicted = without.predicted
+        """Compute `scores` of one rank; `explained` is None at the largest rank."""
         if explained is not None:
-            values, vectors = without.eigen(explained)
-            chosen = vectors[:, :, :rank]
-            along = np.einsum("nk,nks->ns", predicted, chosen)
-            predicted = np.einsum("ns,nks->nk", along, chosen)
-            limit = TIED * values[:, 0]
-            tied = (values[:, rank - 1] - values[:, rank] <= limit) & (values[:, rank] > limit)
-            predicted[tied] = np.nan
+            return np.asarray(self.scores(rows, fitted, leverage, explained, [rank])[0])
+        without = self.without(rows, fitted, leverage)
+        return np.asarray((without.predicted + without.shift) * without.scale)
+
+    def interpolated(self, rows: Any, errors: Array) -> Array:
+        """Compute scores of the largest rank where r is zero, from the errors of left-out samples.
+
+        The errors are the limit of (δ − f)/r for a vanishing penalty, see `_leave_groups_out`.
+        """
+        without = self.without(rows, errors, np.zeros((len(errors), 1)))
+        before = without.remaining  # r_0, because the leverages are zero
+        predicted = (without.away / before - errors) * without.rescale
         return np.asarray((predicted + without.shift) * without.scale)
 
     def without(self, rows: Any, fitted: Array, leverage: Array) -> Without:
@@ -163,7 +185,7 @@ class LeftOutUnits:
             )
         before = 1 - unit / total * given.centred  # r_0
         remaining = before - unit * leverage  # r
-        remaining = np.where(remaining > self.smallest, remaining, np.nan)
+        remaining = np.where(remaining > SEEN, remaining, np.nan)
         away = own - given.mean
         shrinkage = unit * leverage / (remaining * before)
         rescale = np.sqrt(given.sizes / sizes)

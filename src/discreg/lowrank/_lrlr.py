@@ -117,8 +117,7 @@ class LRLRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         if all samples were held out: at most 2,000 rows in memory, with more than one in each
         class.
     loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
+        True: held-out scores equal those of refits.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

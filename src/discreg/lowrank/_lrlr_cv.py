@@ -1,4 +1,4 @@
-"""LRLR with the rank selected by cross-validation."""
+"""LRLR with the rank selected by exact leave-one-out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from discreg.base.held_out import Setting
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._lrlr import LRLRClassifier
-from ._search import LowRankSearch, held_out_by_rank
+from ._search import LowRankSearch, held_out_by_rank, leave_groups_out, leave_one_out
 
 __all__ = ["LRLRClassifierCV"]
 
 
 class LRLRClassifierCV(LowRankSearch):
-    """Low-rank linear regression with the rank selected by cross-validation.
+    """Low-rank linear regression with the rank selected by exact leave-one-out.
 
-    One solve per fold gives the models of all ranks.
+    The leave-one-out scores equal those of n refits. One solve, and one small eigenproblem per
+    sample, give the scores of all ranks. A sample of weight k is equivalent to k samples of weight
+    1, one of which is left out. Class weights and the kernel's `gamma` are computed once, from all
+    samples.
 
     Parameters
     ----------
@@ -40,9 +43,9 @@ class LRLRClassifierCV(LowRankSearch):
     n_components, approximation, random_state
         As for :class:`~discreg.LRLRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter; None means five stratified folds.
-        With None and more than 900 samples, all settings are tried on a part of the samples and
-        the best ones on more, see ``cv_results_["n_samples"]``.
+        Cross-validation splitter; None means exact leave-one-out. Scorers that rank samples, such
+        as AUC, use five stratified folds. With None and more than 900 samples, all settings are
+        tried on a part of the samples and the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
         scorer receives decision values in place of X, and sample weights if it accepts them.
@@ -58,7 +61,8 @@ class LRLRClassifierCV(LowRankSearch):
     best_score_ : float
         Mean held-out score of the best setting.
     cv_results_ : dict
-        Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
+        Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`; with
+        leave-one-out there is one score for all samples together.
     best_estimator_ : LRLRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
         (`classes_`, `coef_`, `scalings_`, ...) are also set on this estimator.
@@ -85,7 +89,10 @@ class LRLRClassifierCV(LowRankSearch):
     """
 
     _classifier = LRLRClassifier
+    _has_leave_one_out = _has_leave_group_out = True
     _held_out = staticmethod(held_out_by_rank)
+    _leave_one_out = staticmethod(leave_one_out)
+    _leave_groups_out = staticmethod(leave_groups_out)
 
     def __init__(
         self,

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
-from discreg.base.held_out import HeldOut, Setting
-from discreg.base.regression import Prepared
-from discreg.linalg.rows import one_hot
+from discreg.base.held_out import Setting
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
-from ._leave_groups_out import ROUNDING, leave_groups_out_by_rank
-from ._leave_one_out import leave_one_out_by_rank
 from ._lrrr import LRRRClassifier
-from ._search import LowRankSearch, held_out_by_rank
+from ._search import LowRankSearch, held_out_by_rank, leave_groups_out, leave_one_out
 
 __all__ = ["LRRRClassifierCV"]
 
@@ -54,12 +48,9 @@ class LRRRClassifierCV(LowRankSearch):
     n_components, approximation, random_state
         As for :class:`~discreg.LRRRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter; None means exact leave-one-out. Leave-one-out requires positive
-        betas. It skips, with a warning, every beta so small that the other samples do not
-        determine the score of a sample.
-        Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
-        900 samples, all settings are tried on a part of the samples and the best ones on more, see
-        ``cv_results_["n_samples"]``.
+        Cross-validation splitter; None means exact leave-one-out. Scorers that rank samples, such
+        as AUC, use five stratified folds. With None and more than 900 samples, all settings are
+        tried on a part of the samples and the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
         scorer receives decision values in place of X, and sample weights if it accepts them.
@@ -104,6 +95,8 @@ class LRRRClassifierCV(LowRankSearch):
     _classifier = LRRRClassifier
     _has_leave_one_out = _has_leave_group_out = True
     _held_out = staticmethod(held_out_by_rank)
+    _leave_one_out = staticmethod(leave_one_out)
+    _leave_groups_out = staticmethod(leave_groups_out)
 
     @staticmethod
     def _for_share(penalty: Setting, share: float) -> Setting:
@@ -152,69 +145,5 @@ class LRRRClassifierCV(LowRankSearch):
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
         betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
-        if self.cv is None and betas[-1] == 0:
-            raise ValueError(
-                "Leave-one-out needs positive betas: without a penalty the other samples may not "
-                "determine the score of a sample. Remove 0 from betas, or set cv=5."
-            )
         ranks = self._rank_candidates(X, y)
         return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
-
-    @staticmethod
-    def _leave_one_out(
-        classifier: LRRRClassifier,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
-        penalties: Sequence[Setting],
-    ) -> Iterator[HeldOut]:
-        prepared = classifier._prepare(X, y, sample_weight)
-        shares = 1.0 / np.maximum(prepared.copies, 1.0)
-        sizes = prepared.sizes[prepared.y]
-        lost = sizes - shares * prepared.copies <= ROUNDING * sizes  # their class would vanish
-
-        def left_out(betas: list[float], ranks: list[int]) -> Iterator[NDArray[np.float64]]:
-            units = np.where(lost, 0.0, shares)
-            for scores in leave_one_out_by_rank(prepared, units, betas, ranks):
-                scores[:, lost] = -one_hot(prepared.y[lost], len(prepared.classes))
-                yield scores
-
-        yield from _each_setting(prepared, penalties, left_out)
-
-    @staticmethod
-    def _leave_groups_out(
-        classifier: LRRRClassifier,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
-        penalties: Sequence[Setting],
-        groups: NDArray[np.intp],
-    ) -> Iterator[HeldOut]:
-        prepared = classifier._prepare(X, y, sample_weight)
-
-        def left_out(betas: list[float], ranks: list[int]) -> Iterator[NDArray[np.float64]]:
-            return leave_groups_out_by_rank(prepared, groups, betas, ranks)
-
-        yield from _each_setting(prepared, penalties, left_out)
-
-
-def _each_setting(
-    prepared: Prepared,
-    penalties: Sequence[Setting],
-    left_out: Callable[[list[float], list[int]], Iterator[NDArray[np.float64]]],
-) -> Iterator[HeldOut]:
-    """Yield the scores of each setting, or the reason why it has none."""
-    paths = [(beta, list(path)) for beta, path in groupby(penalties, itemgetter("beta"))]
-    ranks = sorted({setting["rank"] for setting in penalties})
-    by_beta = left_out([beta for beta, _ in paths], ranks)
-    for (beta, path), by_rank in zip(paths, by_beta, strict=True):
-        for setting in path:
-            scores = by_rank[ranks.index(setting["rank"])]
-            if np.isfinite(scores).all():
-                yield HeldOut(scores, prepared.classes)
-            else:
-                yield HeldOut.failed(
-                    f"Leave-one-out is not defined for beta={beta:g}, which is so small that "
-                    "the other samples do not determine the score of a sample. Use larger "
-                    "betas, or cv=5."
-                )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,19 +12,24 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
+from discreg.base.regression import Prepared
 from discreg.base.search import ClassifierSearch
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     encode_labels,
 )
-from discreg.linalg.rows import matmul
-from discreg.linalg.types import MatrixLike, RealArray
+from discreg.linalg.rows import matmul, one_hot
+from discreg.linalg.types import Array, MatrixLike, RealArray
 
 from ._indicators import Indicators
+from ._leave_groups_out import leave_groups_out_by_rank
+from ._leave_one_out import leave_one_out_by_rank
 from ._ranks import ranked_ridge, scores_by_rank
 from ._subspace import largest_rank
 
-__all__ = ["LowRankSearch", "held_out_by_rank"]
+__all__ = ["LowRankSearch", "held_out_by_rank", "leave_groups_out", "leave_one_out"]
+
+ROUNDING = 1e-12
 
 
 class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierSearch):
@@ -88,7 +93,7 @@ def held_out_by_rank(
     indicators = Indicators.of(prepared)
     shift = indicators.shift * indicators.scale
     cross = prepared.cross(X_test)
-    for beta, settings in groupby(penalties, key=lambda setting: setting.get("beta", 0.0)):
+    for beta, settings in groupby(penalties, key=_beta):
         ranked = ranked_ridge(prepared, beta)
         scalings, means = prepared.regression.predictor(
             ranked.projected[:, :largest] * indicators.scale
@@ -97,3 +102,59 @@ def held_out_by_rank(
         by_rank = list(scores_by_rank(projected, ranked.directions[:, :largest], shift))
         for setting in settings:
             yield HeldOut(by_rank[min(setting["rank"], largest) - 1], prepared.classes)
+
+
+def leave_one_out(
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    penalties: Sequence[Setting],
+) -> Iterator[HeldOut]:
+    """Yield the leave-one-out scores of LRRR, or of LRLR if the settings have no beta."""
+    prepared = classifier._prepare(X, y, sample_weight)
+    shares = 1.0 / np.maximum(prepared.copies, 1.0)
+    sizes = prepared.sizes[prepared.y]
+    lost = sizes - shares * prepared.copies <= ROUNDING * sizes  # their class would vanish
+
+    def left_out(betas: list[float], ranks: list[int]) -> Iterator[Array]:
+        for scores in leave_one_out_by_rank(prepared, np.where(lost, 0.0, shares), betas, ranks):
+            scores[:, lost] = -one_hot(prepared.y[lost], len(prepared.classes))
+            yield scores
+
+    yield from _each_setting(prepared, penalties, left_out)
+
+
+def leave_groups_out(
+    classifier: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    penalties: Sequence[Setting],
+    groups: NDArray[np.intp],
+) -> Iterator[HeldOut]:
+    """Yield the scores without groups of LRRR, or of LRLR if the settings have no beta."""
+    prepared = classifier._prepare(X, y, sample_weight)
+
+    def left_out(betas: list[float], ranks: list[int]) -> Iterator[Array]:
+        return leave_groups_out_by_rank(prepared, groups, betas, ranks)
+
+    yield from _each_setting(prepared, penalties, left_out)
+
+
+def _each_setting(
+    prepared: Prepared,
+    penalties: Sequence[Setting],
+    left_out: Callable[[list[float], list[int]], Iterator[Array]],
+) -> Iterator[HeldOut]:
+    """Yield the scores of each setting."""
+    paths = [(beta, list(path)) for beta, path in groupby(penalties, key=_beta)]
+    ranks = sorted({setting["rank"] for setting in penalties})
+    by_beta = left_out([beta for beta, _ in paths], ranks)
+    for (_, path), by_rank in zip(paths, by_beta, strict=True):
+        for setting in path:
+            yield HeldOut(by_rank[ranks.index(setting["rank"])], prepared.classes)
+
+
+def _beta(setting: Setting) -> float:
+    return float(setting.get("beta", 0.0))

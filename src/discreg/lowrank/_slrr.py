@@ -31,10 +31,10 @@ from discreg.linalg.sparse_rank import (
     SparseRankSolution,
     alternate,
 )
-from discreg.linalg.types import ClassWeight, MatrixLike, RealArray
+from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
+from ._held_out_folds import left_out_by_folds
 from ._indicators import Indicators
-from ._newton_steps import left_out_sparse
 from ._sparse import gap_without_penalty, indicator_problem, reweight
 from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
@@ -136,12 +136,11 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
         next two attributes are only set with ``probability=True``.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory, with more than one in each
-        class.
+        Decision values of the training samples, each from the model without a fifth of the samples
+        and the sample among them. Only set if all samples were held out: at most 2,000 rows in
+        memory, with more than one distinct row in each class.
     loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
+        False: the scores are not those of the model without one sample.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -309,7 +308,15 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     def _left_out(
         self, prepared: Prepared, solution: tuple[SparseRankProblem, SparseRankSolution]
     ) -> LeftOut:
-        return left_out_sparse(prepared, *solution)
+        """Compute held-out scores by folds, whose fits start from the model of all samples."""
+        problem, start = solution
+
+        def refit(rest: Prepared) -> Array:
+            other = indicator_problem(rest, Indicators.of(rest), problem.beta, problem.rank)
+            found = self._solve(other, rest, start, to_rounding=False)
+            return found.coef @ found.directions.T
+
+        return left_out_by_folds(prepared, problem.moments / Indicators.of(prepared).entries, refit)
 
     def _converged(self, solution: SparseRankSolution) -> bool:
         return self.stopping == "change" or not solution.gap > self.tol > 0
