@@ -23,7 +23,12 @@ from discreg.blocks.validation import (
 from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._drm import DRMClassifier
-from ._held_out import FoldResiduals, HeldOutResiduals, LeaveOneOutResiduals
+from ._held_out import (
+    FoldResiduals,
+    HeldOutResiduals,
+    LeaveGroupsOutResiduals,
+    LeaveOneOutResiduals,
+)
 from ._penalties import Penalty
 from ._problem import Groups, TrainingSamples, training_samples
 from ._rejection import check_rejection
@@ -115,7 +120,7 @@ class DRMClassifierCV(ClassifierSearch):
     """
 
     _classifier = DRMClassifier
-    _has_leave_one_out = True
+    _has_leave_one_out = _has_leave_group_out = True
 
     def __init__(
         self,
@@ -218,6 +223,26 @@ class DRMClassifierCV(ClassifierSearch):
             return LeaveOneOutResiduals(training, classifier.solver, units)
 
         yield from _each_penalty(leave_one_out, penalties, classes, groups.order)
+
+    @staticmethod
+    def _leave_groups_out(
+        classifier: DRMClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Array | None,
+        penalties: Sequence[Setting],
+        groups: NDArray[np.intp],
+    ) -> Iterator[HeldOut]:
+        classes, weights, samples, _ = _groups(classifier, y, sample_weight)
+        numbers = groups[samples.order]
+        order = np.argsort(numbers, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
+        def leave_groups_out() -> LeaveGroupsOutResiduals:
+            training = _samples(classifier, X, samples, weights)
+            return LeaveGroupsOutResiduals(training, classifier.solver, parts)
+
+        yield from _each_penalty(leave_groups_out, penalties, classes, samples.order)
 
     @staticmethod
     def _for_share(penalty: Setting, share: float) -> Setting:

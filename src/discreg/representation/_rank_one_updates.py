@@ -26,7 +26,7 @@ from discreg.linalg.types import Array, Indices
 from ._leave_one_out import indefinite_inverse
 from ._scatter import BATCH_BYTES, class_maps, resolvent
 
-__all__ = ["scatter_residuals_without"]
+__all__ = ["bounded_inverse", "refitted_residuals", "scatter_residuals_without"]
 
 # Largest growth of an inverse with n_i − u; beyond it, each sample of the class is refitted.
 LARGEST_GROWTH = 1e4
@@ -86,7 +86,9 @@ def scatter_residuals_without(
                 if shared is None:
                     for x, row in zip(block, some, strict=True):
                         without = scatter - np.outer(x, x / lost[row])
-                        delta[row] = _refitted(x, without, maps, own, nu)
+                        changed = maps.copy()
+                        changed[own] = class_maps([without], np.ones(1), nu)[0]
+                        delta[row] = refitted_residuals(x[None], changed)[0]
                 else:
                     delta[some] = _updated(block, lost[some], maps, own, nu, *shared)
     return delta
@@ -100,18 +102,18 @@ def _shared_inverses(
     The matrices can be indefinite, because they combine all samples of the class with n_i − u.
     """
     identity = np.eye(len(scatter))
-    J = _bounded_inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
+    J = bounded_inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
     if J is None:
         return None
     P = J @ scatter
     P = (P + P.T) / 2
-    R = _bounded_inverse(
+    R = bounded_inverse(
         identity + sum(m for k, m in enumerate(maps) if k != own) + P, LARGEST_GROWTH
     )
     return None if R is None else (J, P, R)
 
 
-def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
+def bounded_inverse(matrix: Array, largest: float) -> Array | None:
     """Compute the inverse of a symmetric, possibly indefinite matrix; None if it is too large."""
     inverse = indefinite_inverse(matrix)
     if inverse is None or linalg.norm(inverse, 1) > largest * len(matrix):
@@ -136,12 +138,10 @@ def _updated(
     return _residuals(X, remaining, projections)
 
 
-def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) -> Array:
-    """Compute the residuals of one sample from the scatter of its class without the unit."""
-    changed = list(maps)
-    changed[own] = class_maps([scatter], np.ones(1), nu)[0]
-    remaining = (x @ resolvent(changed))[None]
-    return np.asarray(_residuals(x[None], remaining, (remaining @ P for P in changed))[0])
+def refitted_residuals(X: Array, maps: Sequence[Array]) -> Array:
+    """Compute the residuals of rows in the model with the given P_i."""
+    remaining = X @ resolvent(maps)
+    return _residuals(X, remaining, (remaining @ P for P in maps))
 
 
 def _residuals(X: Array, remaining: Array, projections: Any) -> Array:
