@@ -180,18 +180,21 @@ def fit_inverse_temperature(
     spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
         return 1.0
-    targets = _smoothed_targets(y, weights if copies is None else copies, scores.shape[1])
-    scaled = scores / spread
-    wanted = float(weights @ np.einsum("ij,ij->i", targets, scaled))
+    targets = _smoothed_targets(y, weights if copies is None else copies, scores.shape[1]).T
+    # One row per class: sums over the classes are then sums of long rows.
+    scaled = np.ascontiguousarray((scores - scores.max(axis=1, keepdims=True)).T) / spread
+    wanted = float(np.einsum("ij,ij,j", targets, scaled, weights))
     low, high = LOWEST, HIGHEST
     tau = 1.0
     for _ in range(MAX_STEPS):
-        shares = softmax(tau * scaled, axis=1)
-        means = np.einsum("ij,ij->i", shares, scaled)
+        shares = np.exp(tau * scaled)
+        shares /= shares.sum(axis=0)
+        shares *= scaled
+        means = shares.sum(axis=0)
         slope = float(weights @ means) - wanted
         low, high = (tau, high) if slope < 0 else (low, tau)
-        squares = np.einsum("ij,ij,ij->i", shares, scaled, scaled)
-        curvature = float(weights @ (squares - means**2))
+        shares *= scaled
+        curvature = float(weights @ (shares.sum(axis=0) - means**2))
         following = tau - slope / curvature if curvature > 0 else np.inf
         if not low < following < high:
             following = np.sqrt(low * high)

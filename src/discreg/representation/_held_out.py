@@ -119,9 +119,9 @@ def _without_one(
 def _without_one_in_features(
     solver: Solver, training: TrainingSamples, settings: DRMSettings, rows: Indices, units: Array
 ) -> Array:
-    groups, scatters = training.groups, None
+    groups, scatters, maps = training.groups, None, None
     if isinstance(solver, ScatterSolver):
-        scatters = solver.form.scatters
+        scatters, maps = solver.form.scatters, solver.form.maps
     if scatters is None:
         norms = row_norms(training.X)
         scatters = class_scatters(training.X, norms, groups, settings.alpha, settings.beta)
@@ -135,6 +135,7 @@ def _without_one_in_features(
         groups.totals,
         settings.alpha,
         settings.beta,
+        maps,
     )
     return with_errors(delta, groups.y[rows], vanishing)
 
@@ -143,10 +144,9 @@ def scatter_left_out(form: ScatterForm, totals: Array, kept: KeptRows) -> LeftOu
     """Compute held-out scores of kept rows of a fit whose rows are not in memory."""
     assert form.scatters is not None
     remaining = totals[kept.y] - kept.units
+    known = form.scatters, totals, form.alpha, form.beta, form.maps
     try:
-        delta = scatter_residuals_without(
-            kept.X, kept.y, kept.units, remaining, form.scatters, totals, form.alpha, form.beta
-        )
+        delta = scatter_residuals_without(kept.X, kept.y, kept.units, remaining, *known)
     except LossOfPrecisionError:
         delta = np.full((len(kept), len(totals)), np.nan)
     return LeftOut(-delta, is_exact=True)

@@ -27,7 +27,7 @@ from ._closed import class_residuals, solve_factored, system_matrix, unit_choles
 from ._leave_one_out import leave_one_out_residuals, require_condition, with_errors
 from ._problem import Groups
 from ._rank_one_updates import bounded_inverse, refitted_residuals, scatter_residuals_without
-from ._scatter import class_maps, class_scatters
+from ._scatter import class_maps, class_scatters, resolvent
 
 __all__ = ["kernel_residuals_without_groups", "scatter_residuals_without_groups"]
 
@@ -100,14 +100,14 @@ def scatter_residuals_without_groups(
     gains = 1 / samples.shrinkage(norms, alpha, beta)
     scatters = class_scatters(X, norms, samples, alpha, beta)
     maps = class_maps(scatters, samples.totals, alpha)
+    resolvent(maps)  # raises LossOfPrecisionError
     delta = np.empty((X.shape[0], samples.n_classes))
     alone, several = _sorted_out(parts)
     if len(alone):
         units = samples.weights[alone]
         remaining, vanishing = samples.without(alone, units)
-        found = scatter_residuals_without(
-            X[alone], samples.y[alone], units, remaining, scatters, samples.totals, alpha, beta
-        )
+        own = X[alone], samples.y[alone], units, remaining
+        found = scatter_residuals_without(*own, scatters, samples.totals, alpha, beta, maps)
         delta[alone] = with_errors(found, samples.y[alone], vanishing)
     for rows in several:
         left = _totals_without(samples, rows)

@@ -41,6 +41,7 @@ def scatter_residuals_without(
     totals: Array,
     alpha: float,
     beta: float,
+    maps: Sequence[Array] | None = None,
 ) -> Array:
     """Compute the leave-one-out residuals δ of some training samples in the features.
 
@@ -59,14 +60,17 @@ def scatter_residuals_without(
     totals : ndarray of shape (n_classes,)
         n_i.
     alpha, beta : float
+    maps : sequence of ndarray of shape (n_features, n_features), optional
+        P_i of all training samples, if they are known.
 
     Returns
     -------
     residuals : ndarray of shape (n_kept, n_classes)
     """
     shrinkage = alpha * row_norms(X) + beta  # α h + β
-    maps = class_maps(scatters, totals, alpha)
-    resolvent(maps)  # raises LossOfPrecisionError
+    if maps is None:
+        maps = class_maps(scatters, totals, alpha)
+        resolvent(maps)  # raises LossOfPrecisionError
     lost = shrinkage / units
     delta = np.empty((X.shape[0], len(totals)))
     size = max(64, BATCH_BYTES // (8 * X.shape[1]))
@@ -86,7 +90,7 @@ def scatter_residuals_without(
                 if shared is None:
                     for x, row in zip(block, some, strict=True):
                         without = scatter - np.outer(x, x / lost[row])
-                        changed = maps.copy()
+                        changed = list(maps)
                         changed[own] = class_maps([without], np.ones(1), nu)[0]
                         delta[row] = refitted_residuals(x[None], changed)[0]
                 else:
@@ -95,7 +99,7 @@ def scatter_residuals_without(
 
 
 def _shared_inverses(
-    scatter: Array, maps: list[Array], own: int, nu: float, natural: float
+    scatter: Array, maps: Sequence[Array], own: int, nu: float, natural: float
 ) -> tuple[Array, Array, Array] | None:
     """Compute J, P̃ and R̃ for samples with the same u; None if they are nearly singular.
 
@@ -122,7 +126,7 @@ def bounded_inverse(matrix: Array, largest: float) -> Array | None:
 
 
 def _updated(
-    X: Array, lost: Array, maps: list[Array], own: int, nu: float, J: Array, P: Array, R: Array
+    X: Array, lost: Array, maps: Sequence[Array], own: int, nu: float, J: Array, P: Array, R: Array
 ) -> Array:
     """Compute residuals by rank-one updates, one row per sample."""
     Z = X @ J
