@@ -66,21 +66,22 @@ def test_weights_count_and_rows_without_weight_do_not(solver):
     assert_equals_refits(model, X, y, weights, rng.integers(0, 15, len(y)))
 
 
-def test_an_inverse_that_is_too_large_is_not_shared(monkeypatch):
+def test_few_steps_or_refits_give_the_same(monkeypatch):
     X, y = wine()
     groups = np.arange(len(y)) // 2
     model = DRMClassifier(gamma=0.05, solver="closed", probability=False)
-    used = []
-    bounded = _leave_groups_out.bounded_inverse
-    monkeypatch.setattr(
-        _leave_groups_out, "bounded_inverse", lambda *args: used.append(bounded(*args)) or used[-1]
-    )
+    refitted, refit = [], _leave_groups_out._refitted
+
+    def counted(matrix, rows, K_x):
+        refitted.append(len(rows))
+        return refit(matrix, rows, K_x)
+
+    monkeypatch.setattr(_leave_groups_out, "_refitted", counted)
     assert_equals_refits(model, X, y, None, groups)
-    assert any(inverse is not None for inverse in used)
-    monkeypatch.setattr(_leave_groups_out, "MAX_GROWTH", 0.0)
-    used.clear()
+    assert len(refitted) <= 23  # those of the largest alpha
+    monkeypatch.setattr(_leave_groups_out, "MAX_STEPS", 1)
     assert_equals_refits(model, X, y, None, groups)
-    assert all(inverse is None for inverse in used)
+    assert len(refitted) >= 3 * 22
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

@@ -139,7 +139,7 @@ def class_residuals(
 ) -> Array:
     """Compute δ of (11) from the class blocks: the system gives Kv = K_x − Dv + αBv.
 
-    `ratios` are α / n_i.
+    `ratios` are α / n_i, with one number or one array (per test point) per class.
     """
     columns = []
     square = np.zeros(len(V))  # vᵀKv

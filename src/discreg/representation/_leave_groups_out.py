@@ -1,19 +1,20 @@
 """Exact residuals of DRM for samples that are left out by groups.
 
-Without a group, the total weights n_i of its classes and the rows of the system (14) change. All
-groups with the same weights in each class have the same totals, and share the inverse A of the
-matrix M with these totals and all samples. For the samples G of a group, the representations of
-their kernel values k, with zeros in G, are
+Without the samples G of a group, the matrix of (14) loses their rows and columns, and the total
+weights n_i of their classes change: a = α / n_i becomes a'. With N = M⁻¹, the first change alone
+gives the inverse T = N − N_:G N_GG⁻¹ N_G:, and the representations v of kernel values k solve
 
-    v = A k − A_:G A_GG⁻¹ (A k)_G.
+    v = T (k + Σ_i (a' − a) K_ii v_i).
 
-In the features, the scatters S_i of the classes of the group change (see `_scatter`).
+Repeating this for all groups at once converges to rounding in a few steps if the groups are small
+parts of their classes, because the eigenvalues of the map are between 0 and 1. The other groups
+are refitted. In the features, the scatters S_i of the classes of a group change (see `_scatter`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,20 @@ from discreg.linalg.rows import centred_gram, class_sums, row_norms
 from discreg.linalg.types import Array, Indices
 
 from ._closed import class_residuals, solve_factored, system_matrix, unit_cholesky
-from ._leave_one_out import leave_one_out_residuals, require_condition, with_errors
+from ._leave_one_out import (
+    leave_one_out_residuals,
+    positive_inverse,
+    require_condition,
+    with_errors,
+)
 from ._problem import Groups
-from ._rank_one_updates import bounded_inverse, refitted_residuals, scatter_residuals_without
+from ._rank_one_updates import refitted_residuals, scatter_residuals_without
 from ._scatter import class_maps, class_scatters, resolvent
 
 __all__ = ["kernel_residuals_without_groups", "scatter_residuals_without_groups"]
 
-MAX_GROWTH = 1e2  # of an inverse for all samples, compared with one without the group
-FEW_GROUPS = 2  # that are refitted instead of sharing an inverse
+MAX_STEPS = 25
+PRECISION = 1e-13  # relative change of representations that ends the steps
 
 
 def kernel_residuals_without_groups(
@@ -59,24 +65,44 @@ def kernel_residuals_without_groups(
     if len(alone):
         units = samples.weights[alone]
         delta[alone] = leave_one_out_residuals(kernel, samples, alpha, beta, units, alone)
+    if not several:
+        return delta
     blocks = [kernel[rows, rows] for rows in samples.slices]
     shrinkage = samples.shrinkage(kernel.diagonal(), alpha, beta)
-    alike = defaultdict(list)  # groups by the total weights of the classes without them
-    for rows in several:
-        alike[tuple(_totals_without(samples, rows))].append(rows)
-    for left, groups in alike.items():
-        vanished = np.equal(left, 0.0)
-        totals = np.where(vanished, 1.0, left)  # any number: there are no samples
-        matrix = system_matrix(kernel.copy(), samples, alpha, beta, totals)
-        inverse = None
-        if len(groups) > FEW_GROUPS:
-            inverse = bounded_inverse(matrix.copy(), MAX_GROWTH * samples.weights.max() / beta)
-        for rows in groups:
-            K_x = kernel[rows]
-            K_x[:, rows] = 0.0
-            V = _refitted(matrix, rows, K_x) if inverse is None else _updated(inverse, rows, K_x)
-            found = class_residuals(V, K_x, samples.slices, blocks, shrinkage, alpha / totals)
-            delta[rows] = _with_vanished(found, vanished)
+    chosen = np.concatenate(several)
+    ends = np.cumsum([len(rows) for rows in several]).tolist()
+    places = [slice(*pair) for pair in pairwise([0, *ends])]
+    K_x = kernel[chosen]
+    left = np.empty((len(chosen), samples.n_classes))
+    for rows, place in zip(several, places, strict=True):
+        K_x[place, rows] = 0.0
+        left[place] = _totals_without(samples, rows)
+    vanished = left == 0.0
+    totals = np.where(vanished, 1.0, left)  # any number: there are no samples
+    shifts = alpha / totals - alpha / samples.totals
+
+    def shifted(V: Array) -> Array:
+        """Compute k + Σ (a' − a) K_ii v_i."""
+        right = K_x.copy()
+        for c, rows in enumerate(samples.slices):
+            right[:, rows] += shifts[:, c, None] * (V[:, rows] @ blocks[c])
+        return right
+
+    inverse = positive_inverse(system_matrix(kernel.copy(), samples, alpha, beta))
+    V, following = K_x, _without_rows(K_x @ inverse, inverse, several, places)
+    for _ in range(MAX_STEPS):
+        changes = linalg.norm(following - V, axis=1)
+        V = following
+        open_rows = changes > PRECISION * linalg.norm(V, axis=1)
+        if not open_rows.any():
+            break
+        following = _without_rows(shifted(V) @ inverse, inverse, several, places)
+    for rows, place in zip(several, places, strict=True):
+        if open_rows[place].any():
+            matrix = system_matrix(kernel.copy(), samples, alpha, beta, totals[place.start])
+            V[place] = _refitted(matrix, rows, K_x[place])
+    found = class_residuals(V, K_x, samples.slices, blocks, shrinkage, (alpha / totals).T)
+    delta[chosen] = _with_vanished(found, vanished)
     return delta
 
 
@@ -143,9 +169,19 @@ def _totals_without(samples: Groups, rows: Indices) -> Array:
     return class_sums(samples.y, weights, samples.n_classes)
 
 
+def _without_rows(
+    V: Array, inverse: Array, parts: Sequence[Indices], places: Sequence[slice]
+) -> Array:
+    """Compute T k from N k, one row per sample; the group's own coefficients are zero."""
+    for rows, place in zip(parts, places, strict=True):
+        own = linalg.solve(inverse[np.ix_(rows, rows)], V[place, rows].T, assume_a="pos")
+        V[place] -= own.T @ inverse[rows]
+        V[place, rows] = 0.0
+    return V
+
+
 def _refitted(matrix: Array, rows: Indices, K_x: Array) -> Array:
     """Solve the system without some rows; their coefficients are zero."""
-    matrix = matrix.copy()
     matrix[rows] = matrix[:, rows] = 0.0
     matrix[rows, rows] = 1.0
     factor, scale, rcond = unit_cholesky(matrix)
@@ -153,15 +189,7 @@ def _refitted(matrix: Array, rows: Indices, K_x: Array) -> Array:
     return solve_factored(factor, scale, K_x)
 
 
-def _updated(inverse: Array, rows: Indices, K_x: Array) -> Array:
-    """Solve the system without some rows by the inverse with them."""
-    V = K_x @ inverse
-    V -= linalg.solve(inverse[np.ix_(rows, rows)], V[:, rows].T).T @ inverse[rows]
-    V[:, rows] = 0.0
-    return V
-
-
 def _with_vanished(residuals: Array, vanished: NDArray[np.bool_]) -> Array:
     """Give classes without samples the largest residuals."""
-    residuals[:, vanished] = np.nextafter(residuals.max(axis=1, keepdims=True), np.inf)
-    return residuals
+    largest = residuals.max(axis=1, keepdims=True)
+    return np.where(vanished, np.nextafter(largest, np.inf), residuals)

@@ -26,7 +26,7 @@ from discreg.linalg.types import Array, Indices
 from ._leave_one_out import indefinite_inverse
 from ._scatter import BATCH_BYTES, class_maps, resolvent
 
-__all__ = ["bounded_inverse", "refitted_residuals", "scatter_residuals_without"]
+__all__ = ["refitted_residuals", "scatter_residuals_without"]
 
 # Largest growth of an inverse with n_i − u; beyond it, each sample of the class is refitted.
 LARGEST_GROWTH = 1e4
@@ -106,18 +106,18 @@ def _shared_inverses(
     The matrices can be indefinite, because they combine all samples of the class with n_i − u.
     """
     identity = np.eye(len(scatter))
-    J = bounded_inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
+    J = _bounded_inverse(identity - nu * scatter, LARGEST_GROWTH * natural)
     if J is None:
         return None
     P = J @ scatter
     P = (P + P.T) / 2
-    R = bounded_inverse(
+    R = _bounded_inverse(
         identity + sum(m for k, m in enumerate(maps) if k != own) + P, LARGEST_GROWTH
     )
     return None if R is None else (J, P, R)
 
 
-def bounded_inverse(matrix: Array, largest: float) -> Array | None:
+def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
     """Compute the inverse of a symmetric, possibly indefinite matrix; None if it is too large."""
     inverse = indefinite_inverse(matrix)
     if inverse is None or linalg.norm(inverse, 1) > largest * len(matrix):
