@@ -30,7 +30,7 @@ TEXT = (
     f"Means over {REPEATS} random halves of each data set of `probabilities.py`, of at most 300 "
     "training samples with standardised features. Decades: seven values each of alpha and beta, "
     "from 0.001 to 1000. Best beyond: share of searches whose best setting is beyond the edge of "
-    "the given grid; only default values are continued there. Better, worse: data sets on which the "
+    "the given grid; only default values are continued. Better, worse: data sets on which the "
     "test accuracy is higher or lower than with the decades."
 )
 
