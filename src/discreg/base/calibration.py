@@ -172,6 +172,8 @@ def fit_inverse_temperature(
     -------
     float
     """
+    copies = weights if copies is None else copies
+    weights = weights / weights.max()  # the scale of all weights does not matter
     spreads = np.ptp(scores, axis=1)
     limit = MOST_SPREAD * _weighted_median(spreads, weights)
     if limit > 0:
@@ -180,7 +182,7 @@ def fit_inverse_temperature(
     spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
         return 1.0
-    targets = _smoothed_targets(y, weights if copies is None else copies, scores.shape[1]).T
+    targets = _smoothed_targets(y, copies, scores.shape[1]).T
     # One row per class: sums over the classes are then sums of long rows.
     scaled = np.ascontiguousarray((scores - scores.max(axis=1, keepdims=True)).T) / spread
     wanted = float(np.einsum("ij,ij,j", targets, scaled, weights))
