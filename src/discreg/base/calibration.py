@@ -173,6 +173,8 @@ def fit_inverse_temperature(
     -------
     float
     """
+    copies = weights if copies is None else copies
+    weights = weights / weights.max()  # the scale of all weights does not matter
     below = _below_largest(scores)
     spreads = -below.min(axis=0)
     limit = MOST_SPREAD * _weighted_median(spreads, weights)
@@ -183,7 +185,7 @@ def fit_inverse_temperature(
     if not spread > SMALLEST_SPREAD:
         return 1.0
     below = below / spread
-    targets = _smoothed_targets(y, weights if copies is None else copies, len(below))
+    targets = _smoothed_targets(y, copies, len(below))
     wanted = float((targets * below).sum(axis=0) @ weights)
     low, high = LOWEST, HIGHEST
     tau = 1.0

@@ -162,8 +162,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         groups : array-like of shape (n_samples,) or "duplicates", default=None
             Group labels of the samples, such as patients. With ``cv=None`` the samples of a group
             are held out together: one group after the other if the model has formulas for it
-            (LSR, LRLR, LRRR), otherwise in five folds; ``cv_results_["held_out"]`` says which. A
-            `cv` that splits by groups gets them too. "duplicates" makes equal rows of X a group.
+            (LSR, LRLR, LRRR, DRM), otherwise in five folds; ``cv_results_["held_out"]`` says which.
+            A `cv` that splits by groups gets them too. "duplicates" makes equal rows of X a group.
 
         Returns
         -------

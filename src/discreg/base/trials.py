@@ -30,7 +30,7 @@ FEWEST_ROWS = 300  # of a round
 FEWEST_OF_CLASS = 10
 FEW_SETTINGS = 9  # which are tried on all samples
 KEPT = 3  # one setting of three stays in the next round
-FEWEST_VALUES = 3  # of a parameter whose values are continued beyond the edge
+FEWEST_VALUES = 2  # of a parameter whose values are continued beyond the edge
 SMALLEST = 1e-9  # value of a parameter beyond the edge
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,14 @@ from discreg.linalg.types import Array
 
 from ._problem import Groups
 
-__all__ = ["ClosedForm", "inverse_of_factor", "system_matrix", "unit_cholesky"]
+__all__ = [
+    "ClosedForm",
+    "class_residuals",
+    "inverse_of_factor",
+    "solve_factored",
+    "system_matrix",
+    "unit_cholesky",
+]
 
 
 def system_matrix(
@@ -107,23 +115,40 @@ class ClosedForm:
 
     def represent(self, K_x: Array) -> Array:
         """Compute representations v = M⁻¹K_x, one row per test point."""
-        solution, _ = linalg.lapack.dpotrs(
-            self.factor, (K_x * self.scale).T, lower=1, overwrite_b=1
-        )
-        return np.asarray(solution.T * self.scale)
+        return solve_factored(self.factor, self.scale, K_x)
 
     def residuals(self, V: Array, K_x: Array) -> Array:
-        """Compute δ of (11) from the class blocks: the system gives Kv = K_x − Dv + αBv."""
-        columns = []
-        square = np.zeros(len(V))  # vᵀKv
-        for rows, block, total in zip(
-            self.groups.slices, self.blocks, self.groups.totals, strict=True
-        ):
-            own, point = V[:, rows], K_x[:, rows]
-            within = np.einsum("ij,ij->i", own @ block, own)
-            shrunk = np.einsum("ij,ij,j->i", own, own, self.shrinkage[rows])
-            along = np.einsum("ij,ij->i", own, point)
-            images = along - shrunk + (self.alpha / total) * within  # v_cᵀ(Kv)_c
-            square += images
-            columns.append(2 * (within - images - along))
-        return np.stack(columns, axis=1) + square[:, None]
+        """Compute δ of (11), one row per test point."""
+        ratios = self.alpha / self.groups.totals
+        return class_residuals(V, K_x, self.groups.slices, self.blocks, self.shrinkage, ratios)
+
+
+def solve_factored(factor: Array, scale: Array, K_x: Array) -> Array:
+    """Compute M⁻¹K_x from the result of `unit_cholesky`, one row per test point."""
+    solution, _ = linalg.lapack.dpotrs(factor, (K_x * scale).T, lower=1, overwrite_b=1)
+    return np.asarray(solution.T * scale)
+
+
+def class_residuals(
+    V: Array,
+    K_x: Array,
+    slices: Sequence[slice],
+    blocks: Sequence[Array],
+    shrinkage: Array,
+    ratios: Array,
+) -> Array:
+    """Compute δ of (11) from the class blocks: the system gives Kv = K_x − Dv + αBv.
+
+    `ratios` are α / n_i, with one number or one array (per test point) per class.
+    """
+    columns = []
+    square = np.zeros(len(V))  # vᵀKv
+    for rows, block, ratio in zip(slices, blocks, ratios, strict=True):
+        own, point = V[:, rows], K_x[:, rows]
+        within = np.einsum("ij,ij->i", own @ block, own)
+        shrunk = np.einsum("ij,ij,j->i", own, own, shrinkage[rows])
+        along = np.einsum("ij,ij->i", own, point)
+        images = along - shrunk + ratio * within  # v_cᵀ(Kv)_c
+        square += images
+        columns.append(2 * (within - images - along))
+    return np.stack(columns, axis=1) + square[:, None]

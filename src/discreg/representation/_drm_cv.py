@@ -23,7 +23,12 @@ from discreg.blocks.validation import (
 from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._drm import DRMClassifier
-from ._held_out import FoldResiduals, HeldOutResiduals, LeaveOneOutResiduals
+from ._held_out import (
+    FoldResiduals,
+    HeldOutResiduals,
+    LeaveGroupsOutResiduals,
+    LeaveOneOutResiduals,
+)
 from ._penalties import Penalty
 from ._problem import Groups, TrainingSamples, training_samples
 from ._rejection import check_rejection
@@ -31,7 +36,9 @@ from ._solvers import choose_solver
 
 __all__ = ["DRMClassifierCV"]
 
-DECADES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3)
+# Chosen by measurement, see benchmarks/default_grids_drm.py.
+ALPHAS = (1e-3, 1e-1, 10.0)
+BETAS = (1e-3, 1e-1)
 
 
 class DRMClassifierCV(ClassifierSearch):
@@ -43,10 +50,12 @@ class DRMClassifierCV(ClassifierSearch):
 
     Parameters
     ----------
-    alphas : array-like of float, default=(1e-3, ..., 1e3)
+    alphas : array-like of float, default=(0.001, 0.1, 10)
         Candidates for `alpha`, the weight of the within-class scatter.
-    betas : array-like of float, default=(1e-3, ..., 1e3)
-        Candidates for `beta`, the weight of the penalty; positive.
+    betas : array-like of float, default=(0.001, 0.1)
+        Candidates for `beta`, the weight of the penalty; positive. The default candidates for
+        `alpha`, `beta` and `gamma` are continued by further values as long as the best setting is
+        at an edge, see ``cv_results_["beyond_grid"]``.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.DRMClassifier`.
     gammas : array-like of float or str, default=None
@@ -62,7 +71,8 @@ class DRMClassifierCV(ClassifierSearch):
         As for :class:`~discreg.DRMClassifier`. With "scatter", leave-one-out costs no more than a
         prediction of the training samples. The search scores predictions without rejection.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter; None means exact leave-one-out.
+        Cross-validation splitter; None means exact leave-one-out, and with `groups` in `fit` the
+        exact residuals of models without each group.
         Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
         900 samples, all settings are tried on a part of the samples and the best ones on more, see
         ``cv_results_["n_samples"]``.
@@ -115,13 +125,14 @@ class DRMClassifierCV(ClassifierSearch):
     """
 
     _classifier = DRMClassifier
-    _has_leave_one_out = True
+    _has_leave_one_out = _has_leave_group_out = True
+    _continued = {"alpha": "alphas", "beta": "betas", "gamma": "gammas"}
 
     def __init__(
         self,
         *,
-        alphas: Sequence[float] = DECADES,
-        betas: Sequence[float] = DECADES,
+        alphas: Sequence[float] = ALPHAS,
+        betas: Sequence[float] = BETAS,
         kernel: str | Callable[..., float] = "rbf",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),
@@ -218,6 +229,26 @@ class DRMClassifierCV(ClassifierSearch):
             return LeaveOneOutResiduals(training, classifier.solver, units)
 
         yield from _each_penalty(leave_one_out, penalties, classes, groups.order)
+
+    @staticmethod
+    def _leave_groups_out(
+        classifier: DRMClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Array | None,
+        penalties: Sequence[Setting],
+        groups: NDArray[np.intp],
+    ) -> Iterator[HeldOut]:
+        classes, weights, samples, _ = _groups(classifier, y, sample_weight)
+        numbers = groups[samples.order]
+        order = np.argsort(numbers, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
+        def leave_groups_out() -> LeaveGroupsOutResiduals:
+            training = _samples(classifier, X, samples, weights)
+            return LeaveGroupsOutResiduals(training, classifier.solver, parts)
+
+        yield from _each_penalty(leave_groups_out, penalties, classes, samples.order)
 
     @staticmethod
     def _for_share(penalty: Setting, share: float) -> Setting:

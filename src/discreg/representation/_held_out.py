@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from discreg.linalg.rows import row_norms
 from discreg.linalg.types import Array, Indices
 
 from ._closed import ClosedForm, inverse_of_factor
+from ._leave_groups_out import kernel_residuals_without_groups, scatter_residuals_without_groups
 from ._leave_one_out import leave_one_out_residuals, residuals_without, with_errors
 from ._problem import ROUNDING, TrainingSamples
 from ._rank_one_updates import scatter_residuals_without
@@ -26,6 +27,7 @@ from ._solvers import ClosedSolver, DRMSettings, ScatterSolver, Solver, make_sol
 __all__ = [
     "FoldResiduals",
     "HeldOutResiduals",
+    "LeaveGroupsOutResiduals",
     "LeaveOneOutResiduals",
     "left_out",
     "scatter_left_out",
@@ -117,9 +119,9 @@ def _without_one(
 def _without_one_in_features(
     solver: Solver, training: TrainingSamples, settings: DRMSettings, rows: Indices, units: Array
 ) -> Array:
-    groups, scatters = training.groups, None
+    groups, scatters, maps = training.groups, None, None
     if isinstance(solver, ScatterSolver):
-        scatters = solver.form.scatters
+        scatters, maps = solver.form.scatters, solver.form.maps
     if scatters is None:
         norms = row_norms(training.X)
         scatters = class_scatters(training.X, norms, groups, settings.alpha, settings.beta)
@@ -133,6 +135,7 @@ def _without_one_in_features(
         groups.totals,
         settings.alpha,
         settings.beta,
+        maps,
     )
     return with_errors(delta, groups.y[rows], vanishing)
 
@@ -141,10 +144,9 @@ def scatter_left_out(form: ScatterForm, totals: Array, kept: KeptRows) -> LeftOu
     """Compute held-out scores of kept rows of a fit whose rows are not in memory."""
     assert form.scatters is not None
     remaining = totals[kept.y] - kept.units
+    known = form.scatters, totals, form.alpha, form.beta, form.maps
     try:
-        delta = scatter_residuals_without(
-            kept.X, kept.y, kept.units, remaining, form.scatters, totals, form.alpha, form.beta
-        )
+        delta = scatter_residuals_without(kept.X, kept.y, kept.units, remaining, *known)
     except LossOfPrecisionError:
         delta = np.full((len(kept), len(totals)), np.nan)
     return LeftOut(-delta, is_exact=True)
@@ -206,6 +208,12 @@ class HeldOutResiduals(ABC):
 
     training: TrainingSamples
     solver: str
+    copies: ClassVar[int] = 7  # matrices of the kernel matrix's size in memory
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Kernel matrix of the training samples."""
+        return self.training.matrix(self.copies)
 
     def residuals(self, alpha: float, beta: float) -> Array:
         """Compute δ of every held-out sample."""
@@ -239,11 +247,6 @@ class LeaveOneOutResiduals(HeldOutResiduals):
 
     units: Array
 
-    @cached_property
-    def matrix(self) -> Array:
-        """Kernel matrix of the training samples."""
-        return self.training.matrix(copies=7)
-
     def _in_features(self, alpha: float, beta: float) -> Array:
         X, groups = self.training.X, self.training.groups
         scatters = class_scatters(X, row_norms(X), groups, alpha, beta)
@@ -258,24 +261,39 @@ class LeaveOneOutResiduals(HeldOutResiduals):
 
 
 @dataclass
+class LeaveGroupsOutResiduals(HeldOutResiduals):
+    """Residuals of all training samples without their groups, the `parts` of the samples."""
+
+    parts: list[Indices]
+
+    def _in_features(self, alpha: float, beta: float) -> Array:
+        samples = self.training.X, self.training.groups
+        return scatter_residuals_without_groups(*samples, alpha, beta, self.parts)
+
+    def _by_kernel(self, alpha: float, beta: float) -> Array:
+        samples = self.matrix, self.training.groups
+        return kernel_residuals_without_groups(*samples, alpha, beta, self.parts)
+
+
+@dataclass
 class FoldResiduals(HeldOutResiduals):
     """Residuals of the points of a held-out fold, in the coordinates of the training samples."""
 
     points: Any
+    copies: ClassVar[int] = 3
 
     @cached_property
-    def matrices(self) -> tuple[Array, Array]:
-        """Kernel matrix of the training samples, and between the points and these samples."""
-        return self.training.matrix(copies=3), self.training.cross(self.points)
+    def cross(self) -> Array:
+        """Kernel matrix between the points and the training samples."""
+        return self.training.cross(self.points)
 
     def _in_features(self, alpha: float, beta: float) -> Array:
         form = ScatterForm.of(self.training.X, self.training.groups, alpha, beta)
         return form.residuals(self.points)
 
     def _by_kernel(self, alpha: float, beta: float) -> Array:
-        matrix, K_x = self.matrices
-        form = ClosedForm.of(matrix.copy(), self.training.groups, alpha, beta)
-        return form.residuals(form.represent(K_x), K_x)
+        form = ClosedForm.of(self.matrix.copy(), self.training.groups, alpha, beta)
+        return form.residuals(form.represent(self.cross), self.cross)
 
 
 def _require_finite(delta: Array) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "indefinite_inverse",
     "leave_one_out_residuals",
     "positive_inverse",
+    "require_condition",
     "residuals_without",
     "with_errors",
 ]
@@ -178,12 +179,17 @@ def _others(rows: slice) -> tuple[slice, slice]:
 def positive_inverse(matrix: Array) -> Array:
     """Compute the inverse of a positive definite matrix in place."""
     factor, scale, rcond = unit_cholesky(matrix)
+    require_condition(rcond)
+    return inverse_of_factor(factor, scale)
+
+
+def require_condition(rcond: float) -> None:
+    """Raise ValueError if the system of held-out samples is not positive definite."""
     if not rcond > 10 * EPS:
         raise ValueError(
             "The leave-one-out system is not numerically positive definite. Use a larger beta, or "
             "a positive semi-definite kernel."
         )
-    return inverse_of_factor(factor, scale)
 
 
 def indefinite_inverse(matrix: Array) -> Array | None:

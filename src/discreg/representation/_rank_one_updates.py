@@ -26,7 +26,7 @@ from discreg.linalg.types import Array, Indices
 from ._leave_one_out import indefinite_inverse
 from ._scatter import BATCH_BYTES, class_maps, resolvent
 
-__all__ = ["scatter_residuals_without"]
+__all__ = ["refitted_residuals", "scatter_residuals_without"]
 
 # Largest growth of an inverse with n_i − u; beyond it, each sample of the class is refitted.
 LARGEST_GROWTH = 1e4
@@ -41,6 +41,7 @@ def scatter_residuals_without(
     totals: Array,
     alpha: float,
     beta: float,
+    maps: Sequence[Array] | None = None,
 ) -> Array:
     """Compute the leave-one-out residuals δ of some training samples in the features.
 
@@ -59,14 +60,17 @@ def scatter_residuals_without(
     totals : ndarray of shape (n_classes,)
         n_i.
     alpha, beta : float
+    maps : sequence of ndarray of shape (n_features, n_features), optional
+        P_i of all training samples, if they are known.
 
     Returns
     -------
     residuals : ndarray of shape (n_kept, n_classes)
     """
     shrinkage = alpha * row_norms(X) + beta  # α h + β
-    maps = class_maps(scatters, totals, alpha)
-    resolvent(maps)  # raises LossOfPrecisionError
+    if maps is None:
+        maps = class_maps(scatters, totals, alpha)
+        resolvent(maps)  # raises LossOfPrecisionError
     lost = shrinkage / units
     delta = np.empty((X.shape[0], len(totals)))
     size = max(64, BATCH_BYTES // (8 * X.shape[1]))
@@ -86,14 +90,16 @@ def scatter_residuals_without(
                 if shared is None:
                     for x, row in zip(block, some, strict=True):
                         without = scatter - np.outer(x, x / lost[row])
-                        delta[row] = _refitted(x, without, maps, own, nu)
+                        changed = list(maps)
+                        changed[own] = class_maps([without], np.ones(1), nu)[0]
+                        delta[row] = refitted_residuals(x[None], changed)[0]
                 else:
                     delta[some] = _updated(block, lost[some], maps, own, nu, *shared)
     return delta
 
 
 def _shared_inverses(
-    scatter: Array, maps: list[Array], own: int, nu: float, natural: float
+    scatter: Array, maps: Sequence[Array], own: int, nu: float, natural: float
 ) -> tuple[Array, Array, Array] | None:
     """Compute J, P̃ and R̃ for samples with the same u; None if they are nearly singular.
 
@@ -120,7 +126,7 @@ def _bounded_inverse(matrix: Array, largest: float) -> Array | None:
 
 
 def _updated(
-    X: Array, lost: Array, maps: list[Array], own: int, nu: float, J: Array, P: Array, R: Array
+    X: Array, lost: Array, maps: Sequence[Array], own: int, nu: float, J: Array, P: Array, R: Array
 ) -> Array:
     """Compute residuals by rank-one updates, one row per sample."""
     Z = X @ J
@@ -136,12 +142,10 @@ def _updated(
     return _residuals(X, remaining, projections)
 
 
-def _refitted(x: Array, scatter: Array, maps: list[Array], own: int, nu: float) -> Array:
-    """Compute the residuals of one sample from the scatter of its class without the unit."""
-    changed = list(maps)
-    changed[own] = class_maps([scatter], np.ones(1), nu)[0]
-    remaining = (x @ resolvent(changed))[None]
-    return np.asarray(_residuals(x[None], remaining, (remaining @ P for P in changed))[0])
+def refitted_residuals(X: Array, maps: Sequence[Array]) -> Array:
+    """Compute the residuals of rows in the model with the given P_i."""
+    remaining = X @ resolvent(maps)
+    return _residuals(X, remaining, (remaining @ P for P in maps))
 
 
 def _residuals(X: Array, remaining: Array, projections: Any) -> Array:
