@@ -153,11 +153,12 @@ def fit_inverse_temperature(
 ) -> float:
     """Find the τ for which softmax(τ · scores) has the smallest log-loss on held-out samples.
 
-    Targets are smoothed as in Platt scaling: a sample of a class of n samples has the target
-    (n + 1) / (n + 2) for its own class, and the other classes share the rest. The loss is convex in
-    τ. Newton's method minimises it over an interval of positive numbers: perfect separation does
-    not send τ to infinity, and uninformative scores do not send it to zero. To limit the influence
-    of outliers, rows whose spread exceeds ten times the median are scaled down to that spread.
+    Targets are smoothed: of n samples, each has the target (n + 1) / (n + 2) for its own class, and
+    the other classes share the rest. Platt scaling does so with the samples of each class, which
+    makes the probabilities of small classes too small. The loss is convex in τ. Newton's method
+    minimises it over an interval of positive numbers: perfect separation does not send τ to
+    infinity, and uninformative scores do not send it to zero. To limit the influence of outliers,
+    rows whose spread exceeds ten times the median are scaled down to that spread.
 
     Parameters
     ----------
@@ -185,8 +186,9 @@ def fit_inverse_temperature(
     if not spread > SMALLEST_SPREAD:
         return 1.0
     below = below / spread
-    targets = _smoothed_targets(y, copies, len(below))
-    wanted = float((targets * below).sum(axis=0) @ weights)
+    of_other = 1 / ((copies.sum() + 2) * (len(below) - 1))  # target of each other class
+    own = below[y, np.arange(len(y))]
+    wanted = float((of_other * below.sum(axis=0) + (1 - len(below) * of_other) * own) @ weights)
     low, high = LOWEST, HIGHEST
     tau = 1.0
     for _ in range(MAX_STEPS):
@@ -242,14 +244,6 @@ def _below_largest(scores: Array) -> Array:
     """Subtract the largest score of each sample; one row per class, which makes sums faster."""
     by_class = np.ascontiguousarray(scores.T)
     return np.asarray(by_class - by_class.max(axis=0))
-
-
-def _smoothed_targets(y: NDArray[np.intp], copies: Array, n_classes: int) -> Array:
-    """Compute the targets of the samples, one row per class."""
-    totals = np.bincount(y, weights=copies, minlength=n_classes)
-    targets = np.repeat((1 / ((totals + 2) * (n_classes - 1)))[y][None], n_classes, axis=0)
-    targets[y, np.arange(len(y))] = ((totals + 1) / (totals + 2))[y]
-    return targets
 
 
 def _weighted_median(values: Array, weights: Array) -> float:
