@@ -54,6 +54,8 @@ from ._solvers import Solution
 __all__ = ["left_out"]
 
 MOST_UNKNOWNS = 2_000  # of a Hessian that is inverted
+QUICK_UNKNOWNS = 300  # of a Hessian whose inverse takes little time
+MANY_PIECES = 2  # for each unknown, so that rows have little influence
 LARGEST_DUAL = 12_000  # rows of a matrix that is factored
 MANY_ROWS = 20_000  # from which the time for held-out scores is limited
 LARGEST_LEVERAGE = 1.0  # of rows in an estimate of the Hessian, for it to be reliable
@@ -66,7 +68,14 @@ ROUNDING = 1e-9  # relative error of a sum of weights
 KERNEL_ROWS = 256  # rows of a kernel matrix that are computed at once
 
 
-def left_out(prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None) -> LeftOut:
+def left_out(
+    prepared: Prepared,
+    loss: TargetLoss,
+    solution: Solution,
+    rank: int | None,
+    *,
+    quick: bool = False,
+) -> LeftOut:
     """Compute the scores of the rows to hold out, each without one unit of its weight.
 
     Parameters
@@ -77,11 +86,14 @@ def left_out(prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int
     solution : Solution
     rank : int or None
         Maximum rank of the coefficients.
+    quick : bool, default=False
+        Whether to separate the systems of the classes if rows have little influence, to compare
+        settings.
     """
     if isinstance(prepared.regression, KernelRows):
         scores = _with_kernel(prepared, loss, solution)
     else:
-        scores = _with_features(prepared, loss, solution, rank)
+        scores = _with_features(prepared, loss, solution, rank, quick)
     if loss.is_relative and prepared.regression.centred:
         scores = _with_unit_sum(scores, prepared, float(solution.theta[-1].sum()))
     return LeftOut(scores, is_exact=False)
@@ -206,7 +218,7 @@ def _some_rows(at: Evaluation, rows: Any) -> Evaluation:
 
 
 def _with_features(
-    prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None
+    prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None, quick: bool
 ) -> Array:
     """Compute the scores of a model in features, by the smaller of two systems."""
     regression, kept, slope = prepared.regression, prepared.kept, None
@@ -223,7 +235,7 @@ def _with_features(
             slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
     is_separable = loss.is_separable and is_ridge
     n_unknowns = len(model.theta) if is_separable else model.theta.size
-    refined = False
+    refined, n_pieces = False, 0
     if at is not None and is_ridge and regression.beta > 0:
         refined = len(rows.y) * len(kept) * model.theta.size <= MOST_PRODUCTS
         n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
@@ -232,6 +244,7 @@ def _with_features(
             return _by_dual(prepared, rows, loss, at, kernel_of)
     size = n_unknowns**2 * (n_unknowns + 2 * len(kept))
     separate = is_separable or n_unknowns > MOST_UNKNOWNS or size > limit
+    separate |= quick and n_pieces > MANY_PIECES * n_unknowns > MANY_PIECES * QUICK_UNKNOWNS
     model = model._replace(separate=separate)
     return _by_hessian(prepared, model, slope, limit, rows if refined else None)
 
@@ -333,7 +346,7 @@ def _multipliers(
     model: Model, inverse: Any, Z: Array, at: Evaluation, y: Indices, units: Array
 ) -> tuple[Array, Array]:
     """Compute u (I − u P_i A_i)⁻¹ g_i for some rows, and the changes of the scores."""
-    n_classes, width, each = at.residuals.shape[1], Z.shape[1], np.arange(len(Z))
+    n_classes, width = at.residuals.shape[1], Z.shape[1]
     if model.separate:
         leverages = np.zeros_like(at.residuals)
         for j in range(n_classes):  # without a residual the leverage has no effect
@@ -342,15 +355,18 @@ def _multipliers(
             leverages[some, j] = row_dots(image, image)
         return separate_moves(model.loss, at, y, units, leverages)
     gradients, hessians = model.loss.row_derivatives(at, y)
-    responses = np.zeros(hessians.shape)
-    for j in range(n_classes):
-        image = Z @ inverse[j * width : (j + 1) * width]
-        own = image[:, : n_classes * width].reshape(len(Z), n_classes, width)
-        responses[:, j, :n_classes] = np.matmul(own, Z[:, :, None])[:, :, 0]
-        if hessians.shape[1] > n_classes:
-            responses[:, j, -1] = responses[:, -1, j] = image[each, n_classes * width + y]
-    if hessians.shape[1] > n_classes:
-        responses[:, -1, -1] = inverse.diagonal()[n_classes * width + y]
+    responses, first = np.zeros(hessians.shape), n_classes * width
+    for j in range(n_classes):  # without curvature the column has no effect
+        some = np.flatnonzero(hessians[:, j, j])
+        image = Z[some] @ inverse[j * width : (j + 1) * width]
+        own = image[:, :first].reshape(len(some), n_classes, width)
+        responses[some, :n_classes, j] = np.einsum("ijk,ik->ij", own, Z[some])
+        if len(inverse) > first:
+            responses[some, -1, j] = image[np.arange(len(some)), first + y[some]]
+    if len(inverse) > first:
+        own = inverse[first + y, :first].reshape(len(Z), n_classes, width)
+        responses[:, :n_classes, -1] = np.einsum("ijk,ik->ij", own, Z)
+        responses[:, -1, -1] = inverse.diagonal()[first + y]
     shares = units[:, None, None] * (hessians @ responses)
     multipliers = units[:, None] * without_unit(shares, gradients)
     return multipliers, np.einsum("ijk,ik->ij", responses[:, :n_classes], multipliers)
