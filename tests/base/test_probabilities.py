@@ -5,44 +5,20 @@ import warnings
 
 import numpy as np
 import pytest
+from every_classifier import MODELS, every_classifier, every_model, make
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification
-from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
-from sklearn.semi_supervised import SelfTrainingClassifier
 
 import discreg
 from discreg import load_model, save_model
 
-SMALL_GRIDS = {
-    "betas": (1.0, 0.1),
-    "group_penalties": (1.0,),
-    "alphas": (0.1,),
-    "gammas": ("scale",),
-    "C1s": (100.0,),
-    "C2s": (10.0,),
-    "Ds": (0.1,),
-    "Cs": (100.0,),
-    "lambda1s": (0.1,),
-    "lambda2s": (0.1,),
-}
-MODELS = [name for name in discreg.__all__ if name.endswith("Classifier")]
-SEARCHES = [name for name in discreg.__all__ if name.endswith("ClassifierCV")]
 STREAMED = [name for name in MODELS if name != "LDMClassifier"]
-every_model = pytest.mark.parametrize("name", MODELS)
-every_classifier = pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
-
-
-def make(name, **params):
-    model = getattr(discreg, name)()
-    given = {key: value for key, value in SMALL_GRIDS.items() if hasattr(model, key)}
-    return model.set_params(**given, **params)
 
 
 def linear(name):
@@ -220,21 +196,6 @@ def test_saved_models_predict_the_same_sets(name, tmp_path):
     for loaded in (load_model(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
         assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-12)
         assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
-
-
-@every_classifier
-def test_estimators_of_scikit_learn_accept_every_classifier(name):
-    X, y = noisy(n_classes=2)
-    model = make(name)
-    unlabelled = np.where(np.arange(90) % 3 == 0, -1, y)
-    taught = SelfTrainingClassifier(clone(model)).fit(X, unlabelled)
-    assert taught.predict_proba(X).shape == (90, 2)
-    pair = [("one", clone(model)), ("two", LogisticRegression())]
-    assert VotingClassifier(pair, voting="soft").fit(X, y).score(X, y) > 0.6
-    if name in MODELS:
-        assert StackingClassifier(pair, cv=3).fit(X, y).score(X, y) > 0.6
-        tuned = TunedThresholdClassifierCV(clone(model), response_method="predict_proba", cv=3)
-        assert tuned.fit(X, y).score(X, y) > 0.5
 
 
 @pytest.mark.parametrize("name", STREAMED)

@@ -22,7 +22,7 @@ from ._losses import Evaluation
 
 __all__ = ["newton_steps"]
 
-MULTIPLICATIONS = 1e8  # for the systems of the rows that need further steps
+MULTIPLICATIONS = 1e9  # for the systems of the rows that need further steps
 ENTRIES = 1 << 20  # of the arrays for a batch
 MAX_STEPS = 10
 CONVERGED = 1e-10  # gradient relative to that of the first step

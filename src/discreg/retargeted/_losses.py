@@ -290,14 +290,17 @@ class MarginTargets(TargetLoss):
         return gradients, hessians
 
     def class_curvatures(self, at: Evaluation, y: Indices) -> Array:
-        """Compute the diagonals; for two classes, those in the direction of their difference."""
+        """Compute the diagonals, scaled so that separate classes are close to all together.
+
+        Residuals sum to zero by row. With c classes, the sums of half Hessians over rows that are
+        active in all classes, or equally often in each pair of them, act on such vectors like
+        their diagonals times c / (c − 1).
+        """
         active = _active(at.residuals, y)
-        sizes = active.sum(axis=1) + self.group_penalty
-        if active.shape[1] == 2:
-            return np.where(
-                active.all(axis=1, keepdims=True), 1.0, active * (1 - 1 / sizes[:, None])
-            )
-        return np.asarray(active * (1 - 1 / sizes[:, None]))
+        n_classes, n_active = active.shape[1], active.sum(axis=1)
+        scales = np.where(n_active > 1, n_classes / (n_classes - 1), 1.0)
+        curvatures = scales * (1 - 1 / (n_active + self.group_penalty))
+        return np.asarray(active * np.minimum(curvatures, 1.0)[:, None])
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         centre_steps = np.zeros(residuals.shape[1])

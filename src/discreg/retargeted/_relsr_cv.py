@@ -41,7 +41,8 @@ class ReLSRClassifierCV(ClassifierSearch):
     n_components, approximation, random_state
         As for :class:`~discreg.ReLSRClassifier`; "auto" refers to the rows of all folds together.
     solver, cache_size, tol, max_iter
-        As for the classifier; `tol` and `max_iter` apply to each fit.
+        As for the classifier; `tol` and `max_iter` apply to each fit. With ``cv=None``, the fits
+        to compare settings stop at a gap of 3e-4 if `tol` is smaller.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means leave-one-out from the fits, by Newton steps
         without the sample, and five stratified folds for scorers that rank samples, such as AUC.
