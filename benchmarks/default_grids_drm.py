@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from discreg import DRMClassifierCV
 
-REPEATS = 2
+REPEATS = 3
 DECADES = [10.0**power for power in range(-3, 4)]
 GRIDS = {"default": {}, "decades": {"alphas": DECADES, "betas": DECADES}}
 HEADER = (
