@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, xlog1py, xlogy
+from scipy.special import log_softmax
 from sklearn.metrics import log_loss as reference_log_loss
 
 from discreg.base.calibration import fit_inverse_temperature, log_loss, probabilities

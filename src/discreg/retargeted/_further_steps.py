@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.blocks.source import Block
+from discreg.linalg.factorisation import solve_each
 from discreg.linalg.rows import batches, one_hot
 from discreg.linalg.types import Array, Indices
 
@@ -187,4 +188,4 @@ class _LeftOutProblem:
         if self.model.loss.is_relative and self.model.design.centred:
             intercepts = width * np.arange(1, self.n_classes + 1) - 1
             hessians[:, intercepts[:, None], intercepts] += total / self.n_classes**2
-        return np.asarray(-np.linalg.solve(hessians, state.gradients[:, :, None])[:, :, 0])
+        return -solve_each(hessians, state.gradients)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.blocks.source import Block
+from discreg.linalg.factorisation import solve_each
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import psd_inverse, psd_root
 from discreg.linalg.rows import class_sums, class_totals
@@ -226,11 +227,7 @@ def separate_moves(
 def without_unit(shares: Array, gradients: Array) -> Array:
     """Compute (I − B_i)⁻¹ g_i for each row, or NaN where the matrix is singular up to rounding."""
     systems = np.eye(shares.shape[1]) - shares
-    try:
-        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:
-        systems[np.linalg.det(systems) == 0] = np.nan
-        found = np.linalg.solve(systems, gradients[:, :, None])[:, :, 0]
+    found = solve_each(systems, gradients)
     growth = np.abs(found).max(axis=1) / np.abs(gradients).max(axis=1)
     found[~(growth < UNSEEN)] = np.nan
     return np.asarray(found)
