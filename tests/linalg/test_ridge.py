@@ -85,3 +85,27 @@ def test_centred_kernel_is_that_of_centred_features():
     centre = weights @ X / weights.sum()
     np.testing.assert_allclose(kernel, (X - centre) @ (X - centre).T, atol=1e-12)
     np.testing.assert_allclose(mean, X @ centre, atol=1e-12)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_rows_of_weight_zero_do_not_change_the_solution_of_least_norm(centre):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, targets, weights = data(int(rng.integers(8, 40)), 60, seed)
+        weights *= rng.choice([0, 1], size=len(X), p=[0.4, 0.6])
+        weights[:2] = 1
+        seen = weights > 0
+        coefs = []
+        for rows in (slice(None), seen):
+            regression = linear_regression(X[rows], weights[rows], centre=centre)
+            regression.at(0.0)
+            coef = fitted(regression, weights[rows, None] * targets[rows])
+            coefs.append(regression.predictor(coef)[0])
+        np.testing.assert_allclose(*coefs, atol=1e-9)
+
+
+def test_all_seen_rows_equal_leave_no_features():
+    X, weights = np.ones((4, 9)), np.array([1.0, 1.0, 0.0, 0.0])
+    X[2:, 0] = 5.0
+    regression = linear_regression(X, weights, centre=True)
+    assert regression.size == 0

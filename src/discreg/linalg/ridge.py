@@ -221,7 +221,7 @@ class KernelRegression(Regression):
     ) -> None:
         with threads_for(len(kernel) ** 3 / 6):
             largest = largest_before_centring(kernel.diagonal(), kernel_mean, weights)
-            factor, self._pivots = pivoted_cholesky(kernel, largest)
+            factor, self._pivots = _features_of_kernel(kernel, weights > 0, largest)
             super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None
         self.n_features = None if original is None else original.shape[1]
@@ -261,6 +261,26 @@ class KernelRegression(Regression):
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""
         return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
+
+
+def _features_of_kernel(
+    kernel: Array, seen: NDArray[np.bool_], largest: float
+) -> tuple[Array, NDArray[np.intp]]:
+    """Factor a kernel matrix by `pivoted_cholesky`, within the span of the samples that are seen.
+
+    Of the others, only the parts in this span have scores.
+    """
+    if seen.all():
+        return pivoted_cholesky(kernel, largest)
+    rows = np.flatnonzero(seen)
+    of_seen, pivots = pivoted_cholesky(kernel[np.ix_(rows, rows)], largest)
+    factor = np.empty((len(kernel), len(pivots)))
+    factor[seen] = of_seen
+    if len(pivots):
+        factor[~seen] = linalg.solve_triangular(
+            of_seen[pivots], kernel[np.ix_(rows[pivots], ~seen)], lower=True, check_finite=False
+        ).T
+    return factor, rows[pivots]
 
 
 def largest_before_centring(diagonal: Array, mean: Array | None, weights: Array) -> float:
