@@ -15,6 +15,7 @@ from time import process_time
 import numpy as np
 from _timing import Table, write_page
 from default_penalties import load
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegressionCV
@@ -45,6 +46,7 @@ SETS = (
     *("umist_28x23", "leukemia_golub72"),
 )
 REPEATS, MOST_ROWS, LEVEL = 10, 600, 0.9
+N_JOBS = 2
 MODELS = {
     "LSR": LSRClassifier(),
     "LSR, rbf": LSRClassifier(kernel="rbf", beta=0.01),
@@ -154,23 +156,33 @@ def measure(model, X, X_test, y, y_test) -> dict[str, float]:
     return found
 
 
+@threadpool_limits.wrap(limits=1)
+def measure_set(data: str, names) -> dict[str, dict[str, float]]:
+    """Means over the halves of a data set, by model and quantity."""
+    warnings.simplefilter("ignore")
+    found: dict = defaultdict(lambda: defaultdict(list))
+    for X, X_test, y, y_test in halves(data):
+        peer = LogisticRegressionCV(cv=5, max_iter=2_000, scoring="neg_log_loss").fit(X, y)
+        peer_loss = log_loss(y_test, peer.predict_proba(X_test), labels=range(y.max() + 1))
+        for name in names:
+            for what, value in measure(MODELS[name], X, X_test, y, y_test).items():
+                found[name][what].append(value)
+            found[name]["peer"].append(peer_loss)
+    print(data, flush=True)
+    return {
+        name: {what: float(np.mean(values)) for what, values in quantities.items()}
+        for name, quantities in found.items()
+    }
+
+
 def main(names) -> None:
+    sets = [data for data in SETS if load(data) is not None]
+    measured = Parallel(n_jobs=N_JOBS)(delayed(measure_set)(data, names) for data in sets)
     found: dict = defaultdict(lambda: defaultdict(list))  # by model and quantity, one per data set
-    for data in SETS:
-        if load(data) is None:
-            continue
-        per_set: dict = defaultdict(lambda: defaultdict(list))
-        for X, X_test, y, y_test in halves(data):
-            peer = LogisticRegressionCV(cv=5, max_iter=2_000, scoring="neg_log_loss").fit(X, y)
-            peer_loss = log_loss(y_test, peer.predict_proba(X_test), labels=range(y.max() + 1))
-            for name in names:
-                for what, value in measure(MODELS[name], X, X_test, y, y_test).items():
-                    per_set[name][what].append(value)
-                per_set[name]["peer"].append(peer_loss)
-        for name, quantities in per_set.items():
-            for what, values in quantities.items():
-                found[name][what].append(np.mean(values))
-        print(data, flush=True)
+    for of_set in measured:
+        for name, quantities in of_set.items():
+            for what, value in quantities.items():
+                found[name][what].append(value)
     tables = [
         Table("Probabilities", TEXT, HEADER, [loss_row(name, found[name]) for name in names]),
         Table("Prediction sets", SET_TEXT, SET_HEADER, [set_row(n, found[n]) for n in names]),
@@ -197,6 +209,4 @@ def set_row(name: str, found) -> tuple:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        main(sys.argv[1:] or list(MODELS))
+    main(sys.argv[1:] or list(MODELS))
