@@ -71,6 +71,7 @@ __all__ = ["ClassifierSearch"]
 
 N_FOLDS = 5
 MOST_BEYOND = 3  # steps beyond the edge of a grid
+SMALLEST_GAIN = 1e-4  # relative increase of the score that leads to a further step
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
         (None,),
@@ -98,6 +99,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     _has_leave_group_out = False
     # Parameters whose default candidates are continued beyond the edge, and the candidates' names.
     _continued: dict[str, str] = {"beta": "betas", "gamma": "gammas"}
+    _most_gammas: int | None = None  # number of default candidates for gamma, the smallest ones
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
@@ -322,7 +324,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         grid: list[tuple[Setting, Setting]],
         judged: list[list[Judged]],
     ) -> None:
-        """Add settings beyond the edge of a default grid as long as the best one is there."""
+        """Add settings beyond the edge of a default grid as long as the score increases."""
         signature = inspect.signature(type(self).__init__).parameters
         names = [
             name
@@ -345,8 +347,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             grid += further
             judged += trials.judge(further)
             if self.verbose:
-                print(f"Beyond the grid: {[one | other for one, other in further]}")
-            if best_of(judged) == best:
+                top = best_of(judged)
+                print(
+                    f"Beyond the grid: {len(further)} settings, best score "
+                    f"{_mean_score(judged[top]):.4g} with {grid[top][1] | grid[top][0]}"
+                )
+            gain = _mean_score(judged[best_of(judged)]) - _mean_score(judged[best])
+            if not gain > SMALLEST_GAIN * abs(_mean_score(judged[best])):
                 return
 
     @staticmethod
