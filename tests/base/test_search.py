@@ -376,6 +376,7 @@ def test_default_grid_is_continued_where_the_best_setting_is_at_its_edge():
     assert search.best_params_["beta"] < min(search.betas)
     edge = results["mean_test_score"][~results["beyond_grid"]].max()
     assert search.best_score_ > edge
+    assert clone(search).fit(X, y).best_params_ == search.best_params_
     given = LSRClassifierCV(betas=list(search.betas)).fit(X, y)
     assert not given.cv_results_["beyond_grid"].any()
 

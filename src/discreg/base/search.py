@@ -330,7 +330,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             name
             for name, candidates in self._continued.items()
             if name in grid[0][0] | grid[0][1]
-            and getattr(self, candidates) is signature[candidates].default
+            and type(getattr(self, candidates)) is type(signature[candidates].default)
+            and getattr(self, candidates) == signature[candidates].default  # `clone` copies tuples
         ]
         for _ in range(MOST_BEYOND):
             best = best_of(judged)
