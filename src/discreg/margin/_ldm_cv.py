@@ -29,7 +29,7 @@ class LDMClassifierCV(MarginSearch):
     ----------
     Cs : array-like of float, default=(1e3,)
         Candidates for the weight of the hinge losses, positive. More candidates take more time, and
-        were not more accurate on average.
+        were about as accurate on average.
     lambda1s : array-like of float, default=(0, 1e3, 1e4)
         Candidates for the weight of the variance of the margins, not negative. While the largest of
         the default ones is the best, larger values are tried.

@@ -30,7 +30,7 @@ class ODMClassifierCV(MarginSearch):
         default ones is at an edge, further values are tried.
     C2s : array-like of float, default=(1e3,)
         Candidates for the weight of margins that are too large, positive. More candidates for C2
-        and D take more time, and were not more accurate on average.
+        and D take more time, and were about as accurate on average.
     Ds : array-like of float, default=(0.2,)
         Candidates for the deviation without a loss, at least 0 and below 1.
     kernel : str or callable, default="rbf"
