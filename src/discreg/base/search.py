@@ -71,7 +71,7 @@ __all__ = ["ClassifierSearch"]
 
 N_FOLDS = 5
 MOST_BEYOND = 3  # steps beyond the edge of a grid
-SMALLEST_GAIN = 1e-4  # relative increase of the score that leads to a further step
+SMALLEST_GAIN = 1e-3  # relative increase of the score that leads to a further step
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
         (None,),
