@@ -35,6 +35,7 @@ from discreg import (
     ReLSRClassifierCV,
     SLRRClassifierCV,
 )
+from discreg.base.trials import beyond
 
 BETAS = [1.0, 0.1, 0.01]
 SEARCHES = [LSRClassifierCV, DLSRClassifierCV, ReLSRClassifierCV, GReLSRClassifierCV]
@@ -375,6 +376,7 @@ def test_default_grid_is_continued_where_the_best_setting_is_at_its_edge():
     assert search.best_params_["beta"] < min(search.betas)
     edge = results["mean_test_score"][~results["beyond_grid"]].max()
     assert search.best_score_ > edge
+    assert clone(search).fit(X, y).best_params_ == search.best_params_
     given = LSRClassifierCV(betas=list(search.betas)).fit(X, y)
     assert not given.cv_results_["beyond_grid"].any()
 
@@ -391,3 +393,10 @@ def test_settings_that_stay_in_a_round_keep_their_scores():
         params = results["params"][k]
         one = LRRRClassifierCV(betas=[params["beta"]], ranks=[params["rank"]]).fit(X, y)
         assert one.best_score_ == pytest.approx(results["mean_test_score"][k])
+
+
+def test_a_grid_that_begins_at_zero_is_continued_only_upwards():
+    tried = [{"lambda1": value} for value in (0.0, 1e3, 1e4)]
+    assert beyond(tried, {"lambda1": 1e4}, ["lambda1"]) == [{"lambda1": 1e5}]
+    assert beyond(tried, {"lambda1": 0.0}, ["lambda1"]) == []
+    assert beyond(tried, {"lambda1": 1e3}, ["lambda1"]) == []

@@ -230,3 +230,25 @@ def test_a_fold_without_a_class_is_named(name):
     halves = [(np.flatnonzero(y == y[0]), np.flatnonzero(y == y[-1]))]
     with pytest.raises(ValueError, match=r"training part of fold 0 cannot be fitted.*one class"):
         make_search(name, cv=halves).fit(X, y)
+
+
+@every_search
+def test_default_grids_are_small_and_continued_at_their_edges(name, capsys):
+    X, y = two_classes()
+    search = MODELS[name][0](verbose=1, random_state=0).fit(X, y)
+    results = search.cv_results_
+    given = ~results["beyond_grid"]
+    assert given.sum() == 12
+    continued = {"odm": "C1", "ldm": "lambda1"}[name]
+    values = {each: results[f"param_{each}"] for each in (continued, "gamma")}
+    best = results["params"].index(search.best_params_)
+    edges = [
+        each
+        for each, tried in values.items()
+        if tried[best] > 0 and tried[best] in (tried[given].min(), tried[given].max())
+    ]
+    assert len(edges) == 0 or results["beyond_grid"].any()
+    first, *further = capsys.readouterr().out.splitlines()
+    assert first.startswith("Round 1 of 1: 12 settings")
+    assert all(line.startswith("Beyond the grid: ") and "best score" in line for line in further)
+    assert bool(further) == results["beyond_grid"].any()

@@ -29,7 +29,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
         gammas = search.gammas
         if gammas is None:
             scale = resolve_gamma("scale", X, weights)
-            gammas = [scale * multiple for multiple in facts.default_gammas]
+            gammas = [scale * each for each in facts.default_gammas[: search._most_gammas]]
         else:
             gammas = gammas if np.iterable(gammas) and not isinstance(gammas, str) else [gammas]
             gammas = [

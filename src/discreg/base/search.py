@@ -71,6 +71,7 @@ __all__ = ["ClassifierSearch"]
 
 N_FOLDS = 5
 MOST_BEYOND = 3  # steps beyond the edge of a grid
+SMALLEST_GAIN = 1e-3  # relative increase of the score that leads to a further step
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
         (None,),
@@ -98,6 +99,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     _has_leave_group_out = False
     # Parameters whose default candidates are continued beyond the edge, and the candidates' names.
     _continued: dict[str, str] = {"beta": "betas", "gamma": "gammas"}
+    _most_gammas: int | None = None  # number of default candidates for gamma, the smallest ones
 
     @abstractmethod
     def _penalties(self, classifier: Any, X: Any, y: NDArray[Any], weights: Weights) -> list[Any]:
@@ -322,13 +324,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         grid: list[tuple[Setting, Setting]],
         judged: list[list[Judged]],
     ) -> None:
-        """Add settings beyond the edge of a default grid as long as the best one is there."""
+        """Add settings beyond the edge of a default grid as long as the score increases."""
         signature = inspect.signature(type(self).__init__).parameters
         names = [
             name
             for name, candidates in self._continued.items()
             if name in grid[0][0] | grid[0][1]
-            and getattr(self, candidates) is signature[candidates].default
+            and type(getattr(self, candidates)) is type(signature[candidates].default)
+            and getattr(self, candidates) == signature[candidates].default  # `clone` copies tuples
         ]
         for _ in range(MOST_BEYOND):
             best = best_of(judged)
@@ -345,8 +348,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             grid += further
             judged += trials.judge(further)
             if self.verbose:
-                print(f"Beyond the grid: {[one | other for one, other in further]}")
-            if best_of(judged) == best:
+                top = best_of(judged)
+                print(
+                    f"Beyond the grid: {len(further)} settings, best score "
+                    f"{_mean_score(judged[top]):.4g} with {grid[top][1] | grid[top][0]}"
+                )
+            gain = _mean_score(judged[best_of(judged)]) - _mean_score(judged[best])
+            if not gain > SMALLEST_GAIN * abs(_mean_score(judged[best])):
                 return
 
     @staticmethod

@@ -30,7 +30,11 @@ FEWEST_ROWS = 300  # of a round
 FEWEST_OF_CLASS = 10
 FEW_SETTINGS = 9  # which are tried on all samples
 KEPT = 3  # one setting of three stays in the next round
+# Distance from the best score within which settings stay, in standard errors. Settings err on the
+# same samples, so that the standard error of a difference is smaller than that of a score.
+NEAR = 0.5
 FEWEST_VALUES = 2  # of a parameter whose values are continued beyond the edge
+ROUNDING = 1e-12  # relative difference of equal losses
 SMALLEST = 1e-9  # value of a parameter beyond the edge
 
 
@@ -182,7 +186,7 @@ def parts_of_rounds(
 
 
 def survivors(judged: Sequence[list[Judged]], alive: Sequence[int]) -> list[int]:
-    """Return the best third of the settings, and all within one standard error of the best score.
+    """Return the best third of the settings, and all within half a standard error of the best.
 
     The standard error is that of a share; scores that are no shares have none.
     """
@@ -192,7 +196,7 @@ def survivors(judged: Sequence[list[Judged]], alive: Sequence[int]) -> list[int]
     order = np.lexsort([losses, -scores])
     best = scores[order[0]]
     error = np.sqrt(max(best * (1 - best), 0.0) / judged[alive[order[0]]][0].n_rows)
-    stays = scores >= best - error
+    stays = scores >= best - NEAR * error
     stays[order[: -(-len(alive) // KEPT)]] = True
     return [k for k, kept in zip(alive, stays, strict=True) if kept and np.isfinite(scores).any()]
 
@@ -207,22 +211,23 @@ def best_of(judged: Sequence[list[Judged]]) -> int:
     losses = np.array([on_folds[0].log_loss for on_folds in judged])
     keys = np.where(n_rows == n_rows.max(), np.nan_to_num(scores, nan=-np.inf), -np.inf)
     tied = np.flatnonzero(keys == keys.max())
-    return int(tied[np.argmin(np.nan_to_num(losses[tied], nan=np.inf))])
+    of_tied = np.nan_to_num(losses[tied], nan=np.inf)
+    return int(tied[np.argmax(of_tied <= (1.0 + ROUNDING) * of_tied.min())])
 
 
 def beyond(tried: Sequence[Setting], best: Setting, names: Sequence[str]) -> list[Setting]:
     """Return settings next to the best one beyond the edges of the grid, for some parameters.
 
-    The values of a parameter are continued by the ratio of the two at the edge.
+    The values of a parameter are continued by the ratio of the two at the edge. Zero ends them.
     """
     further = []
     for name in names:
         values = sorted({setting[name] for setting in tried})
-        if len(values) < FEWEST_VALUES or not values[0] > 0:
+        if len(values) < FEWEST_VALUES:
             continue
-        if best[name] == values[-1]:
+        if best[name] == values[-1] and values[-2] > 0:
             value = values[-1] * values[-1] / values[-2]
-        elif best[name] == values[0]:
+        elif best[name] == values[0] > 0:
             value = values[0] * values[0] / values[1]
         else:
             continue

@@ -103,7 +103,7 @@ def _on_own_places(
     shares: Array,
 ) -> Array:
     """Compute held-out scores if only the sample itself changes its place."""
-    if responses.rows is not None:
+    if responses.matrix is None:
         own, mixed, variance = _smoothed_responses(samples, responses.rows, places)
     else:
         own, mixed, variance = _responses_at_kink(samples, responses, places)
@@ -129,13 +129,13 @@ def _responses_at_kink(
     The other samples at the kink stay there.
     """
     kinks = np.flatnonzero(samples.places == KINK)
-    mean = np.array([len(samples.y)])
+    mean = responses.of_mean()
     inverse = inverse_factor(cholesky(responses.among(kinks)))
     half = inverse @ responses.between(kinks, places)
-    of_mean = inverse @ responses.between(kinks, mean)[:, 0]
+    of_mean = inverse @ mean[kinks]
     own = responses.own(places) - np.square(half).sum(axis=0)
-    mixed = responses.between(places, mean)[:, 0] - of_mean @ half
-    variance = np.full(len(places), responses.own(mean)[0] - float(of_mean @ of_mean))
+    mixed = mean[places] - of_mean @ half
+    variance = np.full(len(places), mean[-1] - float(of_mean @ of_mean))
     fixed = np.flatnonzero(samples.places[places] == KINK)
     at = np.searchsorted(kinks, places[fixed])
     own[fixed] = 1.0 / np.square(inverse).sum(axis=0)[at]
@@ -180,7 +180,7 @@ class _HingeRefits(Refits):
         super().__init__(samples.places)
         self.problem, self.samples, self._deviations = problem, samples, deviations
         self._kinks = np.append(samples.places == KINK, False)
-        matrix = responses.among(np.arange(len(self._kinks)))
+        matrix = responses.everything()
         # The transpose, whose rows are the effects of single inputs.
         self._effects = _exchanged(matrix, np.flatnonzero(self._kinks)).T.copy()
 

@@ -95,11 +95,12 @@ class HingeSamples:
 
 @dataclass(frozen=True)
 class HingeResponses:
-    """Responses between samples and the mean: a matrix, or rows whose products are its entries."""
+    """Responses between samples and the mean: products of rows, plus a matrix if there is one."""
 
-    rows: Array | None
-    matrix: Array | None
-    free: float = 0.0  # part of the matrix that is the response of an intercept without penalty
+    rows: Array  # of the samples and of the mean
+    matrix: Array | None = None  # between the samples
+    mean: Array | None = None  # between the mean and the samples, and of the mean
+    free: float = 0.0  # part that is the response of an intercept without penalty
 
     @classmethod
     def of(cls, problem: BinaryProblem, fit: BinaryFit, samples: HingeSamples) -> HingeResponses:
@@ -120,16 +121,15 @@ class HingeResponses:
             mean_row = pull @ X  # of rows about their mean, with an intercept
             if metric.mean is not None:
                 mean_row = np.append(mean_row - pull.sum() * metric.mean, pull.sum())
-            return cls(np.vstack([rows, metric.whitened(mean_row[None])]), None)
+            return cls(np.vstack([rows, metric.whitened(mean_row[None])]))
         damped = training.damped_gram(lambda1, rough=not samples.is_complete)
-        matrix = variance_gram(
+        updates = variance_gram(
             damped, y, training.weights, lambda1, fit_intercept=problem.fit_intercept
-        ).gram
-        mean = matrix @ pull
-        if len(some) < len(matrix):
-            matrix = matrix[np.ix_(some, some)]
-        corner = np.array([[float(pull @ mean)]])
-        return cls(None, np.block([[matrix, mean[some, None]], [mean[None, some], corner]]))
+        ).updates
+        mean = damped @ pull
+        shared = damped if len(some) == len(damped) else damped[np.ix_(some, some)]
+        rows = np.vstack([updates[some], pull @ updates])
+        return cls(rows, shared, np.append(mean[some], pull @ mean))
 
     @classmethod
     def _without_variance(
@@ -146,33 +146,46 @@ class HingeResponses:
                 rows[:-1, :-1] -= weighted_mean(training.X, training.weights)
                 free = FREE * float(np.square(rows).sum(axis=1).mean())
                 rows[:-1, -1] = np.sqrt(free)
-            return cls(rows, None, free)
-        matrix = np.zeros((len(some) + 1, len(some) + 1))
-        matrix[:-1, :-1] = training.kernel_of(some)
+            return cls(rows, free=free)
+        matrix = training.kernel_of(some)
         free = FREE * float(matrix.diagonal().mean()) if problem.fit_intercept else 0.0
-        matrix[:-1, :-1] += free
-        return cls(None, matrix, free)
+        rows = np.sqrt(free) * np.append(np.ones(len(some)), 0.0)[:, None]
+        return cls(rows, matrix, np.zeros(len(some) + 1), free)
 
     def between(self, one: Indices, other: Indices) -> Array:
         """Return the responses between different samples."""
-        if self.rows is not None:
-            return np.asarray(self.rows[one] @ self.rows[other].T)
-        assert self.matrix is not None
-        return self.matrix[np.ix_(one, other)]
+        found = self.rows[one] @ self.rows[other].T
+        if self.matrix is not None:
+            part = self.matrix[one]  # faster than both indices at once if `other` are all samples
+            found += part if np.array_equal(other, np.arange(len(self.matrix))) else part[:, other]
+        return np.asarray(found)
+
+    def of_mean(self) -> Array:
+        """Return the responses between the mean and the samples, and of the mean."""
+        found = self.rows @ self.rows[-1]
+        return np.asarray(found if self.mean is None else found + self.mean)
+
+    def everything(self) -> Array:
+        """Return all responses, those of the mean last, with a positive definite matrix."""
+        found = self.rows @ self.rows.T
+        if self.matrix is not None:
+            found[:-1, :-1] += self.matrix
+            found[-1] = found[:, -1] = self.of_mean()
+        return self._definite(found)
 
     def among(self, some: Indices) -> Array:
         """Return the responses between the same samples, with a positive definite matrix."""
-        found = self.between(some, some)
-        unit = max(float(found.diagonal().mean()) - self.free, 0.0) if len(some) else 0.0
-        found[np.diag_indices_from(found)] += PROXIMAL * unit
-        return found
+        return self._definite(self.between(some, some))
+
+    def _definite(self, matrix: Array) -> Array:
+        unit = max(float(matrix.diagonal().mean()) - self.free, 0.0) if len(matrix) else 0.0
+        matrix[np.diag_indices_from(matrix)] += PROXIMAL * unit
+        return matrix
 
     def own(self, some: Indices) -> Array:
         """Return the responses of samples to forces on themselves."""
-        if self.rows is not None:
-            return np.asarray(np.square(self.rows[some]).sum(axis=1))
-        assert self.matrix is not None
-        return self.matrix.diagonal()[some]
+        found = np.square(self.rows[some]).sum(axis=1)
+        return np.asarray(found if self.matrix is None else found + self.matrix.diagonal()[some])
 
 
 def is_linear(problem: BinaryProblem) -> bool:

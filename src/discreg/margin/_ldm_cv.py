@@ -13,7 +13,7 @@ from discreg.base.held_out import Setting
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._ldm import LDMClassifier
-from ._search import DECADES, MarginSearch
+from ._search import MarginSearch
 
 __all__ = ["LDMClassifierCV"]
 
@@ -27,22 +27,25 @@ class LDMClassifierCV(MarginSearch):
 
     Parameters
     ----------
-    Cs : array-like of float, default=(1, 10, 100, 1e3, 1e4)
-        Candidates for the weight of the hinge losses, positive.
-    lambda1s : array-like of float, default=(0, 10, 1e3)
-        Candidates for the weight of the variance of the margins, not negative.
+    Cs : array-like of float, default=(1e3,)
+        Candidates for the weight of the hinge losses, positive. More candidates take more time, and
+        were about as accurate on average.
+    lambda1s : array-like of float, default=(0, 1e3, 1e4)
+        Candidates for the weight of the variance of the margins, not negative. While the largest of
+        the default ones is the best, larger values are tried.
     lambda2s : array-like of float, default=(0,)
         Candidates for the weight of the mean of the margins, not negative.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.LDMClassifier`.
     gammas : array-like of float or str, default=None
-        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
-        "scale" for "rbf" and "scale" for the other kernels that have a width.
+        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1 and 3 times "scale"
+        for "rbf", and further values while the best is at an edge, and "scale" for the other
+        kernels that have a width.
     degrees : array-like of float, default=(3,)
         Candidates for the degree of a polynomial kernel.
     coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, \
 probability, solver, selection, shrinking, cache_size, tol, max_iter, random_state
-        As for :class:`~discreg.LDMClassifier`.
+        As for :class:`~discreg.LDMClassifier`. Fits on parts of the samples stop at 30 times `tol`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
         With None and more than 900 samples, all settings are tried on a part of the samples and
@@ -53,7 +56,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
     n_jobs : int, default=None
         Number of paths (one per fold and kernel) fitted in parallel, as for joblib.
     verbose : int, default=0
-        If positive, print one line per path.
+        If positive, print one line per round, with the best setting so far.
 
     Attributes
     ----------
@@ -89,12 +92,13 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
     """
 
     _classifier = LDMClassifier
+    _continued = {"lambda1": "lambda1s", "gamma": "gammas"}
 
     def __init__(
         self,
         *,
-        Cs: Sequence[float] = DECADES,
-        lambda1s: Sequence[float] = (0.0, 10.0, 1e3),
+        Cs: Sequence[float] = (1e3,),
+        lambda1s: Sequence[float] = (0.0, 1e3, 1e4),
         lambda2s: Sequence[float] = (0.0,),
         kernel: str | Callable[..., float] = "rbf",
         gammas: Sequence[float | str] | None = None,

@@ -27,6 +27,9 @@ __all__ = ["groups_of_copies", "is_solved_in_factor", "solve_ldm"]
 
 HELD_MATRICES = 4  # matrices of the size of the kernel matrix in memory at the same time
 HELD_ROWS = 3  # arrays of the size of the dense rows in memory at the same time
+# Descent by pairs is slow where 2 λ1/m is larger; then up to so many samples a matrix is factored.
+STIFF = 50.0
+FACTORED = 2_000
 AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to rounding
 
 
@@ -137,7 +140,9 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
     """
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
     passes, options = 0, problem.options
-    if problem.solver == "dcd" and problem.fit_intercept and training.n_samples > SMALL:
+    stiff = 2.0 * lambda1 > STIFF * float(training.weights.sum())
+    most = FACTORED if stiff else SMALL
+    if problem.solver == "dcd" and problem.fit_intercept and training.n_samples > most:
         pairs = solve_pairs(problem)
         passes = pairs.n_iter
         if pairs.gap <= options.tol or passes == options.max_iter:
@@ -146,13 +151,13 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
         problem = replace(problem, options=rest, start=(np.nan_to_num(pairs.h), 0.0))
     require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
     carried = variance_gram(
-        training.damped_gram(lambda1),
+        training.damped_gram(lambda1, rough=not problem.exact),
         y,
         training.weights,
         lambda1,
         fit_intercept=problem.fit_intercept,
     )
-    dual = GramDual(carried.gram, y, problem.losses)
+    dual = GramDual(carried.gram(), y, problem.losses)
     solution = _solve(problem, dual, fit_intercept=False)
     shift = carried.intercept(y * (solution.state.multipliers + dual.tilt))
     return _dual_fit(
@@ -161,7 +166,7 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
         replace(solution, n_iter=passes + solution.n_iter),
         scores=solution.state.scores,
         shift=shift,
-        diagonal=carried.gram.diagonal(),
+        diagonal=dual.gram.diagonal(),
         coef=None,
     )
 
@@ -236,7 +241,9 @@ def _dual_fit(
     inaccurate for a very large lambda1.
     """
     training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
-    multipliers = _evenly(training, y, solution.state.multipliers)
+    multipliers = solution.state.multipliers
+    if problem.exact:
+        multipliers = _evenly(training, y, multipliers)
     variance = variance_term(scores, y, training.weights, lambda1)
     theta = y * (multipliers + dual.tilt) - variance
     if coef is not None:

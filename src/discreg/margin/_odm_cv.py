@@ -13,7 +13,7 @@ from discreg.base.held_out import Setting
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._odm import ODMClassifier
-from ._search import DECADES, MarginSearch
+from ._search import MarginSearch
 
 __all__ = ["ODMClassifierCV"]
 
@@ -25,20 +25,25 @@ class ODMClassifierCV(MarginSearch):
 
     Parameters
     ----------
-    C1s, C2s : array-like of float, default=(1, 10, 100, 1e3, 1e4)
-        Candidates for the weights of margins that are too small and too large, positive.
-    Ds : array-like of float, default=(0, 0.2, 0.4)
+    C1s : array-like of float, default=(100, 1e3, 1e4)
+        Candidates for the weight of margins that are too small, positive. While the best of the
+        default ones is at an edge, further values are tried.
+    C2s : array-like of float, default=(1e3,)
+        Candidates for the weight of margins that are too large, positive. More candidates for C2
+        and D take more time, and were about as accurate on average.
+    Ds : array-like of float, default=(0.2,)
         Candidates for the deviation without a loss, at least 0 and below 1.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.ODMClassifier`.
     gammas : array-like of float or str, default=None
-        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
-        "scale" for "rbf" and "scale" for the other kernels that have a width.
+        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1 and 3 times "scale"
+        for "rbf", and further values while the best is at an edge, and "scale" for the other
+        kernels that have a width.
     degrees : array-like of float, default=(3,)
         Candidates for the degree of a polynomial kernel.
     coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, \
 probability, solver, selection, shrinking, cache_size, tol, max_iter, random_state
-        As for :class:`~discreg.ODMClassifier`.
+        As for :class:`~discreg.ODMClassifier`. Fits on parts of the samples stop at 30 times `tol`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
         With None and more than 900 samples, all settings are tried on a part of the samples and
@@ -49,7 +54,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
     n_jobs : int, default=None
         Number of paths (one per fold and kernel) fitted in parallel, as for joblib.
     verbose : int, default=0
-        If positive, print one line per path.
+        If positive, print one line per round, with the best setting so far.
 
     Attributes
     ----------
@@ -85,13 +90,14 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
     """
 
     _classifier = ODMClassifier
+    _continued = {"C1": "C1s", "gamma": "gammas"}
 
     def __init__(
         self,
         *,
-        C1s: Sequence[float] = DECADES,
-        C2s: Sequence[float] = DECADES,
-        Ds: Sequence[float] = (0.0, 0.2, 0.4),
+        C1s: Sequence[float] = (100.0, 1e3, 1e4),
+        C2s: Sequence[float] = (1e3,),
+        Ds: Sequence[float] = (0.2,),
         kernel: str | Callable[..., float] = "rbf",
         gammas: Sequence[float | str] | None = None,
         degrees: Sequence[float] = (3,),

@@ -14,13 +14,15 @@ from discreg.linalg.rows import matmul
 
 from ._classifier import MarginClassifier
 
-__all__ = ["DECADES", "MarginSearch"]
+__all__ = ["MarginSearch"]
 
-DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
+LOOSER = 30.0  # factor of `tol` in a search, which hardly changes the labels
 
 
 class MarginSearch(ClassifierSearch):
     """Base class of the ...CV classes of ODM and LDM, with one kernel matrix per path."""
+
+    _most_gammas = 4
 
     @staticmethod
     def _held_out(
@@ -31,6 +33,7 @@ class MarginSearch(ClassifierSearch):
         X_test: Any,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
+        classifier.tol *= LOOSER
         data = classifier._prepare(X, y, sample_weight)
         training = data.training
         if classifier.solver == "auto" and classifier.solver_ == "active_set":

@@ -75,8 +75,15 @@ class VarianceRows:
 class VarianceGram:
     """Matrix N + v vᵀ/σ, and the vector v/σ that gives the intercept."""
 
-    gram: Array
+    damped: Array  # shared by all classes
+    updates: Array  # one or two columns u; the matrix is the shared part plus all u uᵀ
     intercept_row: Array | None  # v/σ
+
+    def gram(self) -> Array:
+        """Compute the matrix."""
+        gram = self.updates @ self.updates.T
+        gram += self.damped
+        return np.asarray(gram)
 
     def intercept(self, signed: Array) -> float:
         """Compute the intercept for signed multipliers y (α + t)."""
@@ -122,7 +129,8 @@ def rough_damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     inner = root[:, None] * gram * root
     inner[np.diag_indices_from(inner)] += 1.0
     inverse, _ = linalg.lapack.dpotri(_cholesky(inner).T, lower=0, overwrite_c=1)
-    inverse = np.triu(inverse) + np.triu(inverse, 1).T
+    inverse += inverse.T  # its other triangle is zero
+    inverse[np.diag_indices_from(inverse)] *= 0.5
     inverse[np.diag_indices_from(inverse)] -= 1.0
     inverse /= -root
     inverse /= root[:, None]
@@ -141,17 +149,16 @@ def variance_gram(
     signed = weights * y
     factor = 2.0 * lambda1 / float(weights.sum()) ** 2
     image = damped @ signed
-    gram = damped + np.outer(image, image * (factor / (1.0 - factor * float(signed @ image))))
+    update = image * np.sqrt(factor / (1.0 - factor * float(signed @ image)))
     if not fit_intercept:
-        return VarianceGram(gram, None)
+        return VarianceGram(damped, update[:, None], None)
     # A1, without the difference 1 − y ȳ, which is inaccurate for a class of tiny weight
     shares = np.where(y > 0, weights[y < 0].sum(), weights[y > 0].sum()) / weights.sum()
     ones = 4.0 * lambda1 / float(weights.sum()) * weights * shares
-    moved = gram @ ones
+    moved = damped @ ones + update * float(update @ ones)
     row = 1.0 - moved
     sigma = float(ones.sum() - ones @ moved)
-    gram += np.outer(row / sigma, row)
-    return VarianceGram(gram, row / sigma)
+    return VarianceGram(damped, np.column_stack([update, row / np.sqrt(sigma)]), row / sigma)
 
 
 def variance_term(scores: Array, y: Array, weights: Array, lambda1: float) -> Array:
