@@ -1,4 +1,4 @@
-"""Default grids of the searches beside larger ones: accuracy, settings at an edge, and time.
+"""Default searches beside five folds of all samples and larger grids: accuracy, edges, and time.
 
 Run ``python benchmarks/default_grids.py``, or name models. The data are read from the folder named
 by ``DISCREG_DATA``, or from ``../shared/data`` beside the repository; what is missing is left out.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from itertools import product
 from time import process_time
 
 import numpy as np
-import probabilities
 from _timing import write_table
 from default_penalties import load
+from joblib import Parallel, delayed
+from probabilities import MOST_ROWS, N_JOBS, halves
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -21,39 +23,60 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from discreg import LDMClassifierCV, ODMClassifierCV
+from discreg import (
+    DLSRClassifierCV,
+    DRMClassifierCV,
+    GReLSRClassifierCV,
+    LDMClassifierCV,
+    LRLRClassifierCV,
+    LRRRClassifierCV,
+    LSRClassifierCV,
+    ODMClassifierCV,
+    ReLSRClassifierCV,
+    SLRRClassifierCV,
+)
 
 SETS = (
-    *("wine", "odm/heart", "keel/haberman", "glass", "svmguide2", "keel/ecoli3", "odm/diabetes"),
-    *("iris", "odm/german", "vehicle", "odm/clean1", "optdigits_1797", "vowel", "odm/colic"),
-    *("odm/liverDisorders", "usps_9298", "odm/wdbc"),
+    *("wine", "odm/heart", "glass", "keel/ecoli3", "odm/diabetes", "vehicle", "odm/clean1"),
+    *("optdigits_1797", "vowel", "odm/colic", "odm/liverDisorders", "usps_9298"),
 )
-REPEATS = 1
-DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
+FIRST_SEED, REPEATS = 100, 3  # the grids were chosen on other halves
+MARGIN_DECADES = (1.0, 10.0, 100.0, 1e3, 1e4)
+DECADES = tuple(10.0**power for power in range(-3, 4))
 WIDE = (0.1, 0.3, 1.0, 3.0, 10.0)  # gamma relative to "scale", which is 1 / n_features here
-# The search with its defaults, and the candidates of a larger grid.
+# The search with its defaults, and the candidates of a larger grid, if there is one.
 SEARCHES = {
-    "ODM": (ODMClassifierCV(), {"C1s": DECADES, "C2s": DECADES, "Ds": (0.0, 0.2, 0.4)}),
-    "LDM": (LDMClassifierCV(), {"Cs": DECADES, "lambda1s": (0.0, 10.0, 1e3)}),
+    "LSR": (LSRClassifierCV(), {}),
+    "LSR, rbf": (LSRClassifierCV(kernel="rbf"), {}),
+    "DLSR": (DLSRClassifierCV(), {}),
+    "ReLSR": (ReLSRClassifierCV(), {}),
+    "GReLSR": (GReLSRClassifierCV(), {}),
+    "LRLR": (LRLRClassifierCV(), {}),
+    "LRRR": (LRRRClassifierCV(), {}),
+    "SLRR": (SLRRClassifierCV(), {}),
+    "DRM": (DRMClassifierCV(), {"alphas": DECADES, "betas": DECADES}),
+    "ODM": (
+        ODMClassifierCV(random_state=0),
+        {"C1s": MARGIN_DECADES, "C2s": MARGIN_DECADES, "Ds": (0.0, 0.2, 0.4)},
+    ),
+    "LDM": (
+        LDMClassifierCV(random_state=0),
+        {"Cs": MARGIN_DECADES, "lambda1s": (0.0, 10.0, 1e3)},
+    ),
 }
 HEADER = (
-    *("model", "settings", "of the larger grid", "accuracy", "with the larger grid"),
-    *(
-        "standard error of the difference",
-        "best at an edge",
-        "beyond the grid",
-        "digits: time / SVC",
-        "accuracy",
-    ),
+    *("model", "settings", "in five folds", "accuracy", "by five folds", "difference"),
+    *("standard error", "at an edge", "beyond the grid", "digits: time / SVC", "accuracy"),
 )
 TEXT = (
-    f"Mean held-out accuracy (in percent) over a random half of each of {{}} data sets "
-    f"of at most {probabilities.MOST_ROWS} samples, with standardised features. At an edge: share "
-    "of the searches whose best value of a parameter is the largest or the smallest one tried, "
-    "other than zero, of at least three. Beyond the grid: share of the searches that continued "
-    "their grid and found the best setting there. Last, the CPU time of a search on 80 % of "
-    "digits, in one thread, relative to GridSearchCV of SVC with three values of C and four of "
-    "gamma, and the accuracy on the rest. The larger grid is tried on all samples in five folds."
+    f"Mean accuracy (in percent) on the other half of {REPEATS} random halves of each of {{}} data "
+    f"sets of at most {MOST_ROWS} samples, with standardised features: of the default search, and "
+    "of a search in five folds of all samples, over a larger grid for DRM, ODM and LDM. The "
+    "standard error of the difference is over data sets. At an edge: share of the searches whose "
+    "best value of a parameter is the largest or the smallest one tried, other than zero, of at "
+    "least three. Beyond the grid: share of the searches that continued their grid and found the "
+    "best setting there. Last, the CPU time of a search on 80 % of digits, in one thread, relative "
+    "to GridSearchCV of SVC with three values of C and four of gamma, and the accuracy on the rest."
 )
 
 
@@ -69,6 +92,7 @@ def place_of_best(search) -> tuple[bool, bool]:
     return False, False
 
 
+@threadpool_limits.wrap(limits=1)
 def on_digits(search) -> tuple[float, float]:
     """The time of a search relative to that of SVC, and its accuracy."""
     X, y = load_digits(return_X_y=True)
@@ -84,37 +108,49 @@ def on_digits(search) -> tuple[float, float]:
     return (process_time() - middle) / (middle - started), 100 * search.score(X_test, y_test)
 
 
-def row_of(model: str, names: list[str]) -> tuple:
-    """Compare the default grid of one model with the larger one."""
+@threadpool_limits.wrap(limits=1)
+def compare(model: str, name: str) -> tuple[list, list, list]:
+    """Accuracies of both searches on the halves of a data set, places of the best, and settings."""
+    warnings.simplefilter("ignore")
     search, candidates = SEARCHES[model]
-    differences, scores, places = [], [], []
-    for name in names:
-        for X, X_test, y, y_test in probabilities.halves(name):
-            wide = clone(search).set_params(
-                **candidates, gammas=[each / X.shape[1] for each in WIDE], cv=5
-            )
-            found = [clone(each).fit(X, y) for each in (search, wide)]
-            scores.append([100 * each.score(X_test, y_test) for each in found])
-            places.append(place_of_best(found[0]))
-        differences.append(np.subtract(*np.mean(scores[-REPEATS:], axis=0)))
-        print(model, name, np.round(np.mean(scores[-REPEATS:], axis=0), 2), flush=True)
-    ratio, accuracy = on_digits(search)
-    means = np.mean(scores, axis=0)
-    error = np.std(differences, ddof=1) / np.sqrt(len(names))
-    sizes = [int((~each.cv_results_["beyond_grid"]).sum()) for each in found]
-    cells = [f"{value:.2f}" for value in (*means, error)]
-    cells += [f"{share:.0%}" for share in np.mean(places, axis=0)]
-    return model, *sizes, *cells, f"{ratio:.2f}", f"{accuracy:.1f}"
+    scores, places, sizes = [], [], []
+    for X, X_test, y, y_test in halves(name, range(FIRST_SEED, FIRST_SEED + REPEATS)):
+        wide = clone(search).set_params(**candidates, cv=5)
+        if candidates:
+            wide.set_params(gammas=[each / X.shape[1] for each in WIDE])
+        found = [clone(each).fit(X, y) for each in (search, wide)]
+        scores.append([100 * each.score(X_test, y_test) for each in found])
+        places.append(place_of_best(found[0]))
+        sizes.append([len(each.cv_results_["params"]) for each in found])
+    print(model, name, np.mean(scores, axis=0).round(2), flush=True)
+    return scores, places, sizes
+
+
+def row_of(model: str, found) -> tuple:
+    """Cells of the table for the results on all data sets."""
+    scores, places, sizes = (np.array([each[k] for each in found]) for k in range(3))
+    of_sets = scores.mean(axis=1)
+    apart = of_sets[:, 0] - of_sets[:, 1]
+    ratio, accuracy = on_digits(SEARCHES[model][0])
+    return (
+        model,
+        *(f"{size:.0f}" for size in sizes.mean(axis=(0, 1))),
+        *(f"{value:.2f}" for value in (*of_sets.mean(axis=0), apart.mean())),
+        f"{apart.std(ddof=1) / np.sqrt(len(apart)):.2f}",
+        *(f"{share:.0%}" for share in places.mean(axis=(0, 1))),
+        *(f"{ratio:.2f}", f"{accuracy:.1f}"),
+    )
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    probabilities.REPEATS = REPEATS
+    models = sys.argv[1:] or list(SEARCHES)
     names = [name for name in SETS if load(name) is not None]
-    with threadpool_limits(1):
-        rows = [row_of(model, names) for model in sys.argv[1:] or SEARCHES]
+    found = Parallel(n_jobs=N_JOBS)(delayed(compare)(*each) for each in product(models, names))
+    parts = [found[k * len(names) :][: len(names)] for k in range(len(models))]
+    rows = [row_of(*each) for each in zip(models, parts, strict=True)]
     text = TEXT.format(len(names))
-    print(write_table("default_grids", "Default grids of the searches", text, HEADER, rows))
+    print(write_table("default_grids", "Default searches", text, HEADER, rows))
 
 
 if __name__ == "__main__":

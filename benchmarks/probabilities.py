@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import process_time
 
 import numpy as np
@@ -95,13 +95,13 @@ def calibration_error(shares, y) -> float:
     )
 
 
-def halves(name: str) -> Iterator[tuple]:
+def halves(name: str, seeds: Iterable[int] = range(REPEATS)) -> Iterator[tuple]:
     X, y = load(name)
     y = LabelEncoder().fit_transform(y)
     labels, counts = np.unique(y, return_counts=True)
     many = np.isin(y, labels[counts >= 20])  # five folds of a quarter need five of each class
     X, y = X[many], LabelEncoder().fit_transform(y[many])
-    for seed in range(REPEATS):
+    for seed in seeds:
         size = min(len(y), MOST_ROWS)
         some = np.random.RandomState(seed).permutation(len(y))[:size]
         parts = train_test_split(

@@ -51,7 +51,8 @@ def gap_of_stored(
         share = float(np.vdot(rows, rows)) / max(float(np.vdot(difference, difference)), 1e-300)
         rows, intercept = difference, intercept[1:] - intercept[:1]
     square = _square(prepared, (stored[0] - rows).T, stored[1] - intercept, curvature)
-    return float(min((np.sqrt(gap) + np.sqrt(share * square / unit)) ** 2, 1.0))
+    # Of numbers so large that the result is NaN, nothing is known.
+    return float(np.fmin((np.sqrt(gap) + np.sqrt(share * square / unit)) ** 2, 1.0))
 
 
 def group_curvature(beta: float, coef: Array) -> Array:

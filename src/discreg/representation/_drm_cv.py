@@ -36,7 +36,7 @@ from ._solvers import choose_solver
 
 __all__ = ["DRMClassifierCV"]
 
-# Chosen by measurement, see benchmarks/default_grids_drm.py.
+# Chosen by measurement, see benchmarks/default_grids.py.
 ALPHAS = (1e-3, 1e-1, 10.0)
 BETAS = (1e-3, 1e-1)
 
