@@ -228,6 +228,7 @@ class KernelRegression(Regression):
         self.kernel_mean, self._original = kernel_mean, original
         self._original_mean = original_mean
 
+    @np.errstate(over="ignore", invalid="ignore")  # coefficients that overflow are refused later
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         # W = Lᵀ samples is a triangular system if only the pivots are not zero.
         samples = np.zeros((len(self.weights), coef.shape[1]))

@@ -116,6 +116,8 @@ class ActiveRows(NamedTuple):
         moves = np.zeros((len(held), n_classes))
         for some in batches(len(held), max(1, ENTRIES // (most * len(owners)))):
             valid = np.arange(most) < counts[some, None]
+            if not valid.any():
+                continue
             places = np.where(valid, firsts[some, None] + np.arange(most), 0)
             columns = places[valid]  # pieces of these rows
             image = inverse[:, columns] - bent @ corners[:, columns]
