@@ -223,8 +223,8 @@ class UnscaledCV(LSRClassifierCV):
 @pytest.mark.parametrize("cv", [None, 3])
 def test_a_parameter_that_a_subclass_fixes_holds_in_search_and_refit(cv):
     X, y = iris()
-    fixed = UnscaledCV(cv=cv).fit(X, y)
-    plain = LSRClassifierCV(betas=(10.0, 1.0), scale_beta=False, cv=cv).fit(X, y)
+    fixed = UnscaledCV(betas=[30.0, 1.0], cv=cv).fit(X, y)
+    plain = LSRClassifierCV(betas=[30.0, 1.0], scale_beta=False, cv=cv).fit(X, y)
     assert fixed.best_estimator_.scale_beta is False
     np.testing.assert_array_equal(
         fixed.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]

@@ -454,7 +454,7 @@ def test_an_entry_is_all_that_a_kernel_needs(monkeypatch, constant):
     K = cauchy(X, X, 0.7)
     assert_allclose(kernel_matrix(X, kernel="cauchy", gamma=0.7), K, **CLOSE)
     assert_allclose(kernel_diagonal(X, kernel="cauchy", gamma=0.7), K.diagonal(), **CLOSE)
-    search = SimpleNamespace(kernel="cauchy", gammas=None)
+    search = SimpleNamespace(kernel="cauchy", gammas=None, _most_gammas=None)
     scale = resolve_gamma("scale", X)
     tried = kernel_settings(search, X, np.ones(len(X)))
     assert tried == [{"gamma": 2.0 * scale}, {"gamma": 0.5 * scale}]
