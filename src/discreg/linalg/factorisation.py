@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from discreg.linalg.types import Array
-
-__all__ = ["clip_negative_eigenvalues", "pivoted_cholesky", "solve_each"]
+__all__ = ["clip_negative_eigenvalues", "pivoted_cholesky"]
 
 EPS = float(np.finfo(np.float64).eps)
 SMALL_NEGATIVE = 1e-5  # scikit-learn's tolerance in KernelPCA
@@ -94,13 +92,3 @@ def pivoted_cholesky(
     result = np.empty((size, rank))
     result[order] = np.tril(factor[:, :rank])
     return result, order[:rank]
-
-
-def solve_each(matrices: Array, right: Array) -> Array:
-    """Solve a system of equations for each row of `right`; NaN where its matrix is singular."""
-    try:
-        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        singular = np.linalg.det(matrices) == 0
-        matrices = np.where(singular[:, None, None], np.nan, matrices)
-        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])

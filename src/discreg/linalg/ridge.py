@@ -48,6 +48,7 @@ __all__ = [
     "psd_inverse",
     "psd_root",
     "psd_solver",
+    "solve_each",
     "uncentred",
 ]
 
@@ -426,6 +427,16 @@ def psd_root(matrix: Array) -> Array:
     root, _ = linalg.lapack.dtrtri(np.tril(factor), lower=1)
     root *= scale
     return np.asarray(root)
+
+
+def solve_each(matrices: Array, right: Array) -> Array:
+    """Solve a system of equations for each row of `right`; NaN where its matrix is singular."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        singular = np.linalg.det(matrices) == 0
+        matrices = np.where(singular[:, None, None], np.nan, matrices)
+        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])
 
 
 def _scaled_cholesky(matrix: Array) -> tuple[Array | None, Array]:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.blocks.source import Block
-from discreg.linalg.factorisation import solve_each
 from discreg.linalg.group_lasso import FeatureRegression
-from discreg.linalg.ridge import psd_inverse, psd_root
+from discreg.linalg.ridge import psd_inverse, psd_root, solve_each
 from discreg.linalg.rows import class_sums, class_totals
 from discreg.linalg.types import Array, Indices
 
