@@ -147,3 +147,14 @@ def test_without_probability_there_are_no_sets():
     assert not hasattr(model, "inverse_temperature_")
     with pytest.raises(NotFittedError, match="Fit it with probability=True"):
         model.set_params(probability=True).predict_proba(X)
+
+
+def test_conditional_sets_do_not_depend_on_class_weights_of_other_classes():
+    """Of eight samples, the quantile of one more score at 90 % is infinite."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(88, 3)), np.repeat([0, 1], [80, 8])
+    X[y == 1] += 3
+    for class_weight in (None, "balanced", {0: 0.1, 1: 5.0}):
+        model = LSRClassifier(class_weight=class_weight).fit(X, y)
+        assert model.predict_set(X, 0.9, class_conditional=True)[:, 1].all()
+        assert not model.predict_set(X, 0.8, class_conditional=True)[:, 1].all()

@@ -252,3 +252,53 @@ def test_probabilities_of_wine_are_calibrated():
         model = discreg.ReLSRClassifier().fit(X[train], y[train])
         losses.append(log_loss(y[test], model.predict_proba(X[test])))
     assert np.mean(losses) < 0.1
+
+
+def patients(n_patients, n_visits, seed):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_patients) % 2
+    centres = rng.normal(size=(n_patients, 15))
+    centres[:, 0] += y
+    X = np.repeat(centres, n_visits, axis=0) + 0.1 * rng.normal(size=(n_patients * n_visits, 15))
+    return X, np.repeat(y, n_visits), np.repeat(np.arange(n_patients), n_visits)
+
+
+@pytest.mark.parametrize("name", ["LSR", "LRRR", "DRM", "ODM"])
+def test_a_search_with_groups_calibrates_on_new_groups(name):
+    X, y, groups = patients(40, 4, seed=0)
+    X_new, y_new, _ = patients(1_000, 1, seed=1)
+    search = make(f"{name}ClassifierCV")
+    for given in (groups, None):
+        search.fit(X, y, groups=given)
+        sets = search.predict_set(X_new, 0.9)
+        covers = sets[np.arange(len(y_new)), y_new].mean() > 0.83
+        assert covers == (given is not None)
+    search.fit(X, y, groups=groups)
+    if name != "ODM":  # which is judged in folds: the mean of their scores
+        held_out = np.mean((search.loo_decision_function_ > 0) == y)
+        assert held_out == pytest.approx(search.best_score_)
+
+
+def test_scores_that_are_not_determined_are_reported():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 100)), np.arange(40) % 2
+    with pytest.warns(UserWarning, match="40 of 40 samples have no held-out scores.*contain all"):
+        model = discreg.LSRClassifier(beta=0.0).fit(X, y)
+    assert not model.loo_is_exact_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert discreg.LSRClassifier(beta=1.0).fit(X, y).loo_is_exact_
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_a_loaded_model_keeps_its_calibration_until_it_has_seen_as_many_rows(name):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    first, second = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    model = linear(name).partial_fit(X[first], y[first], classes=np.unique(y))
+    loaded = pickle.loads(pickle.dumps(model))
+    loaded.partial_fit(X[second][:6], y[second][:6])
+    assert loaded.inverse_temperature_ == model.inverse_temperature_
+    loaded.partial_fit(X[second][6:], y[second][6:])
+    loaded.partial_fit(X[first][:6], y[first][:6])
+    assert loaded.inverse_temperature_ != model.inverse_temperature_

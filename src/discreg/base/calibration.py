@@ -49,9 +49,8 @@ class Calibration:
     nonconformity : ndarray of shape (n_samples,)
     y : ndarray of shape (n_samples,)
         Class indices.
-    weights : ndarray of shape (n_samples,)
-    unit : float
-        Mean weight of one copy of a sample.
+    weights, units : ndarray of shape (n_samples,)
+        Weights, and the weight of one copy of each sample.
     n_classes : int
     """
 
@@ -59,7 +58,7 @@ class Calibration:
     nonconformity: Array
     y: NDArray[np.intp]
     weights: Array
-    unit: float
+    units: Array
     n_classes: int
 
     @classmethod
@@ -86,8 +85,7 @@ class Calibration:
         shares = probabilities(scores, tau)
         nonconformity: Array = 1.0 - shares[np.arange(len(y)), y].astype(np.float64)
         order = np.argsort(nonconformity, kind="stable")
-        unit = float(weights @ units / weights.sum()) if len(y) else 1.0
-        return cls(tau, nonconformity[order], y[order], weights[order], unit, n_classes)
+        return cls(tau, nonconformity[order], y[order], weights[order], units[order], n_classes)
 
     def sets(
         self,
@@ -121,9 +119,12 @@ class Calibration:
 
     def _limit(self, samples: Any, confidence_level: float) -> float:
         """Return the quantile of some scores, one more of which is the new sample's."""
-        reached = np.cumsum(self.weights[samples])
-        total = float(reached[-1]) if len(reached) else 0.0
-        wanted = confidence_level * (total + self.unit)
+        weights = self.weights[samples]
+        if not len(weights):
+            return np.inf
+        reached, total = np.cumsum(weights), float(weights.sum())
+        unit = float(weights @ self.units[samples]) / total  # of the new sample
+        wanted = confidence_level * (total + unit)
         place = int(np.searchsorted(reached, wanted * (1 - ROUNDING)))
         return float(self.nonconformity[samples][place]) if place < len(reached) else np.inf
 

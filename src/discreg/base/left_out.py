@@ -83,7 +83,12 @@ def leavable_rows(
 
 
 def calibrate(
-    estimator: Any, kept: KeptRows, left_out: LeftOut, training_scores: Array | None = None
+    estimator: Any,
+    kept: KeptRows,
+    left_out: LeftOut,
+    training_scores: Array | None = None,
+    *,
+    warn: bool = True,
 ) -> None:
     """Set the fitted attributes that depend on held-out scores.
 
@@ -99,6 +104,8 @@ def calibrate(
         Scores of all training rows, if they are in memory and all of positive weight were left out.
         Those of the rows that were left out are overwritten, by means over rows that are repeated;
         the model has not seen the others.
+    warn : bool, default=True
+        Whether to warn if some rows have no scores; `partial_fit` does not.
     """
     forget_calibration(estimator)
     known = np.isfinite(left_out.scores).all(axis=1)
@@ -110,13 +117,29 @@ def calibrate(
         len(estimator.classes_),
     )
     estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
-    estimator.loo_is_exact_ = left_out.is_exact
+    estimator.loo_is_exact_ = bool(left_out.is_exact and known.all())
+    if warn and not known.all():
+        _warn_of_unknown(int(known.sum()), len(kept))
     if training_scores is not None and kept.places is not None and known.all():
         totals = np.bincount(kept.places, kept.weights, len(training_scores))
         shares = kept.weights / totals[kept.places]
         training_scores[kept.places] = 0.0
         np.add.at(training_scores, kept.places, shares[:, None] * left_out.scores)
         estimator.loo_decision_function_ = one_column_if_binary(training_scores)
+
+
+def _warn_of_unknown(n_known: int, n_rows: int) -> None:
+    rest = (
+        f"Probabilities are calibrated on the other {n_known:,}."
+        if n_known
+        else "Probabilities are not calibrated, and prediction sets contain all classes."
+    )
+    warnings.warn(
+        f"{n_rows - n_known:,} of {n_rows:,} samples have no held-out scores, because the others "
+        f"do not determine them. {rest} Penalise large coefficients more.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
 
 
 def forget_calibration(estimator: Any) -> None:

@@ -123,10 +123,20 @@ def merge_partial_fits(estimator: Any, other: Any) -> None:
 
 
 def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
-    """Fit once every class has rows, and keep the statistics if the fit succeeds."""
+    """Fit once every class has rows, and keep the statistics if the fit succeeds.
+
+    A model that was saved has lost its sample of rows. Its calibration stays until there are as
+    many rows again.
+    """
     require_sum_of_weights(float(state.sizes.sum()))
     if np.all(state.sizes > 0):
+        continued = "_partial_fit_state" in vars(estimator)
+        before = vars(estimator).get("_calibrated") if continued else None
         estimator._fit_state(state)
+        after = vars(estimator).get("_calibrated")
+        if before is not None and after is not None and len(after.y) < len(before.y):
+            estimator._calibrated = before
+            estimator.inverse_temperature_ = before.inverse_temperature
     else:
         estimator._forget_fit()
     estimator._partial_fit_state = state

@@ -338,7 +338,7 @@ class RegressionClassifier(BaseClassifier):
             unseen = np.flatnonzero(prepared.weights == 0)
             if len(unseen):
                 scores[unseen] = class_columns(self._scores_of_training(prepared, unseen))
-        calibrate(self, kept, left_out, scores)
+        calibrate(self, kept, left_out, scores, warn=not in_parts)
         if self._has_full_sets and hasattr(self, "X_fit_"):
             self._keep_labels(prepared)
 

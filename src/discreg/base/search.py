@@ -210,6 +210,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             probability=self.probability, **self.best_params_
         )
         self._fit_best(rows, labels, weights, judged)
+        if numbers is not None and self.probability:
+            trials.calibrate(self.best_estimator_, *grid[best])
         self._adopt_attributes()
         return self
 

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from discreg.blocks.validation import class_weights, find_labels
+from discreg.blocks.kept_rows import KeptRows
+from discreg.blocks.validation import class_weights, find_labels, row_weights, sample_weights
 from discreg.linalg.rows import class_sums
 
-from .calibration import fit_inverse_temperature, log_loss
+from .calibration import class_columns, fit_inverse_temperature, log_loss
 from .held_out import Fold, HeldOut, Judged, Setting, Weights, held_out_path, weighted_score
+from .left_out import LeftOut, calibrate
 
 if TYPE_CHECKING:
     from .search import ClassifierSearch
@@ -108,6 +110,26 @@ class Trials:
             of_path = [next(found) for _ in self.folds]
             judged += [self._judge_setting(fits) for fits in zip(*of_path, strict=True)]
         return judged
+
+    def calibrate(self, best: Any, kernel: Setting, penalty: Setting) -> None:
+        """Calibrate a fitted classifier on samples that are held out with their groups."""
+        classifier = clone(self.classifier).set_params(**kernel)
+        given = self.search, classifier, self.X, self.y, self.weights, [penalty]
+        scores = np.full((len(self.y), len(best.classes_)), np.nan)
+        for fold in self.folds:
+            ((held_out, _),) = held_out_path(*given, fold, self.groups)
+            if len(held_out.classes) == len(best.classes_):  # otherwise a class has no scores
+                rows = np.arange(len(self.y)) if fold is None else fold[1]
+                scores[rows if held_out.rows is None else rows[held_out.rows]] = held_out.scores
+        y = find_labels(self.y, best.classes_)[1]
+        copies = sample_weights(self.weights, len(y))
+        weights = row_weights(self.weights, best.class_weight, best.classes_, y)
+        seen = np.flatnonzero(weights > 0)
+        units = np.minimum(copies, 1.0) * weights / np.where(copies > 0, copies, 1.0)
+        kept = KeptRows(self.X, y, weights, units, np.zeros(len(y), np.uint64), np.arange(len(y)))
+        left_out = LeftOut(scores[seen], is_exact=self.folds == [None])
+        training_scores = class_columns(best.decision_function(self.X)).astype(np.float64)
+        calibrate(best, kept.take(seen), left_out, training_scores)
 
     def _judge_setting(self, fits: Sequence[tuple[HeldOut, float]]) -> list[Judged]:
         """Score one setting on each fold from its held-out decision values."""

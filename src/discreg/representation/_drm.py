@@ -440,4 +440,4 @@ class DRMClassifier(RepresentationClassifier):
             kept = leavable_rows(kept, totals, layout.classes, warn=warn)
             with np.errstate(all="ignore"):  # scores that are not finite are not used
                 found = scatter_left_out(solver.form, totals, kept)
-            calibrate(self, kept, found)
+            calibrate(self, kept, found, warn=warn)
