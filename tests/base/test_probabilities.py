@@ -132,6 +132,14 @@ def test_a_class_of_one_sample_is_named_and_has_probabilities(name):
 
 
 @every_model
+def test_classes_that_all_have_one_sample_are_not_calibrated(name):
+    X, _ = noisy()
+    with pytest.warns(UserWarning, match="not calibrated, and prediction sets contain all classes"):
+        model = make(name).fit(X[:4], np.arange(4))
+    assert model.predict_set(X[4:6]).all()
+
+
+@every_model
 def test_perfect_separation_has_finite_probabilities(name):
     X = np.vstack([np.eye(3)[k] * 100 + 0.01 * np.eye(3)[[j]] for k in range(3) for j in range(3)])
     X, y = np.vstack([X, X + 0.02]), np.tile(np.repeat(np.arange(3), 3), 2)

@@ -35,6 +35,7 @@ from discreg import (
     ReLSRClassifierCV,
     SLRRClassifierCV,
 )
+from discreg.base.held_out import HeldOut
 from discreg.base.trials import beyond
 
 BETAS = [1.0, 0.1, 0.01]
@@ -400,3 +401,36 @@ def test_a_grid_that_begins_at_zero_is_continued_only_upwards():
     assert beyond(tried, {"lambda1": 1e4}, ["lambda1"]) == [{"lambda1": 1e5}]
     assert beyond(tried, {"lambda1": 0.0}, ["lambda1"]) == []
     assert beyond(tried, {"lambda1": 1e3}, ["lambda1"]) == []
+
+
+def test_sparse_low_rank_grid_is_continued_only_to_smaller_penalties():
+    """Beyond the largest default penalty, all coefficients would be zero."""
+    tried = [{"beta": value, "rank": 2} for value in (0.5, 0.2, 0.1)]
+    assert SLRRClassifierCV._beyond(tried, tried[0], ["beta"]) == []
+    (further,) = SLRRClassifierCV._beyond(tried, tried[-1], ["beta"])
+    assert further == {"beta": pytest.approx(0.05), "rank": 2}
+
+
+class FailsBeyondGrid(LSRClassifierCV):
+    """Search whose smallest default penalty is the best and whose smaller ones cannot be fitted."""
+
+    @staticmethod
+    def _leave_one_out(classifier, X, y, sample_weight, penalties):
+        for setting in penalties:
+            right = np.eye(3)[y]
+            if setting["beta"] > 1e-3:
+                right[0] = right[0, ::-1]
+            elif setting["beta"] < 1e-3:
+                yield HeldOut.failed("beta is too small")
+                continue
+            yield HeldOut(right, np.unique(y))
+
+
+def test_settings_beyond_the_grid_that_cannot_be_fitted_are_not_chosen_and_cause_no_warning():
+    X, y = wine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = FailsBeyondGrid().fit(X, y)
+    results = search.cv_results_
+    assert np.isnan(results["mean_test_score"][results["beyond_grid"]]).tolist() == [True]
+    assert search.best_params_ == {"beta": 1e-3}

@@ -145,8 +145,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         method : {"loo", "full"}, default="loo"
             "loo" compares the probabilities of new samples with those of held-out training samples.
             "full" is full conformal prediction, for models that keep their training samples:
-            LSRClassifier, LRRRClassifier and DRMClassifier with a kernel. It takes more time and
-            guarantees the confidence level for exchangeable samples.
+            LSRClassifier, LRRRClassifier and DRMClassifier (with ``penalty="ridge"``) with an
+            exact kernel of the rows. It takes more time and guarantees the confidence level for
+            exchangeable samples.
         class_conditional : bool, default=False
             Whether the confidence level should hold for the samples of each class. The sets are
             then larger; classes with few samples are in most sets.
@@ -173,9 +174,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         Models that keep the labels of their training samples implement this.
         """
         raise ValueError(
-            f"method='full' needs a model that keeps its training samples, which this "
-            f"{type(self).__name__} does not. Use method='loo', or LSRClassifier, LRRRClassifier "
-            "or DRMClassifier with a kernel other than 'linear'."
+            "method='full' needs a model that keeps its training samples: LSRClassifier, "
+            "LRRRClassifier or DRMClassifier (with penalty='ridge') with an exact kernel of the "
+            "rows, such as 'rbf' with n_components=None. Use such a model, or method='loo'."
         )
 
     def _calibration(self) -> Calibration:

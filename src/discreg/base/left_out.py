@@ -73,9 +73,13 @@ def leavable_rows(
     labels = classes[np.unique(kept.y[alone])].tolist()
     named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
     what = "Class {} has" if len(labels) == 1 else "Classes {} have"
+    rest = (
+        "Probabilities are calibrated on the other classes."
+        if len(others)
+        else "Probabilities are not calibrated, and prediction sets contain all classes."
+    )
     warnings.warn(
-        f"{what.format(named)} only one sample, which cannot be held out. Probabilities are "
-        "calibrated on the other classes.",
+        f"{what.format(named)} only one sample, which cannot be held out. {rest}",
         UserWarning,
         stacklevel=user_stacklevel(),
     )

@@ -5,11 +5,16 @@ A subclass of `ClassifierSearch` names its classifier and implements two methods
 - `_penalties` returns the settings to try, in the order of a path of fits;
 - `_held_out` fits each setting to training samples and yields the scores of the test samples.
 
-A subclass whose model has leave-one-out scores from one fit also implements `_leave_one_out`;
-``cv=None`` then means leave-one-out, otherwise five stratified folds. Every combination with
-the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the kernel's parameters
-are already set when `_held_out` and `_leave_one_out` are called. With many samples and
-``cv=None``, all settings are tried on a part of the samples and the best ones on more.
+A subclass whose model has leave-one-out scores from one fit also implements `_leave_one_out` and
+sets `_has_leave_one_out`; ``cv=None`` then means leave-one-out, otherwise five stratified folds.
+The same holds for whole groups with `_leave_groups_out` and `_has_leave_group_out`. Every
+combination with the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the
+kernel's parameters are already set when these methods are called.
+
+With many samples and ``cv=None``, all settings are tried on a part of the samples and the best ones
+on more. If penalties depend on the number of samples, `_for_share` converts them for a part.
+`_continued` names the parameters whose default candidates are continued beyond the edge of the
+grid, and `_beyond` returns the next settings there.
 """
 
 from __future__ import annotations
@@ -99,6 +104,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     _has_leave_group_out = False
     # Parameters whose default candidates are continued beyond the edge, and the candidates' names.
     _continued: dict[str, str] = {"beta": "betas", "gamma": "gammas"}
+    _beyond = staticmethod(beyond)
     _most_gammas: int | None = None  # number of default candidates for gamma, the smallest ones
 
     @abstractmethod
@@ -200,7 +206,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         n_given = len(grid)
         self._try_beyond(trials, grid, judged)
         every = [penalty | kernel for kernel, penalty in grid]
-        self.cv_results_ = self._results(every, judged, per_fold=folds != [None])
+        self.cv_results_ = self._results(every, judged, n_given, per_fold=folds != [None])
         self.cv_results_["beyond_grid"] = np.arange(len(every)) >= n_given
         best = best_of(judged)
         self.cv_results_["held_out"] = [self._held_out_by(folds, numbers)] * len(every)
@@ -343,7 +349,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             tried = [one | other for one, other in grid]
             further = [
                 ({k: each[k] for k in kernel}, {k: each[k] for k in penalty})
-                for each in beyond(tried, kernel | penalty, names)
+                for each in self._beyond(tried, kernel | penalty, names)
             ]
             if not further:
                 return
@@ -365,18 +371,18 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         return penalty
 
     def _results(
-        self, grid: list[Setting], judged: list[list[Judged]], *, per_fold: bool
+        self, grid: list[Setting], judged: list[list[Judged]], n_given: int, *, per_fold: bool
     ) -> dict[str, Any]:
-        """Build `cv_results_`."""
+        """Build `cv_results_`; warn of failures among the `n_given` settings of the grid."""
         reasons = [on_folds[0].failure for on_folds in judged]
         failed = np.array([reason is not None for reason in reasons])
         first = next((reason for reason in reasons if reason is not None), None)
         if failed.all():
             raise ValueError(f"None of the {len(grid)} settings can be fitted. {first}")
-        if failed.any():
+        if failed[:n_given].any():
             warnings.warn(
-                f"{failed.sum()} of {len(grid)} settings cannot be fitted; their scores are nan. "
-                f"The first error: {first}",
+                f"{failed[:n_given].sum()} of {n_given} settings cannot be fitted; their scores are "
+                f"nan. The first error: {first}",
                 FitFailedWarning,
                 stacklevel=user_stacklevel(),
             )

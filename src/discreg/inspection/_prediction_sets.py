@@ -60,7 +60,7 @@ class PredictionSetDisplay:
     >>> model = LSRClassifier().fit(X[::4], y[::4])
     >>> display = PredictionSetDisplay.from_estimator(model, X[1::4], y[1::4], levels=[0.8, 0.95])
     >>> print(display.coverage.round(2), display.sizes.round(2))
-    [0.78 0.94] [0.78 1.07]
+    [0.79 0.95] [0.79 1.09]
     """
 
     line_: Any

@@ -31,14 +31,17 @@ class LRRRClassifierCV(LowRankSearch):
     Parameters
     ----------
     betas : array-like of float, default=(1e5, 1e4, ..., 1e-5)
-        Candidates for `beta`.
+        Candidates for `beta`. If the best of the default values is at an edge, up to three values
+        beyond it are tried, each after the first only if the one before increased the score by more
+        than 0.1 %; see ``cv_results_["beyond_grid"]``.
     ranks : array-like of int, default=None
         Candidates for the rank; None means all ranks.
     fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.LRRRClassifier`.
     gammas : array-like of float or str, default=None
         Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
-        "scale" for "rbf", and "scale" for the other kernels that have this parameter.
+        "scale" for "rbf", continued like `betas`, and "scale" for the other kernels that have this
+        parameter.
     degrees : array-like of float, default=(3,)
         Candidates for the degree of the kernel "poly".
     coef0 : float, default=1
@@ -52,12 +55,14 @@ class LRRRClassifierCV(LowRankSearch):
         as AUC, use five stratified folds. With None and more than 900 samples, all settings are
         tried on a part of the samples and the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
-        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
-        scorer receives decision values in place of X, and sample weights if it accepts them.
+        Any scikit-learn scorer, by name or as a callable, or "g_mean", the geometric mean of the
+        recalls; None means accuracy. The scorer receives decision values in place of X, and sample
+        weights if it accepts them.
     n_jobs : int, default=None
-        Number of folds fitted in parallel, as for joblib.
+        Number of parallel jobs, as for joblib. One job fits all settings of a fold that have the
+        same kernel parameters; leave-one-out counts as one fold.
     verbose : int, default=0
-        If positive, print one line per fold and kernel.
+        If positive, print one line per round, with the best setting so far.
 
     Attributes
     ----------

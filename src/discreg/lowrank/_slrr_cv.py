@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
+from discreg.base.trials import beyond
 from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
 from discreg.linalg.types import ClassWeight, Scoring, Splitting
@@ -36,7 +37,9 @@ class SLRRClassifierCV(LowRankSearch):
     ----------
     betas : array-like of float, default=None
         Candidates for `beta`. None means 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003 and 0.001 times the
-        smallest penalty for which all coefficients are zero.
+        smallest penalty for which all coefficients are zero. If the best of the default values is
+        the smallest, up to three smaller values are tried, each after the first only if the one
+        before increased the score by more than 0.1 %; see ``cv_results_["beyond_grid"]``.
     ranks : array-like of int, default=None
         Candidates for the rank. None means at most five ranks between half the largest rank and
         the largest rank, the upper part of the paper's range.
@@ -47,12 +50,13 @@ class SLRRClassifierCV(LowRankSearch):
         With None and more than 900 samples, all settings are tried on a part of the samples and
         the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
-        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy. The
-        scorer receives decision values in place of X, and sample weights if it accepts them.
+        Any scikit-learn scorer, by name or as a callable, or "g_mean", the geometric mean of the
+        recalls; None means accuracy. The scorer receives decision values in place of X, and sample
+        weights if it accepts them.
     n_jobs : int, default=None
-        Number of folds fitted in parallel, as for joblib.
+        Number of parallel jobs, as for joblib. One job fits all settings of a fold.
     verbose : int, default=0
-        If positive, print one line per fold.
+        If positive, print one line per round, with the best setting so far.
 
     Attributes
     ----------
@@ -132,6 +136,11 @@ class SLRRClassifierCV(LowRankSearch):
             largest = largest_beta(classifier._problem(prepared, 1, 0.0))
             betas = [fraction * largest for fraction in FRACTIONS] if largest > 0 else [1.0]
         return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
+
+    @staticmethod
+    def _beyond(tried: Sequence[Setting], best: Setting, names: Sequence[str]) -> list[Setting]:
+        """Continue to smaller penalties only: larger ones make all coefficients zero."""
+        return [each for each in beyond(tried, best, names) if each["beta"] < best["beta"]]
 
     def _default_ranks(self, largest: int) -> list[int]:
         chosen = np.linspace((largest + 1) // 2, largest, MAX_RANKS).round().astype(int)

@@ -26,8 +26,10 @@ class ODMClassifierCV(MarginSearch):
     Parameters
     ----------
     C1s : array-like of float, default=(100, 1e3, 1e4)
-        Candidates for the weight of margins that are too small, positive. While the best of the
-        default ones is at an edge, further values are tried.
+        Candidates for the weight of margins that are too small, positive. If the best of the
+        default values is at an edge, up to three values beyond it are tried, each after the first
+        only if the one before increased the score by more than 0.1 %; see
+        ``cv_results_["beyond_grid"]``.
     C2s : array-like of float, default=(1e3,)
         Candidates for the weight of margins that are too large, positive. More candidates for C2
         and D take more time, and were about as accurate on average.
@@ -36,11 +38,11 @@ class ODMClassifierCV(MarginSearch):
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.ODMClassifier`.
     gammas : array-like of float or str, default=None
-        Candidates for gamma: numbers, "scale" or "auto". None means 0.1, 0.3, 1 and 3 times "scale"
-        for "rbf", and further values while the best is at an edge, and "scale" for the other
-        kernels that have a width.
+        Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1 and 3 times
+        "scale" for "rbf", continued like `C1s`, and "scale" for the other kernels that have this
+        parameter.
     degrees : array-like of float, default=(3,)
-        Candidates for the degree of a polynomial kernel.
+        Candidates for the degree of the kernel "poly".
     coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, \
 probability, solver, selection, shrinking, cache_size, tol, max_iter, random_state
         As for :class:`~discreg.ODMClassifier`. Fits on parts of the samples stop at 30 times `tol`.
@@ -49,10 +51,12 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
         With None and more than 900 samples, all settings are tried on a part of the samples and
         the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
-        Any scikit-learn scorer of labels or decision values, or "g_mean"; None means accuracy.
-        Sample weights are passed to scorers that accept them.
+        Any scikit-learn scorer, by name or as a callable, or "g_mean", the geometric mean of the
+        recalls; None means accuracy. The scorer receives decision values in place of X, and sample
+        weights if it accepts them.
     n_jobs : int, default=None
-        Number of paths (one per fold and kernel) fitted in parallel, as for joblib.
+        Number of parallel jobs, as for joblib. One job fits all settings of a fold that have the
+        same kernel parameters.
     verbose : int, default=0
         If positive, print one line per round, with the best setting so far.
 

@@ -51,16 +51,17 @@ class DRMClassifierCV(ClassifierSearch):
     Parameters
     ----------
     alphas : array-like of float, default=(0.001, 0.1, 10)
-        Candidates for `alpha`, the weight of the within-class scatter.
+        Candidates for `alpha`, the weight of the within-class scatter. If the best of the default
+        values is at an edge, up to three values beyond it are tried, each after the first only if
+        the one before increased the score by more than 0.1 %; see ``cv_results_["beyond_grid"]``.
     betas : array-like of float, default=(0.001, 0.1)
-        Candidates for `beta`, the weight of the penalty; positive. The default candidates for
-        `alpha`, `beta` and `gamma` are continued by further values as long as the best setting is
-        at an edge, see ``cv_results_["beyond_grid"]``.
+        Candidates for `beta`, the weight of the penalty; positive. Continued like `alphas`.
     kernel : str or callable, default="rbf"
         As for :class:`~discreg.DRMClassifier`.
     gammas : array-like of float or str, default=None
         Candidates for `gamma`: numbers, "scale" or "auto". None means 0.1, 0.3, 1, 3 and 10 times
-        "scale" for "rbf", and "scale" for the other kernels that have this parameter.
+        "scale" for "rbf", continued like `alphas`, and "scale" for the other kernels that have this
+        parameter.
     degrees : array-like of float, default=(3,)
         Candidates for the degree of the kernel "poly".
     coef0 : float, default=1
@@ -77,12 +78,14 @@ class DRMClassifierCV(ClassifierSearch):
         900 samples, all settings are tried on a part of the samples and the best ones on more, see
         ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
-        Any scikit-learn scorer, by name or as an object, or "g_mean", the geometric mean of the
-        recalls; None means accuracy. The scorer receives sample weights if it accepts them.
+        Any scikit-learn scorer, by name or as a callable, or "g_mean", the geometric mean of the
+        recalls; None means accuracy. The scorer receives decision values in place of X, and sample
+        weights if it accepts them.
     n_jobs : int, default=None
-        Number of kernels and folds fitted in parallel, as for joblib.
+        Number of parallel jobs, as for joblib. One job fits all settings of a fold that have the
+        same kernel parameters; leave-one-out counts as one fold.
     verbose : int, default=0
-        If positive, print one line per kernel and fold.
+        If positive, print one line per round, with the best setting so far.
     random_state : int, RandomState instance or None, default=None
         Seed of the components.
 
