@@ -381,8 +381,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"None of the {len(grid)} settings can be fitted. {first}")
         if failed[:n_given].any():
             warnings.warn(
-                f"{failed[:n_given].sum()} of {n_given} settings cannot be fitted; their scores are "
-                f"nan. The first error: {first}",
+                f"{failed[:n_given].sum()} of {n_given} settings cannot be fitted; their scores "
+                f"are nan. The first error: {first}",
                 FitFailedWarning,
                 stacklevel=user_stacklevel(),
             )
