@@ -140,7 +140,7 @@ def _warn_of_unknown(n_known: int, n_rows: int) -> None:
     )
     warnings.warn(
         f"{n_rows - n_known:,} of {n_rows:,} samples have no held-out scores, because the others "
-        f"do not determine them. {rest} Penalise large coefficients more.",
+        f"do not determine them. {rest} Penalise large coefficients more, or add samples.",
         UserWarning,
         stacklevel=user_stacklevel(),
     )
