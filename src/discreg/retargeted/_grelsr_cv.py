@@ -10,18 +10,17 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import Setting
-from discreg.base.search import ClassifierSearch
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._grelsr import LARGEST_GROUP_PENALTY, GReLSRClassifier
-from ._search import BETAS, beta_candidates, held_out_on_path, left_out_on_path
+from ._search import BETAS, RetargetedSearch, beta_candidates
 
 __all__ = ["GReLSRClassifierCV"]
 
 GROUP_PENALTIES = (10.0, 1.0, 0.1, 0.0)
 
 
-class GReLSRClassifierCV(ClassifierSearch):
+class GReLSRClassifierCV(RetargetedSearch):
     r"""Groupwise retargeted regression with its penalties selected by cross-validation.
 
     The data of each fold are prepared once, and each fit starts from the previous solution.
@@ -95,9 +94,6 @@ class GReLSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = GReLSRClassifier
-    _has_leave_one_out = True
-    _held_out = staticmethod(held_out_on_path)
-    _leave_one_out = staticmethod(left_out_on_path)
 
     def __init__(
         self,

@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.held_out import Setting
-from discreg.base.search import ClassifierSearch
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._relsr import ReLSRClassifier
-from ._search import BETAS, beta_candidates, held_out_on_path, left_out_on_path
+from ._search import BETAS, RetargetedSearch, beta_candidates
 
 __all__ = ["ReLSRClassifierCV"]
 
 
-class ReLSRClassifierCV(ClassifierSearch):
+class ReLSRClassifierCV(RetargetedSearch):
     r"""Retargeted least squares regression with `beta` selected by cross-validation.
 
     The data of each fold are prepared once, and each fit starts from the previous solution.
@@ -90,9 +89,6 @@ class ReLSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = ReLSRClassifier
-    _has_leave_one_out = True
-    _held_out = staticmethod(held_out_on_path)
-    _leave_one_out = staticmethod(left_out_on_path)
 
     def __init__(
         self,
