@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ __all__ = [
 
 ROUNDING = 1e-9
 SCORER = type(get_scorer("accuracy"))  # of `make_scorer`
+LOSSES = (log_loss, brier_score_loss)
 
 
 def leavable_rows(
@@ -103,19 +105,21 @@ def find_missing_classes(
 def scorer_of(scoring: Scoring, classifier: Any, classes: NDArray[Any]) -> Callable[..., float]:
     """Return the scorer that `scoring` means.
 
-    The log-loss gets the labels of all classes, because held-out samples may lack some. Metrics
-    that are also in scikit-learn do not warn of such classes here.
+    Held-out samples may lack some classes: the log-loss and the Brier score get the labels of all,
+    and the metrics of `METRICS` do not warn of missing ones as those of scikit-learn do.
     """
     known = METRICS.get(scoring) if isinstance(scoring, str) else None
     if known is not None and known.score:
         scorer: Callable[..., float] = make_scorer(
-            known.of_labels, greater_is_better=not known.lower_is_better
+            known.of_labels, greater_is_better=not known.lower_is_better, labels=classes
         )
     else:
         scorer = check_scoring(classifier, scoring=scoring)
-    if isinstance(scorer, SCORER) and scorer._score_func is log_loss:
-        options = {"response_method": "predict_proba", "labels": classes} | scorer._kwargs
-        scorer = make_scorer(log_loss, greater_is_better=scorer._sign > 0, **options)
+    if isinstance(scorer, SCORER) and scorer._score_func in LOSSES:
+        loss, options = scorer._score_func, {"response_method": scorer._response_method}
+        if "labels" in inspect.signature(loss).parameters:
+            options |= {"labels": classes}
+        scorer = make_scorer(loss, greater_is_better=scorer._sign > 0, **options | scorer._kwargs)
     return scorer
 
 
@@ -147,10 +151,7 @@ def is_of_single_samples(scorer: Callable[..., float]) -> bool:
     """
     if not isinstance(scorer, SCORER):
         return False
-    return scorer._response_method == "predict" or scorer._score_func in (
-        log_loss,
-        brier_score_loss,
-    )
+    return scorer._response_method == "predict" or scorer._score_func in LOSSES
 
 
 def check_settings(classifier: Any, settings: Sequence[Setting]) -> None:
