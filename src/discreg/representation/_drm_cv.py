@@ -71,7 +71,8 @@ class DRMClassifierCV(ClassifierSearch):
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, and with `groups` in `fit` the
         exact residuals of models without each group.
-        Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
+        Scorers other than those of labels, the log-loss and the Brier score, such as AUC or a
+        callable, use five stratified folds. With None and more than
         900 samples, all settings are tried on a part of the samples and the best ones on more, see
         ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None

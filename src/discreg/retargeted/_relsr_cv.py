@@ -44,7 +44,8 @@ class ReLSRClassifierCV(RetargetedSearch):
         to compare settings stop at a gap of 3e-4 if `tol` is smaller.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means leave-one-out from the fits, by Newton steps
-        without the sample, and five stratified folds for scorers that rank samples, such as AUC.
+        without the sample. Scorers other than those of labels, the log-loss and the Brier score,
+        such as AUC or a callable, use five stratified folds.
         With None and more than 900 samples, all settings are tried on a part of the samples and
         the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
