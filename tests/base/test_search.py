@@ -509,6 +509,9 @@ def test_only_scorers_of_labels_or_known_losses_use_leave_one_out(scoring, by_fo
     assert results["held_out"] == ["5 folds" if by_folds else "one sample at a time"]
 
 
+RANDOM_FEATURES = LSRClassifierCV(kernel="rbf", n_components=20, approximation="random_features")
+
+
 @pytest.mark.parametrize(
     ("search", "penalty"),
     [
@@ -536,7 +539,7 @@ def test_penalties_for_a_part_of_the_samples_give_the_same_model(search, penalty
     if hasattr(plain, "gamma"):
         plain.set_params(gamma=0.1, random_state=0)
     whole = clone(plain).set_params(**penalty).fit(np.tile(X, (3, 1)), np.tile(y, 3))
-    part = clone(plain).set_params(**search._for_share(plain, penalty, 1 / 3)).fit(X, y)
+    part = clone(plain).set_params(**search._for_share(penalty, 1 / 3)).fit(X, y)
     np.testing.assert_allclose(part.decision_function(X), whole.decision_function(X), atol=1e-3)
 
 

@@ -321,9 +321,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             started = perf_counter()
             here = trials if part is None else trials.on(part)
             share = len(here.y) / len(trials.y)
-            plan = [
-                (grid[k][0], self._for_share(here.classifier, grid[k][1], share)) for k in alive
-            ]
+            plan = [(grid[k][0], self._for_share(grid[k][1], share)) for k in alive]
             for k, found in zip(alive, here.judge(plan), strict=True):
                 judged[k] = found
             if self.verbose:
@@ -376,7 +374,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             if not gain > SMALLEST_GAIN * abs(_mean_score(judged[best])):
                 return
 
-    def _for_share(self, classifier: Any, penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         """Return the penalties for a share of the samples that correspond to those for all."""
         return penalty
 

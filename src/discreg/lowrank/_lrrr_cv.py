@@ -99,7 +99,7 @@ class LRRRClassifierCV(LowRankSearch):
     _leave_one_out = staticmethod(leave_one_out)
     _leave_groups_out = staticmethod(leave_groups_out)
 
-    def _for_share(self, classifier: Any, penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         return penalty | {"beta": share * penalty["beta"]}
 
     def __init__(

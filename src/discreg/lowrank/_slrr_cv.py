@@ -133,7 +133,7 @@ class SLRRClassifierCV(LowRankSearch):
             betas = [fraction * largest for fraction in FRACTIONS] if largest > 0 else [1.0]
         return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
 
-    def _for_share(self, classifier: Any, penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         return penalty | {"beta": np.sqrt(share) * penalty["beta"]}
 
     def _default_ranks(self, largest: int) -> list[int]:

@@ -237,7 +237,7 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_groups_out, penalties, classes, samples.order)
 
-    def _for_share(self, classifier: Any, penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         return {name: share * value for name, value in penalty.items()}
 
 

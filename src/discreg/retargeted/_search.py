@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from discreg.base.calibration import class_columns
 from discreg.base.candidates import candidates_of
-from discreg.base.components import is_exact
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.left_out import leavable_rows
 from discreg.base.search import ClassifierSearch
@@ -76,16 +75,18 @@ def left_out_on_path(
 class RetargetedSearch(ClassifierSearch):
     """Base class of the ...CV classes: each fit starts from the solution of the previous one."""
 
+    scale_beta: bool
+
     _has_leave_one_out = True
     _held_out = staticmethod(held_out_on_path)
     _leave_one_out = staticmethod(left_out_on_path)
 
-    def _for_share(self, classifier: Any, penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         """Return absolute penalties in proportion to the share of the samples.
 
-        Relative ones stay, but not for an exact kernel: their unit, the mean square of a sample,
-        does not depend on the number of samples.
+        Relative ones stay for the linear kernel; for others, their unit does not depend on the
+        number of samples.
         """
-        if classifier.scale_beta and not is_exact(classifier):
+        if self.scale_beta and self.kernel == "linear":
             return penalty
         return penalty | {"beta": share * penalty["beta"]}
