@@ -128,7 +128,6 @@ OWN_MISTAKES = [
     (ODMClassifierCV(random_state="a"), "seed"),
     (LDMClassifierCV(random_state="a"), "seed"),
     (DRMClassifierCV(random_state="a"), "seed"),
-    (LSRClassifierCV(betas=[0.0]), "positive betas"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from threading import Barrier
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.metrics import make_scorer
+from sklearn.metrics import accuracy_score, brier_score_loss, make_scorer, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     GridSearchCV,
@@ -107,7 +108,8 @@ def test_best_setting_is_refitted_on_all_samples(search):
 
 def test_equally_good_settings_go_to_the_smallest_log_loss():
     X, y = wine()
-    fitted = LSRClassifierCV(betas=[1e-3, 0.1, 1e3], scoring=lambda *_: 1.0).fit(X, y)
+    equal = make_scorer(lambda *_: 1.0)
+    fitted = LSRClassifierCV(betas=[1e-3, 0.1, 1e3], scoring=equal).fit(X, y)
     losses = LSRClassifierCV(betas=[1e-3, 0.1, 1e3], scoring="neg_log_loss").fit(X, y)
     assert fitted.best_params_ == losses.best_params_
     assert len(set(losses.cv_results_["mean_log_loss"])) == 3
@@ -277,6 +279,14 @@ def test_groups_are_held_out_as_a_whole(search):
         ("rows", "groups must be labels or 'duplicates', got 'rows'"),
         (np.zeros(178), "groups has only one group"),
         (np.arange(9), "inconsistent numbers of samples"),
+        (
+            np.arange(178).reshape(-1, 1),
+            r"one-dimensional, got the shape \(178, 1\)",
+        ),
+        ([np.nan, *range(177)], "groups has missing values"),
+        (["a", np.nan] * 89, "groups has missing values"),
+        ([None, *range(177)], "groups has missing values"),
+        (["a", 1] * 89, "groups has labels of different types"),
     ],
 )
 def test_wrong_groups_are_named(groups, message):
@@ -434,3 +444,143 @@ def test_settings_beyond_the_grid_that_cannot_be_fitted_are_not_chosen_and_cause
     results = search.cv_results_
     assert np.isnan(results["mean_test_score"][results["beyond_grid"]]).tolist() == [True]
     assert search.best_params_ == {"beta": 1e-3}
+
+
+@pytest.mark.parametrize("search", LEAVE_ONE_OUT)
+def test_one_group_of_positive_weight_is_refused(search):
+    X, y = wine()
+    weights = np.ones(len(y))
+    weights[::2] = 0
+    with pytest.raises(ValueError, match="only one group of positive weight"):
+        small(search).fit(X, y, sample_weight=weights, groups=np.arange(len(y)) % 2)
+
+
+@pytest.mark.parametrize("search", [DLSRClassifierCV, ReLSRClassifierCV, GReLSRClassifierCV])
+def test_equal_rows_count_as_often_as_they_occur(search):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    copies = np.where(y == (X[:, 0] > 0), 60, 10)  # most rows are easy
+    repeated = np.repeat(X, copies, axis=0), np.repeat(y, copies)
+    assert len(repeated[1]) > 2_000
+    weighted = small(search).fit(X, y, sample_weight=copies)
+    unweighted = make_scorer(lambda truth, guess: float(np.mean(truth == guess)))
+    for scoring in ("accuracy", unweighted):
+        found = small(search).set_params(scoring=scoring).fit(*repeated)
+        assert found.best_score_ == pytest.approx(weighted.best_score_)
+        losses = [each.cv_results_["mean_log_loss"] for each in (found, weighted)]
+        np.testing.assert_allclose(*losses, rtol=1e-3)
+
+
+def with_rare_class(n_rare):
+    """Two classes far from each other, and a third one with few samples among the first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40 + n_rare, 2))
+    X[20:40] += 30
+    return X, np.repeat([0, 1, 7], [20, 20, n_rare])
+
+
+@pytest.mark.filterwarnings("ignore:.*only one sample", "ignore:The least populated class")
+@pytest.mark.parametrize("n_rare", [1, 3])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
+@pytest.mark.parametrize("search", BY_FOLDS)
+def test_losses_are_defined_with_a_rare_class(search, scoring, n_rare):
+    if scoring == "neg_brier_score" and "labels" not in signature(brier_score_loss).parameters:
+        pytest.skip("This scikit-learn has no Brier score of several classes.")
+    fitted = small(search).set_params(scoring=scoring).fit(*with_rare_class(n_rare))
+    assert -5 < fitted.best_score_ < 0
+
+
+def test_probabilities_of_a_class_that_a_fold_does_not_learn_are_zero():
+    X, y = with_rare_class(3)
+    rare = np.arange(40, 43)
+    folds = [(np.arange(40), rare)]
+    with pytest.warns(UserWarning, match="lack a class"):
+        search = LSRClassifierCV(betas=[1.0], cv=folds, scoring="neg_log_loss").fit(X, y)
+    assert search.best_score_ == pytest.approx(np.log(np.finfo(float).eps))
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+@pytest.mark.parametrize("search", BY_FOLDS)
+def test_a_sample_without_which_its_class_would_vanish_is_not_held_out(search, scoring):
+    X, y = with_rare_class(1)
+    tried = small(search).set_params(scoring=scoring)
+    if search is LRLRClassifierCV:
+        tried.set_params(ranks=[2])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tried.fit(X, y)
+    texts = [str(each.message) for each in caught]
+    assert sum("Class 7 has only one sample" in text and "settings" in text for text in texts) == 1
+    assert all("only one sample, which cannot be held out" in text for text in texts)
+    assert tried.best_score_ == 1.0
+
+
+def test_a_class_in_one_group_is_not_held_out():
+    X, y = with_rare_class(5)
+    groups = np.append(np.arange(40) % 4, [9] * 5)
+    for search in (LSRClassifierCV, LRRRClassifierCV, ReLSRClassifierCV):
+        with pytest.warns(UserWarning, match="Class 7 has only one group") as caught:
+            assert small(search).fit(X, y, groups=groups).best_score_ == 1.0
+        assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("scoring", "by_folds"),
+    [
+        (make_scorer(lambda y, p: roc_auc_score(y, p), response_method="predict_proba"), True),
+        (lambda model, X, y: roc_auc_score(y, model.decision_function(X)), True),
+        ("roc_auc", True),
+        ("neg_log_loss", False),
+        ("neg_brier_score", False),
+        ("f1", False),
+        (make_scorer(accuracy_score), False),
+        (make_scorer(lambda y, labels: float(np.mean(y == labels))), False),
+    ],
+)
+def test_only_scorers_of_labels_or_known_losses_use_leave_one_out(scoring, by_folds):
+    X, y = wine()
+    results = LSRClassifierCV(betas=[1.0], scoring=scoring).fit(X, (y > 0).astype(int)).cv_results_
+    assert results["held_out"] == ["5 folds" if by_folds else "one sample at a time"]
+
+
+RANDOM_FEATURES = LSRClassifierCV(kernel="rbf", n_components=20, approximation="random_features")
+
+
+@pytest.mark.parametrize(
+    ("search", "penalty"),
+    [
+        (LSRClassifierCV(), {"beta": 0.3}),
+        (LSRClassifierCV(scale_beta=False), {"beta": 3.0}),
+        (LSRClassifierCV(kernel="rbf"), {"beta": 0.3}),
+        (LSRClassifierCV(kernel="rbf", scale_beta=False), {"beta": 3.0}),
+        (
+            LSRClassifierCV(kernel="rbf", n_components=20, approximation="random_features"),
+            {"beta": 0.3},
+        ),
+        (ReLSRClassifierCV(), {"beta": 0.3}),
+        (ReLSRClassifierCV(kernel="rbf"), {"beta": 0.3}),
+        (DLSRClassifierCV(kernel="rbf"), {"beta": 0.3}),
+        (GReLSRClassifierCV(kernel="rbf"), {"beta": 0.3, "group_penalty": 0.1}),
+        (LRRRClassifierCV(kernel="rbf"), {"beta": 3.0, "rank": 2}),
+        (SLRRClassifierCV(tol=1e-9), {"beta": 0.5, "rank": 2}),
+    ],
+    ids=str,
+)
+def test_penalties_for_a_part_of_the_samples_give_the_same_model(search, penalty):
+    """The samples are a third of samples that are all repeated three times."""
+    X, y = wine()
+    plain = search._unfitted().set_params(probability=False)
+    if hasattr(plain, "gamma"):
+        plain.set_params(gamma=0.1, random_state=0)
+    whole = clone(plain).set_params(**penalty).fit(np.tile(X, (3, 1)), np.tile(y, 3))
+    part = clone(plain).set_params(**search._for_share(penalty, 1 / 3)).fit(X, y)
+    np.testing.assert_allclose(part.decision_function(X), whole.decision_function(X), atol=1e-3)
+
+
+def test_progress_names_the_best_setting(capsys):
+    X, y = wine()
+    equal = make_scorer(lambda *_: 1.0)
+    search = LSRClassifierCV(betas=[1e3, 0.1, 1e-3], scoring=equal, verbose=1).fit(X, y)
+    assert f"best score 1 with {search.best_params_}" in capsys.readouterr().out
+    LSRClassifierCV(betas=[1.0], verbose=1).fit(X, y)
+    assert "1 setting on 178 samples" in capsys.readouterr().out

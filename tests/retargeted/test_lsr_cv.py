@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from recorded_scores import Recorder
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
@@ -102,7 +104,7 @@ def test_any_scorer_judges_the_held_out_scores():
     def plain(estimator, X, y):
         return np.mean(estimator.predict(X) == y)
 
-    accuracy = LSRClassifierCV(betas=BETAS).fit(X, y)
+    accuracy = LSRClassifierCV(betas=BETAS, cv=5).fit(X, y)
     called = LSRClassifierCV(betas=BETAS, scoring=plain).fit(X, y)
     assert called.best_score_ == accuracy.best_score_
     binary = LSRClassifierCV(betas=BETAS, scoring="roc_auc").fit(X, y == 0)
@@ -120,23 +122,41 @@ def test_weight_k_equals_k_copies():
     np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-9)
 
 
-def test_leave_one_out_refuses_a_penalty_of_zero():
+@pytest.mark.parametrize("groups", [None, np.arange(38) % 9])
+def test_leave_one_out_has_no_score_of_a_penalty_of_zero(groups):
     X, y = small_iris()
     with pytest.raises(ValueError, match=r"positive betas.*cv=5"):
-        LSRClassifierCV(betas=[1.0, 0.0]).fit(X, y)
-    assert LSRClassifierCV(betas=[1.0, 0.0], cv=5).fit(X, y).best_params_["beta"] >= 0
+        LSRClassifierCV(betas=[0.0]).fit(X, y, groups=groups)
+    with pytest.warns(FitFailedWarning, match=r"1 of 2 settings.*positive betas"):
+        assert LSRClassifierCV(betas=[1.0, 0.0]).fit(X, y, groups=groups).best_params_["beta"] == 1
+    for folds in ({"cv": 5}, {"scoring": "roc_auc_ovr"}):
+        scores = LSRClassifierCV(betas=[1.0, 0.0], **folds).fit(X, y).cv_results_
+        assert np.isfinite(scores["mean_test_score"]).all()
+
+
+def test_a_penalty_without_scores_leaves_the_others_theirs():
+    X, y = small_wide()
+    with pytest.warns(FitFailedWarning, match="1 of 2 settings cannot be fitted"):
+        search = LSRClassifierCV(betas=[1.0, 1e-14]).fit(X, y)
+    alone = LSRClassifierCV(betas=[1.0]).fit(X, y)
+    assert search.best_score_ == alone.best_score_
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "betas"),
+    ("X", "y", "betas", "message"),
     [
-        (np.array([[0.0], [1.0]]), [0, 1], BETAS),
-        (np.random.default_rng(0).normal(size=(10, 30)), np.arange(10) % 2, [1e-300]),
+        (np.array([[0.0], [1.0]]), [0, 1], BETAS, "Each class has only one sample"),
+        (
+            np.random.default_rng(0).normal(size=(10, 30)),
+            np.arange(10) % 2,
+            [1e-300],
+            "do not determine",
+        ),
     ],
     ids=["two samples", "no penalty"],
 )
-def test_leave_one_out_that_is_not_defined_is_refused(X, y, betas):
-    with pytest.raises(ValueError, match="Leave-one-out is not defined"):
+def test_leave_one_out_that_is_not_defined_is_refused(X, y, betas, message):
+    with pytest.raises(ValueError, match=message):
         LSRClassifierCV(betas=betas).fit(X, y)
 
 
@@ -149,15 +169,10 @@ def test_leave_one_out_that_is_not_defined_is_refused(X, y, betas):
 def test_constant_features_are_fitted_as_by_refits(X, fit_intercept):
     """Without features that differ, the intercept alone decides."""
     y = np.repeat(["a", "b", "c"], [10, 6, 4])
-    seen = []
-
-    def scorer(model, scores, labels):
-        seen.append(model.decision_function(scores))
-        return model.score(scores, labels)
-
-    search = LSRClassifierCV(betas=[1.0, 0.1], fit_intercept=fit_intercept, scoring=scorer)
+    recorder = Recorder()
+    search = LSRClassifierCV(betas=[1.0, 0.1], fit_intercept=fit_intercept, scoring=recorder)
     search.fit(X, y)
-    for setting, found in zip(search.cv_results_["params"], seen, strict=True):
+    for setting, found in zip(search.cv_results_["params"], recorder.seen, strict=True):
         for i in range(len(y)):
             others = np.arange(len(y)) != i
             model = LSRClassifier(**setting, fit_intercept=fit_intercept).fit(X[others], y[others])
@@ -176,7 +191,7 @@ def test_an_outlier_that_hides_how_the_others_differ_is_not_taken_for_constant_f
     X, y = load_iris(return_X_y=True)
     X = X[:, :1].copy()
     X[0] = 1e9
-    with pytest.raises(ValueError, match="Leave-one-out is not defined"):
+    with pytest.raises(ValueError, match="do not determine"):
         LSRClassifierCV(betas=[1.0]).fit(X, y)
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from math import isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
 from discreg.linalg.types import Array
 
-from .held_out import Setting
+from .held_out import Setting, Weights
 
-__all__ = ["candidates_of", "group_numbers", "kernel_settings"]
+__all__ = ["candidates_of", "group_numbers", "kernel_settings", "rows_of_groups"]
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
@@ -45,8 +46,16 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
     return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
 
 
-def group_numbers(groups: Any, X: Any) -> NDArray[np.intp] | None:
-    """Return the number of the group of each sample, or None without groups."""
+def group_numbers(groups: Any, X: Any, weights: Weights) -> NDArray[np.intp] | None:
+    """Return the number of the group of each sample, or None without groups.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,), "duplicates" or None
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    weights : ndarray of shape (n_samples,) or None
+        At least two groups must have positive weight.
+    """
     if groups is None:
         return None
     if isinstance(groups, str):
@@ -54,12 +63,32 @@ def group_numbers(groups: Any, X: Any) -> NDArray[np.intp] | None:
             raise ValueError(f"groups must be labels or 'duplicates', got {groups!r}.")
         labels: NDArray[Any] = hash_rows(X, 0)
     else:
-        labels = column_or_1d(groups)
+        # A list of strings and NaN would become an array of strings.
+        labels = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+        if labels.ndim != 1:
+            raise ValueError(f"groups must be one-dimensional, got the shape {labels.shape}.")
         check_consistent_length(X, labels)
-    found, numbers = np.unique(labels, return_inverse=True)
-    if len(found) < 2:
-        raise ValueError("groups has only one group, so that none can be held out.")
-    return np.asarray(numbers, dtype=np.intp)
+        if any(map(_is_missing, labels.tolist())):
+            raise ValueError("groups has missing values. Give each such sample a group of its own.")
+    try:
+        numbers: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError("groups has labels of different types, which cannot be sorted.") from error
+    held_out = numbers if weights is None else numbers[weights > 0]
+    if np.all(held_out == held_out[0]):
+        of_weight = "" if weights is None else " of positive weight"
+        raise ValueError(f"groups has only one group{of_weight}, so that none can be held out.")
+    return numbers.astype(np.intp, copy=False)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or (isinstance(label, float) and isnan(label))
+
+
+def rows_of_groups(groups: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the rows of each group."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
 def candidates_of(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.metrics import check_scoring, get_scorer, get_scorer_names, make_scorer
+from sklearn.metrics import (
+    brier_score_loss,
+    check_scoring,
+    get_scorer,
+    log_loss,
+    make_scorer,
+)
 
 from discreg.blocks.validation import require_two_classes
 from discreg.linalg.rows import class_sums, one_hot
@@ -21,9 +28,43 @@ __all__ = [
     "check_scorer",
     "check_settings",
     "find_missing_classes",
-    "ranks_samples",
+    "is_of_single_samples",
+    "leavable_rows",
     "scorer_of",
 ]
+
+ROUNDING = 1e-9
+SCORER = type(get_scorer("accuracy"))  # of `make_scorer`
+LOSSES = (log_loss, brier_score_loss)
+
+
+def leavable_rows(
+    indices: NDArray[np.intp],
+    weights: Weights,
+    groups: NDArray[np.intp] | None,
+    *,
+    by_units: bool,
+) -> NDArray[np.bool_]:
+    """Return for each sample whether its class remains if the sample is held out.
+
+    Parameters
+    ----------
+    indices : ndarray of shape (n_samples,)
+        Indices of the classes.
+    weights : ndarray of shape (n_samples,) or None
+        Sample weights. Samples of weight zero can be held out.
+    groups : ndarray of shape (n_samples,) or None
+        Groups that are held out as a whole.
+    by_units : bool
+        Whether one unit of a sample's weight is held out rather than all of it.
+    """
+    weights = np.ones(len(indices)) if weights is None else weights
+    sizes = np.bincount(indices, weights)[indices]
+    held_out = np.minimum(weights, 1.0) if by_units else weights
+    if groups is not None:
+        of_both = indices + (indices.max() + 1) * groups
+        held_out = np.bincount(of_both, weights)[of_both]
+    return np.asarray((sizes - held_out > ROUNDING * sizes) | (weights == 0))
 
 
 def find_missing_classes(
@@ -31,12 +72,15 @@ def find_missing_classes(
     classes: NDArray[Any],
     indices: NDArray[np.intp],
     weights: Weights,
+    counts: NDArray[np.bool_],
 ) -> list[tuple[int, Any]]:
     """List the folds whose training part lacks a class, each with the first class that it lacks.
 
-    Samples of weight zero do not count. A fold that cannot be fitted or scored raises ValueError.
+    Classes of which no sample `counts` are left out. Samples of weight zero do not count. A fold
+    that cannot be fitted or scored raises ValueError.
     """
     weights = np.ones(len(indices)) if weights is None else weights
+    counted = np.bincount(indices[counts], minlength=len(classes)) > 0
     missing = []
     for number, fold in enumerate(folds):
         if fold is None:
@@ -54,19 +98,28 @@ def find_missing_classes(
             raise ValueError(
                 f"The training part of fold {number} cannot be fitted. {error}"
             ) from error
-        missing += [(number, label) for label in classes[~learned].tolist()[:1]]
+        missing += [(number, label) for label in classes[counted & ~learned].tolist()[:1]]
     return missing
 
 
-def scorer_of(scoring: Scoring, classifier: Any) -> Callable[..., float]:
-    """Return the scorer that `scoring` means."""
+def scorer_of(scoring: Scoring, classifier: Any, classes: NDArray[Any]) -> Callable[..., float]:
+    """Return the scorer that `scoring` means.
+
+    Held-out samples may lack some classes: the log-loss and the Brier score get the labels of all,
+    and the metrics of `METRICS` do not warn of missing ones as those of scikit-learn do.
+    """
     known = METRICS.get(scoring) if isinstance(scoring, str) else None
-    if known is not None and known.score and known.name not in get_scorer_names():
+    if known is not None and known.score:
         scorer: Callable[..., float] = make_scorer(
-            known.of_labels, greater_is_better=not known.lower_is_better
+            known.of_labels, greater_is_better=not known.lower_is_better, labels=classes
         )
     else:
         scorer = check_scoring(classifier, scoring=scoring)
+    if isinstance(scorer, SCORER) and scorer._score_func in LOSSES:
+        loss, options = scorer._score_func, {"response_method": scorer._response_method}
+        if "labels" in inspect.signature(loss).parameters:
+            options |= {"labels": classes}
+        scorer = make_scorer(loss, greater_is_better=scorer._sign > 0, **options | scorer._kwargs)
     return scorer
 
 
@@ -81,20 +134,24 @@ def check_scorer(
 
     Only scorers of scikit-learn are tried; other callables may count their calls.
     """
-    if not isinstance(scorer, type(get_scorer("accuracy"))):
+    if not isinstance(scorer, SCORER):
         return
     perfect = HeldOut(one_hot(indices, len(classes)), classes)
     try:
-        weighted_score(scorer, perfect, classes[indices], weights, 1.0)
+        weighted_score(scorer, perfect, classes[indices], weights, classes, 1.0)
     except Exception as error:
         if isinstance(scoring, str):  # a user's metric may be undefined for perfect scores
             raise ValueError(f"scoring={scoring!r} cannot be used. {error}") from error
 
 
-def ranks_samples(scorer: Callable[..., float]) -> bool:
-    """Return whether a scorer compares samples with each other, such as the area under a curve."""
-    ranking = ("roc_auc_score", "average_precision_score", "'decision_function'")
-    return any(name in repr(scorer) for name in ranking)
+def is_of_single_samples(scorer: Callable[..., float]) -> bool:
+    """Return whether a scorer is known to need only labels, or to be the log-loss or Brier score.
+
+    Others, such as the area under a curve, may compare scores of samples with each other.
+    """
+    if not isinstance(scorer, SCORER):
+        return False
+    return scorer._response_method == "predict" or scorer._score_func in LOSSES
 
 
 def check_settings(classifier: Any, settings: Sequence[Setting]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.resources import threads_for_fit
 
 from .calibration import probabilities
-from .left_out import LeftOut
+from .left_out import LeftOut, one_column_if_binary
 
 if TYPE_CHECKING:
     from .search import ClassifierSearch
@@ -55,6 +55,8 @@ class HeldOut:
         Whether the gap is at most `tol`.
     rows : ndarray or None
         Indices of the held-out samples that have scores; None means all of them.
+    weights : ndarray or None
+        Weights of these samples, each the sum over equal rows; None means those that were given.
     failure : str or None
         The reason why the setting cannot be fitted, if there is one.
     """
@@ -64,24 +66,51 @@ class HeldOut:
     gap: float = 0.0
     converged: bool = True
     rows: NDArray[np.intp] | None = None
+    weights: Weights = None
     failure: str | None = None
 
     @classmethod
     def of_left_out(
-        cls, left_out: LeftOut, kept: KeptRows, classes: NDArray[Any], gap: float, tol: float
+        cls,
+        left_out: LeftOut,
+        kept: KeptRows,
+        factors: NDArray[Any],
+        classes: NDArray[Any],
+        gap: float,
+        tol: float,
     ) -> HeldOut:
-        """Create the result of scores of kept rows, some of which may be unknown."""
+        """Create the result of scores of kept rows, some of which may be unknown.
+
+        The weights of the rows without the class weights, `factors`, are those of the score.
+        """
         known = np.isfinite(left_out.scores).all(axis=1)
         if not known.any():
             return cls.failed("The other samples do not determine the score of any sample.")
         assert kept.places is not None
         scores, converged = left_out.scores[known], not gap > tol > 0
-        return cls(scores, classes, gap, converged, rows=kept.places[known])
+        weights = (kept.weights / factors[kept.y])[known]
+        return cls(scores, classes, gap, converged, kept.places[known], weights)
 
     @classmethod
     def failed(cls, reason: object) -> HeldOut:
         """Create the result of a setting that cannot be fitted."""
         return cls(np.empty((0, 0)), np.empty(0), failure=str(reason))
+
+    def checked(self, counts: NDArray[np.bool_]) -> HeldOut:
+        """Return the result without the samples that do not count; failed if it is not finite."""
+        if self.failure is not None:
+            return self
+        rows = np.arange(len(counts)) if self.rows is None else self.rows
+        kept = counts[rows]
+        if not np.all(np.isfinite(self.scores[kept])):
+            return HeldOut.failed(
+                "The other samples do not determine the scores of some sample. Use larger "
+                "penalties, more samples, or cv=5."
+            )
+        if kept.all():
+            return self
+        weights = None if self.weights is None else self.weights[kept]
+        return replace(self, scores=self.scores[kept], rows=rows[kept], weights=weights)
 
 
 class Judged(NamedTuple):
@@ -104,12 +133,17 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
     ----------
     classes : ndarray of shape (n_classes,)
         Class labels.
+    learned : ndarray
+        Class labels of the decision values. Other classes have lower values and no probability.
     inverse_temperature : float
         Factor of the decision values in `predict_proba`.
     """
 
-    def __init__(self, classes: NDArray[Any], inverse_temperature: float) -> None:
+    def __init__(
+        self, classes: NDArray[Any], learned: NDArray[Any], inverse_temperature: float
+    ) -> None:
         self.classes = classes
+        self.learned = learned
         self.inverse_temperature = inverse_temperature
 
     @property
@@ -119,11 +153,12 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores in scikit-learn's shape: one value per sample for two classes."""
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        lowest = scores.min(axis=1, keepdims=True)
+        return one_column_if_binary(self._of_all_classes(scores, lowest - 1.0))
 
     def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Predict the label of the largest score."""
-        return np.asarray(self.classes[scores.argmax(axis=1)])
+        return np.asarray(self.learned[scores.argmax(axis=1)])
 
     def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
         """Compute the accuracy without checking the labels again for every setting."""
@@ -131,7 +166,16 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Compute the softmax of the scores times the inverse temperature."""
-        return probabilities(scores, self.inverse_temperature)
+        found = probabilities(scores, self.inverse_temperature)
+        return self._of_all_classes(found, np.zeros((len(scores), 1)))
+
+    def _of_all_classes(self, values: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        """Return the columns of all classes, with the column `other` where none was learned."""
+        if len(self.learned) == len(self.classes):
+            return values
+        of_all = np.repeat(other, len(self.classes), axis=1)
+        of_all[:, np.searchsorted(self.classes, self.learned)] = values
+        return of_all
 
 
 def held_out_path(
@@ -191,20 +235,29 @@ def weighted_score(
     held_out: HeldOut,
     y: NDArray[Any],
     sample_weight: Any,
+    classes: NDArray[Any],
     inverse_temperature: float,
 ) -> tuple[float, bool]:
-    """Score held-out samples; also return whether the scorer accepted their weights."""
+    """Score held-out samples; also return whether the scorer accepted their weights.
+
+    Without given weights, a scorer that accepts none gets equal rows as often as they occur.
+    """
+    scores, weights = held_out.scores, held_out.weights
     if held_out.rows is not None:
         y = y[held_out.rows]
-        sample_weight = None if sample_weight is None else sample_weight[held_out.rows]
-    judge = HeldOutScores(held_out.classes, inverse_temperature)
-    if sample_weight is not None:
+    if weights is None and sample_weight is not None:
+        weights = sample_weight if held_out.rows is None else sample_weight[held_out.rows]
+    judge = HeldOutScores(classes, held_out.classes, inverse_temperature)
+    if weights is not None:
         try:
-            return float(scorer(judge, held_out.scores, y, sample_weight=sample_weight)), True
+            return float(scorer(judge, scores, y, sample_weight=weights)), True
         except TypeError as error:
             if "sample_weight" not in str(error):
                 raise
-    return float(scorer(judge, held_out.scores, y)), sample_weight is None
+        if sample_weight is None:
+            copies = np.repeat(np.arange(len(y)), np.rint(weights).astype(np.intp))
+            scores, y = scores[copies], y[copies]
+    return float(scorer(judge, scores, y)), sample_weight is None
 
 
 def cv_results(

@@ -55,11 +55,17 @@ class Metric:
         return self.needs == "labels"
 
     def of_labels(
-        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
     ) -> float:
-        """The value for true and predicted labels."""
+        """The value for true and predicted labels; `labels` may name all classes."""
         assert self.score is not None
-        return float(self.score(confusion_matrix(y_true, y_pred, sample_weight=sample_weight)))
+        confusion = confusion_matrix(y_true, y_pred, sample_weight=sample_weight, labels=labels)
+        return float(self.score(confusion))
 
 
 def _accuracy(confusion: NDArray[Any]) -> float:

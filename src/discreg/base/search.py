@@ -57,7 +57,8 @@ from .early_checks import (
     check_scorer,
     check_settings,
     find_missing_classes,
-    ranks_samples,
+    is_of_single_samples,
+    leavable_rows,
     scorer_of,
 )
 from .held_out import (
@@ -69,7 +70,7 @@ from .held_out import (
     cv_results,
 )
 from .missing_params import with_missing_params
-from .trials import Trials, best_of, beyond, parts_of_rounds, survivors
+from .trials import Trials, best_of, beyond, parts_of_rounds, stratified_folds, survivors
 
 __all__ = ["ClassifierSearch"]
 
@@ -155,9 +156,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Select the best setting on held-out samples and fit it to all samples.
 
-        Parameters, folds and labels are checked before the first fit. Where the training part of a
-        fold lacks a class, a warning names the fold and the class, and held-out samples of the
-        class count as errors.
+        Parameters, folds and labels are checked before the first fit. A sample without which its
+        class would have no samples is not held out, and a warning names the class. Where the
+        training part of a fold of a given `cv` lacks a class, a warning names the fold and the
+        class, and held-out samples of the class count as errors.
 
         Parameters
         ----------
@@ -191,17 +193,23 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         kernels = kernel_settings(
             self, rows, row_weights(weights, self.class_weight, classes, indices)
         )
-        scorer = scorer_of(self.scoring, classifier)
+        scorer = scorer_of(self.scoring, classifier, classes)
         check_scorer(scorer, self.scoring, classes, indices, weights)
-        numbers = group_numbers(groups, rows)
-        folds = self._folds(rows, labels, numbers, scorer)
-        self._check_folds(folds, classes, indices, weights)
+        numbers = group_numbers(groups, rows, weights)
+        left_out = self._leaves_out(numbers, scorer)
+        counts = np.ones(len(labels), dtype=bool)
+        if self.cv is None:
+            counts = leavable_rows(indices, weights, numbers, by_units=left_out)
+            _warn_of_classes(classes, indices, counts, numbers)
+            counts &= True if weights is None else weights > 0
+        folds = [None] if left_out else self._folds(rows, labels, numbers, counts)
+        self._check_folds(folds, classes, indices, weights, counts)
         penalties = self._penalties(classifier, rows, labels, weights)
         check_settings(classifier, [*kernels, *penalties])
         grid = [(kernel, penalty) for kernel in kernels for penalty in penalties]
         data = rows, labels, weights
         whole = numbers if folds == [None] else None
-        trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, whole)
+        trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, counts, whole)
         judged = self._try_all(trials, grid, indices, by_groups=numbers is not None)
         n_given = len(grid)
         self._try_beyond(trials, grid, judged)
@@ -240,24 +248,30 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         # Attributes rather than parameters, because a subclass may fix some parameters.
         return classifier.set_params(**{k: getattr(self, k) for k in shared if hasattr(self, k)})
 
+    def _leaves_out(self, groups: NDArray[np.intp] | None, scorer: Callable[..., float]) -> bool:
+        """Return whether samples or groups are left out one by one.
+
+        Their scores cannot be ranked: the model without a sample of a class favours the others.
+        """
+        formulas = self._has_leave_one_out if groups is None else self._has_leave_group_out
+        known = self.scoring is None or is_of_single_samples(scorer)
+        return self.cv is None and formulas and known
+
     def _folds(
         self,
         X: Any,
         y: NDArray[Any],
         groups: NDArray[np.intp] | None,
-        scorer: Callable[..., float],
+        counts: NDArray[np.bool_],
     ) -> list[Fold | None]:
-        """Split the rows into training and test rows of each fold; None means leave-one-out.
-
-        Scores of samples that are left out one by one cannot be ranked: the model without a sample
-        of a class favours the other classes.
-        """
-        formulas = self._has_leave_one_out if groups is None else self._has_leave_group_out
-        if self.cv is None and formulas and not ranks_samples(scorer):
-            return [None]
-        splitter = check_cv(N_FOLDS if self.cv is None else self.cv, y, classifier=True)
+        """Split the rows into training and test rows of each fold."""
+        if self.cv is None and groups is None:
+            return list(stratified_folds(N_FOLDS, y, counts))
         if self.cv is None and groups is not None:
             splitter = StratifiedGroupKFold(min(N_FOLDS, int(groups.max()) + 1))
+            split = splitter.split(X, y, groups)
+            return [(train, test) for train, test in split if counts[test].any()]
+        splitter = check_cv(self.cv, y, classifier=True)
         folds = list(splitter.split(X, y, groups))
         if not folds:
             raise ValueError(f"cv={self.cv!r} gives no splits. Use cv=5, or a list of splits.")
@@ -281,9 +295,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         classes: NDArray[Any],
         indices: NDArray[np.intp],
         weights: Weights,
+        counts: NDArray[np.bool_],
     ) -> None:
         """Refuse folds that cannot be fitted or scored; warn of classes that folds do not learn."""
-        missing = find_missing_classes(folds, classes, indices, weights)
+        missing = find_missing_classes(folds, classes, indices, weights, counts)
         if missing:
             number, label = missing[0]
             warnings.warn(
@@ -316,9 +331,9 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             for k, found in zip(alive, here.judge(plan), strict=True):
                 judged[k] = found
             if self.verbose:
-                best = max(alive, key=lambda k: np.nan_to_num(_mean_score(judged[k]), nan=-np.inf))
+                best = best_of(judged)
                 print(
-                    f"Round {number + 1} of {len(parts) + 1}: {len(alive)} settings on "
+                    f"Round {number + 1} of {len(parts) + 1}: {_settings(len(alive))} on "
                     f"{len(here.y):,} samples in {perf_counter() - started:.1f} s, best score "
                     f"{_mean_score(judged[best]):.4g} with {grid[best][1] | grid[best][0]}"
                 )
@@ -358,15 +373,14 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
             if self.verbose:
                 top = best_of(judged)
                 print(
-                    f"Beyond the grid: {len(further)} settings, best score "
+                    f"Beyond the grid: {_settings(len(further))}, best score "
                     f"{_mean_score(judged[top]):.4g} with {grid[top][1] | grid[top][0]}"
                 )
             gain = _mean_score(judged[best_of(judged)]) - _mean_score(judged[best])
             if not gain > SMALLEST_GAIN * abs(_mean_score(judged[best])):
                 return
 
-    @staticmethod
-    def _for_share(penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         """Return the penalties for a share of the samples that correspond to those for all."""
         return penalty
 
@@ -542,6 +556,35 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         set_input_tags(tags.input_tags, self.kernel)
         return tags
+
+
+def _warn_of_classes(
+    classes: NDArray[Any],
+    indices: NDArray[np.intp],
+    counts: NDArray[np.bool_],
+    groups: NDArray[np.intp] | None,
+) -> None:
+    """Warn of classes whose samples are not held out; raise ValueError if no sample is."""
+    if counts.all():
+        return
+    what = "sample" if groups is None else "group"
+    if not counts.any():
+        raise ValueError(
+            f"Each class has only one {what}, so that none can be held out. Add samples."
+        )
+    labels = [repr(label) for label in classes[np.unique(indices[~counts])].tolist()]
+    named = ", ".join(labels[:3]) + ", ..." * (len(labels) > 3)
+    verb = f"Class {named} has" if len(labels) == 1 else f"Classes {named} have"
+    warnings.warn(
+        f"{verb} only one {what}, which cannot be held out. The scores of the settings are those "
+        "of the other classes.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
+
+
+def _settings(number: int) -> str:
+    return f"{number} setting" + "s" * (number != 1)
 
 
 def _mean_score(on_folds: Sequence[Judged]) -> float:

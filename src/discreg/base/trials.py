@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -25,7 +25,7 @@ from .left_out import LeftOut, calibrate
 if TYPE_CHECKING:
     from .search import ClassifierSearch
 
-__all__ = ["Trials", "best_of", "beyond", "parts_of_rounds", "survivors"]
+__all__ = ["Trials", "best_of", "beyond", "parts_of_rounds", "stratified_folds", "survivors"]
 
 DIVISORS = (9, 3)  # of the number of samples in the rounds before the last one
 FEWEST_ROWS = 300  # of a round
@@ -56,6 +56,8 @@ class Trials:
         Training and test rows of each fold; None means leave-one-out.
     scorer : callable
     n_jobs : int or None
+    counts : ndarray of bool of shape (n_samples,)
+        Whether a sample counts if it is held out.
     groups : ndarray of shape (n_samples,) or None
         Groups that are left out as a whole if there are no folds.
     """
@@ -68,18 +70,23 @@ class Trials:
     folds: Sequence[Fold | None]
     scorer: Callable[..., float]
     n_jobs: int | None
+    counts: NDArray[np.bool_]
     groups: NDArray[np.intp] | None = None
 
     def on(self, rows: NDArray[np.intp]) -> Trials:
         """Return trials on some of the samples, in as many folds or by leave-one-out."""
-        folds = self.folds
+        folds, counts = self.folds, self.counts[rows]
         if folds != [None]:
-            places = np.arange(len(rows))
-            folds = list(StratifiedKFold(len(folds)).split(places, self.y[rows]))
+            folds = list(stratified_folds(len(folds), self.y[rows], counts))
         columns = rows if self.classifier.kernel == "precomputed" else slice(None)
         weights = None if self.weights is None else self.weights[rows]
         return replace(
-            self, X=self.X[rows][:, columns], y=self.y[rows], weights=weights, folds=folds
+            self,
+            X=self.X[rows][:, columns],
+            y=self.y[rows],
+            weights=weights,
+            folds=folds,
+            counts=counts,
         )
 
     def judge(self, settings: Sequence[tuple[Setting, Setting]]) -> list[list[Judged]]:
@@ -133,21 +140,24 @@ class Trials:
 
     def _judge_setting(self, fits: Sequence[tuple[HeldOut, float]]) -> list[Judged]:
         """Score one setting on each fold from its held-out decision values."""
-        held_out = [each for each, _ in fits]
+        tests = [slice(None) if fold is None else fold[1] for fold in self.folds]
+        held_out = [
+            each.checked(self.counts[test]) for (each, _), test in zip(fits, tests, strict=True)
+        ]
         failure = next((each.failure for each in held_out if each.failure is not None), None)
         if failure is not None:
             return [
                 Judged(np.nan, seconds, 0.0, True, np.nan, failure=failure) for _, seconds in fits
             ]
-        tests = [slice(None) if fold is None else fold[1] for fold in self.folds]
+        classes = find_labels(self.y)[0]
         labels = [self.y[test] for test in tests]
         weights = [None if self.weights is None else self.weights[test] for test in tests]
         temperature, loss = _calibrated(self.classifier.class_weight, held_out, labels, weights)
         judged = []
-        for number, (each, seconds) in enumerate(fits):
+        for number, (each, (_, seconds)) in enumerate(zip(held_out, fits, strict=True)):
             try:
                 score, used = weighted_score(
-                    self.scorer, each, labels[number], weights[number], temperature
+                    self.scorer, each, labels[number], weights[number], classes, temperature
                 )
             except ValueError as error:
                 where = f"The test part of fold {number} cannot be scored. " * (len(fits) > 1)
@@ -175,7 +185,7 @@ def _calibrated(
         rows = np.flatnonzero(weight > 0) if each.rows is None else each.rows
         scores.append(each.scores[rows] if each.rows is None else each.scores)
         indices.append(find_labels(y[rows], classes)[1])
-        counts.append(weight[rows])
+        counts.append(weight[rows] if each.weights is None else each.weights)
     if not scores:
         return 1.0, np.nan
     places, copies = np.concatenate(indices), np.concatenate(counts)
@@ -184,6 +194,15 @@ def _calibrated(
         row_weights = copies * class_weights(class_weight, classes, sizes)[places]
     tau = fit_inverse_temperature(np.vstack(scores), places, row_weights, copies)
     return tau, log_loss(np.vstack(scores), places, row_weights, tau)
+
+
+def stratified_folds(
+    n_folds: int, y: NDArray[Any], counts: NDArray[np.bool_]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Split the samples that count into test parts; all others are in the training part."""
+    rows = np.flatnonzero(counts)
+    for _, test in StratifiedKFold(n_folds).split(rows, y[rows]):
+        yield np.setdiff1d(np.arange(len(y)), rows[test]), rows[test]
 
 
 def parts_of_rounds(

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.candidates import rows_of_groups
 from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.rows import class_sums, class_totals, one_hot, row_blocks
@@ -110,12 +111,10 @@ def leave_groups_out_by_rank(
     y, weights, n_classes = prepared.y, prepared.weights, len(prepared.classes)
     given = Indicators.of(prepared)
     targets = one_hot(y, n_classes) * given.entries
-    order = np.argsort(groups, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
     for fit in solved_for(prepared, betas):
         features, solved = (np.vstack(each) for each in list(zip(*fit.blocks(), strict=True))[1:])
         scores = np.empty((len(ranks), len(y), n_classes))
-        for rows in parts:
+        for rows in rows_of_groups(groups):
             copies = class_sums(y[rows], prepared.copies[rows], n_classes)
             group = Group(features[rows], solved[rows], targets[rows], weights[rows], copies)
             scores[:, rows] = without_group(group, given, fit.coef, fit.moments, ranks)

@@ -51,9 +51,10 @@ class LRRRClassifierCV(LowRankSearch):
     n_components, approximation, random_state
         As for :class:`~discreg.LRRRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter; None means exact leave-one-out. Scorers that rank samples, such
-        as AUC, use five stratified folds. With None and more than 900 samples, all settings are
-        tried on a part of the samples and the best ones on more, see ``cv_results_["n_samples"]``.
+        Cross-validation splitter; None means exact leave-one-out. Scorers other than those
+        of labels, the log-loss and the Brier score, such as AUC or a callable, use five stratified
+        folds. With None and more than 900 samples, all settings are tried on a part of the samples
+        and the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer, by name or as a callable, or "g_mean", the geometric mean of the
         recalls; None means accuracy. The scorer receives decision values in place of X, and sample
@@ -103,8 +104,7 @@ class LRRRClassifierCV(LowRankSearch):
     _leave_one_out = staticmethod(leave_one_out)
     _leave_groups_out = staticmethod(leave_groups_out)
 
-    @staticmethod
-    def _for_share(penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         return penalty | {"beta": share * penalty["beta"]}
 
     def __init__(

@@ -18,7 +18,7 @@ from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import (
     encode_labels,
 )
-from discreg.linalg.rows import matmul, one_hot
+from discreg.linalg.rows import matmul
 from discreg.linalg.types import Array, MatrixLike, RealArray
 
 from ._indicators import Indicators
@@ -115,12 +115,10 @@ def leave_one_out(
     prepared = classifier._prepare(X, y, sample_weight)
     shares = 1.0 / np.maximum(prepared.copies, 1.0)
     sizes = prepared.sizes[prepared.y]
-    lost = sizes - shares * prepared.copies <= ROUNDING * sizes  # their class would vanish
+    lost = sizes - shares * prepared.copies <= ROUNDING * sizes  # not counted
 
     def left_out(betas: list[float], ranks: list[int]) -> Iterator[Array]:
-        for scores in leave_one_out_by_rank(prepared, np.where(lost, 0.0, shares), betas, ranks):
-            scores[:, lost] = -one_hot(prepared.y[lost], len(prepared.classes))
-            yield scores
+        return leave_one_out_by_rank(prepared, np.where(lost, 0.0, shares), betas, ranks)
 
     yield from _each_setting(prepared, penalties, left_out)
 

@@ -142,6 +142,9 @@ class SLRRClassifierCV(LowRankSearch):
         """Continue to smaller penalties only: larger ones make all coefficients zero."""
         return [each for each in beyond(tried, best, names) if each["beta"] < best["beta"]]
 
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
+        return penalty | {"beta": np.sqrt(share) * penalty["beta"]}
+
     def _default_ranks(self, largest: int) -> list[int]:
         chosen = np.linspace((largest + 1) // 2, largest, MAX_RANKS).round().astype(int)
         return sorted(set(chosen.tolist()))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.calibration import class_columns
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
 from discreg.linalg.rows import matmul
@@ -59,8 +60,7 @@ class MarginSearch(ClassifierSearch):
             else:
                 scores = np.asarray(cross @ np.array([fit.theta for fit in fits]).T)
             scores = scores + np.array([fit.intercept for fit in fits])
-            if scores.shape[1] == 1:
-                scores = np.column_stack([np.zeros(len(scores)), scores])
             gap = max(fit.gap for fit in fits)
             converged = gap <= classifier.tol or classifier.tol == 0
-            yield HeldOut(scores, data.classes, gap, converged)
+            columns = class_columns(scores[:, 0] if scores.shape[1] == 1 else scores)
+            yield HeldOut(columns, data.classes, gap, converged)

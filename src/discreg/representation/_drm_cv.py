@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
@@ -11,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discreg.base.caller import user_stacklevel
-from discreg.base.candidates import candidates_of
+from discreg.base.candidates import candidates_of, rows_of_groups
 from discreg.base.components import components_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
@@ -74,7 +72,8 @@ class DRMClassifierCV(ClassifierSearch):
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, and with `groups` in `fit` the
         exact residuals of models without each group.
-        Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
+        Scorers other than those of labels, the log-loss and the Brier score, such as AUC or a
+        callable, use five stratified folds. With None and more than
         900 samples, all settings are tried on a part of the samples and the best ones on more, see
         ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
@@ -185,17 +184,7 @@ class DRMClassifierCV(ClassifierSearch):
     def _penalties(
         self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
-        classes, _, groups, units = _groups(classifier, y, weights)
-        check_rejection(classifier, classes)
-        _, vanishing = groups.without(np.arange(len(groups.y)), units)
-        if self.cv is None and vanishing.any():
-            labels = ", ".join(str(label) for label in classes[groups.y[vanishing]])
-            warnings.warn(
-                f"Classes with only one sample: {labels}. Leave-one-out counts these samples as "
-                "errors, because without them their class has no samples.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
-            )
+        check_rejection(classifier, encode_labels(y)[0])
         alphas = candidates_of("alphas", self.alphas, lambda values: values >= 0, "not negative")
         betas = candidates_of("betas", self.betas, lambda values: values > 0, "positive")
         return [{"alpha": alpha, "beta": beta} for alpha in alphas for beta in betas]
@@ -243,9 +232,7 @@ class DRMClassifierCV(ClassifierSearch):
         groups: NDArray[np.intp],
     ) -> Iterator[HeldOut]:
         classes, weights, samples, _ = _groups(classifier, y, sample_weight)
-        numbers = groups[samples.order]
-        order = np.argsort(numbers, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+        parts = rows_of_groups(groups[samples.order])
 
         def leave_groups_out() -> LeaveGroupsOutResiduals:
             training = _samples(classifier, X, samples, weights)
@@ -253,8 +240,7 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_groups_out, penalties, classes, samples.order)
 
-    @staticmethod
-    def _for_share(penalty: Setting, share: float) -> Setting:
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
         return {name: share * value for name, value in penalty.items()}
 
 

@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.held_out import Setting
-from discreg.base.search import ClassifierSearch
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._dlsr import DLSRClassifier
-from ._search import BETAS, beta_candidates, held_out_on_path, left_out_on_path
+from ._search import BETAS, RetargetedSearch, beta_candidates
 
 __all__ = ["DLSRClassifierCV"]
 
 
-class DLSRClassifierCV(ClassifierSearch):
+class DLSRClassifierCV(RetargetedSearch):
     r"""Discriminative least squares regression with `beta` selected by leave-one-out.
 
     For each setting, the leave-one-out scores of all samples follow from one fit by Newton steps
@@ -50,7 +49,8 @@ class DLSRClassifierCV(ClassifierSearch):
         to compare settings stop at a gap of 3e-4 if `tol` is smaller.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means leave-one-out from the fits, by Newton steps
-        without the sample, and five stratified folds for scorers that rank samples, such as AUC.
+        without the sample. Scorers other than those of labels, the log-loss and the Brier score,
+        such as AUC or a callable, use five stratified folds.
         With None and more than 900 samples, all settings are tried on a part of the samples and
         the best ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
@@ -97,9 +97,6 @@ class DLSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = DLSRClassifier
-    _has_leave_one_out = True
-    _held_out = staticmethod(held_out_on_path)
-    _leave_one_out = staticmethod(left_out_on_path)
 
     def __init__(
         self,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.candidates import rows_of_groups
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import varies
 from discreg.linalg.types import Array
@@ -47,6 +49,7 @@ def leave_one_out_scores(
     Returns
     -------
     scores : ndarray of shape (n_betas, n_samples, n_classes)
+        Not finite where the other samples do not determine the scores.
     """
     weights, centred = regression.weights, regression.centred
     total = weights.sum()
@@ -70,11 +73,6 @@ def leave_one_out_scores(
                 remaining = 1 - unit * leverage
                 held_out = shrunk @ moments + mean - unit * leverage * targets[rows]
                 scores[index, rows] = held_out / np.where(remaining > ROUNDING, remaining, np.nan)
-    if not np.all(np.isfinite(scores)):
-        raise ValueError(
-            "Leave-one-out is not defined: the other samples do not determine the score of some "
-            "sample for the smallest beta. Use larger betas, more samples, or cv=5."
-        )
     return scores
 
 
@@ -106,6 +104,7 @@ def leave_groups_out_scores(
     Returns
     -------
     scores : ndarray of shape (n_betas, n_samples, n_classes)
+        Not finite where the other samples do not determine the scores.
     """
     weights, centred = regression.weights, regression.centred
     total = float(weights.sum())
@@ -114,20 +113,27 @@ def leave_groups_out_scores(
     features = np.vstack([block for _, block in blocks()])
     moments = features.T @ (weights[:, None] * targets)
     scores = np.empty((len(betas), *targets.shape))
-    order = np.argsort(groups, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+    for rows in rows_of_groups(groups):
         block, own = features[rows], weights[rows]
         rest = total - float(own.sum())
         trace = regression.trace - float(own @ np.einsum("ij,ij->i", block, block))
         if centred:  # without the group, the mean changes too
             trace -= float(np.sum((own @ block) ** 2)) / rest
+        if trace <= ROUNDING * regression.trace:
+            trace = _trace_of_others(regression, rows)
         scale = trace / (regression.n_features or rest) if scale_beta else 1.0
+        if scale == 0:
+            block, scale = np.zeros_like(block), 1.0
         for index, beta in enumerate(betas):
-            shrunk = block / (values + beta * scale)
-            smoother = shrunk @ block.T + centred / total
-            matrix = np.eye(len(rows)) - smoother * own
-            residuals = targets[rows] - shrunk @ moments - mean
-            scores[index, rows] = targets[rows] - np.linalg.solve(matrix, residuals)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                shrunk = block / (values + beta * scale)
+                smoother = shrunk @ block.T + centred / total
+                matrix = np.eye(len(rows)) - smoother * own
+                residuals = targets[rows] - shrunk @ moments - mean
+            try:
+                scores[index, rows] = targets[rows] - np.linalg.solve(matrix, residuals)
+            except np.linalg.LinAlgError:
+                scores[index, rows] = np.nan
     return scores
 
 
@@ -144,9 +150,14 @@ def _scale_without(regression: Regression, rows: slice, unit: Array, square: Arr
         square = square * total / (total - unit)  # without the sample, the mean changes too
     trace = regression.trace - unit * square
     for row in np.flatnonzero(trace <= ROUNDING * regression.trace):
-        others = regression.weights > 0
-        others[rows.start + row] = False
-        X = regression.X[others]
-        differ = varies(X) if regression.centred else abs(X).max() > 0
-        trace[row] = np.nan if differ or X.shape[0] == 1 else 0.0
+        trace[row] = _trace_of_others(regression, rows.start + row)
     return np.asarray(trace / (regression.n_features or total - unit))
+
+
+def _trace_of_others(regression: Regression, rows: Any) -> float:
+    """Return zero if the other samples are equal, and NaN if they are not or only one is left."""
+    others = regression.weights > 0
+    others[rows] = False
+    X = regression.X[others]
+    differ = varies(X) if regression.centred else abs(X).max() > 0
+    return np.nan if differ or X.shape[0] == 1 else 0.0

@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.held_out import HeldOut, Setting
-from discreg.base.search import ClassifierSearch
 from discreg.linalg.rows import one_hot
-from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._leave_one_out import leave_groups_out_scores, leave_one_out_scores
 from ._lsr import LSRClassifier
-from ._search import BETAS, beta_candidates, held_out_on_path
+from ._search import BETAS, RetargetedSearch, beta_candidates
 
 __all__ = ["LSRClassifierCV"]
 
 
-class LSRClassifierCV(ClassifierSearch):
+class LSRClassifierCV(RetargetedSearch):
     r"""Least squares regression with `beta` selected by exact leave-one-out.
 
     One eigendecomposition gives the leave-one-out scores of all samples for every `beta`. They
@@ -51,7 +50,8 @@ class LSRClassifierCV(ClassifierSearch):
         As for :class:`~discreg.LSRClassifier`; "auto" refers to the rows of all folds together.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, which requires positive betas.
-        Scorers that rank samples, such as AUC, use five stratified folds. With None and more than
+        Scorers other than those of labels, the log-loss and the Brier score, such as AUC or a
+        callable, use five stratified folds. With None and more than
         900 samples, all settings are tried on a part of the samples and the best ones on more, see
         ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
@@ -99,8 +99,7 @@ class LSRClassifierCV(ClassifierSearch):
     """
 
     _classifier = LSRClassifier
-    _has_leave_one_out = _has_leave_group_out = True
-    _held_out = staticmethod(held_out_on_path)
+    _has_leave_group_out = True
 
     def __init__(
         self,
@@ -144,13 +143,7 @@ class LSRClassifierCV(ClassifierSearch):
     def _penalties(
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
-        betas = beta_candidates("betas", self.betas)
-        if self.cv is None and betas[-1] == 0:
-            raise ValueError(
-                "Leave-one-out needs positive betas: for beta=0 the other samples may not "
-                "determine the score of a sample. Remove 0 from betas, or set cv=5."
-            )
-        return [{"beta": beta} for beta in betas]
+        return [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
 
     @staticmethod
     def _leave_one_out(
@@ -169,8 +162,7 @@ class LSRClassifierCV(ClassifierSearch):
             [setting["beta"] for setting in penalties],
             scale_beta=classifier.scale_beta,
         )
-        for scores in held_out:
-            yield HeldOut(scores, prepared.classes)
+        yield from _each_beta(held_out, prepared.classes, penalties)
 
     @staticmethod
     def _leave_groups_out(
@@ -189,5 +181,18 @@ class LSRClassifierCV(ClassifierSearch):
             [setting["beta"] for setting in penalties],
             scale_beta=classifier.scale_beta,
         )
-        for scores in held_out:
-            yield HeldOut(scores, prepared.classes)
+        yield from _each_beta(held_out, prepared.classes, penalties)
+
+
+def _each_beta(
+    held_out: Array, classes: NDArray[Any], penalties: Sequence[Setting]
+) -> Iterator[HeldOut]:
+    """Yield the scores of each penalty."""
+    for scores, setting in zip(held_out, penalties, strict=True):
+        if setting["beta"] > 0:
+            yield HeldOut(scores, classes)
+        else:
+            yield HeldOut.failed(
+                "Leave-one-out needs positive betas: for beta=0 the other samples may not "
+                "determine the score of a sample. Remove 0 from betas, or set cv=5."
+            )

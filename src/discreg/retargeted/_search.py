@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.base.calibration import class_columns
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.left_out import leavable_rows
+from discreg.base.search import ClassifierSearch
 from discreg.blocks.validation import check_params
 
 from ._fit import fit_path
 from ._left_out import left_out
 
-__all__ = ["BETAS", "beta_candidates", "held_out_on_path", "left_out_on_path"]
+__all__ = ["BETAS", "RetargetedSearch", "beta_candidates"]
 
 LARGEST_GAP = 3e-4  # of fits to compare settings; 1e-3 selects worse penalties
 BETAS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
@@ -37,9 +39,7 @@ def held_out_on_path(
 ) -> Iterator[HeldOut]:
     """Yield the scores of the test samples for each setting; fits start from the previous one."""
     for fitted in fit_path(classifier, X, y, sample_weight, penalties):
-        scores = fitted.decision_function(X_test)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros_like(scores), scores])
+        scores = class_columns(fitted.decision_function(X_test))
         tol = fitted.get_params().get("tol", 0.0)  # LSR is solved in closed form
         yield HeldOut(scores, fitted.classes_, fitted.gap_, not fitted.gap_ > tol > 0)
 
@@ -61,6 +61,7 @@ def left_out_on_path(
     classifier.set_params(probability=True, beta=smallest, tol=tol)
     prepared = classifier._prepare(X, y, sample_weight)
     kept = leavable_rows(prepared.kept, prepared.class_weights, prepared.classes, warn=False)
+    factors = prepared.class_weights / prepared.sizes
     prepared.kept, start = kept, None
     for params in penalties:
         check_params(classifier.set_params(**params), classifier._constraints)
@@ -68,4 +69,24 @@ def left_out_on_path(
         start = solution.theta
         with np.errstate(all="ignore"):  # scores that are not finite are not used
             found = left_out(prepared, classifier._loss(), solution, classifier.rank, quick=True)
-        yield HeldOut.of_left_out(found, kept, prepared.classes, classifier.gap_, tol)
+        yield HeldOut.of_left_out(found, kept, factors, prepared.classes, classifier.gap_, tol)
+
+
+class RetargetedSearch(ClassifierSearch):
+    """Base class of the ...CV classes: each fit starts from the solution of the previous one."""
+
+    scale_beta: bool
+
+    _has_leave_one_out = True
+    _held_out = staticmethod(held_out_on_path)
+    _leave_one_out = staticmethod(left_out_on_path)
+
+    def _for_share(self, penalty: Setting, share: float) -> Setting:
+        """Return absolute penalties in proportion to the share of the samples.
+
+        Relative ones stay for the linear kernel; for others, their unit does not depend on the
+        number of samples.
+        """
+        if self.scale_beta and self.kernel == "linear":
+            return penalty
+        return penalty | {"beta": share * penalty["beta"]}
