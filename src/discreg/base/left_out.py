@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 ROUNDING = 1e-9
+ENOUGH = 300  # held-out samples that calibrate well
 CALIBRATED = (
     "inverse_temperature_",
     "loo_decision_function_",
@@ -122,8 +123,9 @@ def calibrate(
     )
     estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
     estimator.loo_is_exact_ = bool(left_out.is_exact and known.all())
-    if warn and not known.all():
-        _warn_of_unknown(int(known.sum()), len(kept))
+    n_known = int(known.sum())
+    if warn and n_known < min(len(kept) / 2, ENOUGH):
+        _warn_of_unknown(n_known, len(kept))
     if training_scores is not None and kept.places is not None and known.all():
         totals = np.bincount(kept.places, kept.weights, len(training_scores))
         shares = kept.weights / totals[kept.places]
@@ -140,7 +142,8 @@ def _warn_of_unknown(n_known: int, n_rows: int) -> None:
     )
     warnings.warn(
         f"{n_rows - n_known:,} of {n_rows:,} samples have no held-out scores, because the others "
-        f"do not determine them. {rest} Penalise large coefficients more, or add samples.",
+        "do not determine them, or because of overflow. "
+        f"{rest} Penalise large coefficients more, add samples, or scale the features.",
         UserWarning,
         stacklevel=user_stacklevel(),
     )
