@@ -202,6 +202,16 @@ class TestAccuracy:
         found = kernel_matrix(sparse.csr_array(X), kernel="laplacian", gamma=0.2)
         assert_allclose(found, K, rtol=1e-13)
 
+    @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 4e-15), (np.float32, 2e-6)])
+    def test_laplacian_of_wide_rows(self, dtype, rtol):
+        """Sums of 783 numbers: the errors are some 15 units in the last place, the bound is 200."""
+        random = np.random.default_rng(0)
+        X, Y = random.standard_normal((600, 783)), random.standard_normal((500, 783))
+        for other in (None, Y):
+            K = kernel_matrix(X, other, kernel="laplacian", dtype=dtype)[:, ::20]
+            distances = [np.abs(X - y).sum(axis=1) for y in (X if other is None else Y)[::20]]
+            assert_allclose(K, np.exp(-np.transpose(distances) / 783), rtol=rtol)
+
     def test_an_outlier_does_not_blur_the_rest(self):
         X = np.random.default_rng(0).standard_normal((60, 5))
         X[7] = 1e12

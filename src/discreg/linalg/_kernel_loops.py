@@ -162,21 +162,24 @@ def distance_tile(
 ) -> None:
     """Compute the L1 distance between dense rows x and y; `features` holds the rows y transposed.
 
-    Four features at a time, so that the distances are read and written less often.
+    Four features of all columns stay in the first-level cache for all rows. The distances are read
+    and written once per four features.
     """
     n_features = X.shape[1]
     last = n_features - n_features % 4
-    for i in range(rows.start, rows.stop):
-        row = K[i, cols]
-        row[:] = 0.0
-        for k in range(0, last, 4):
+    K[rows, cols] = 0.0
+    for k in range(0, last, 4):
+        y0, y1 = features[k, cols], features[k + 1, cols]
+        y2, y3 = features[k + 2, cols], features[k + 3, cols]
+        for i in range(rows.start, rows.stop):
+            row = K[i, cols]
             x0, x1, x2, x3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-            y0, y1 = features[k, cols], features[k + 1, cols]
-            y2, y3 = features[k + 2, cols], features[k + 3, cols]
             for j in range(row.size):
                 row[j] += (abs(x0 - y0[j]) + abs(x1 - y1[j])) + (abs(x2 - y2[j]) + abs(x3 - y3[j]))
-        for k in range(last, n_features):
-            x0, y0 = X[i, k], features[k, cols]
+    for k in range(last, n_features):
+        y0 = features[k, cols]
+        for i in range(rows.start, rows.stop):
+            row, x0 = K[i, cols], X[i, k]
             for j in range(row.size):
                 row[j] += abs(x0 - y0[j])
 
