@@ -1,8 +1,10 @@
+from . import auto as auto
 from . import inspection as inspection
 from . import lowrank as lowrank
 from . import margin as margin
 from . import representation as representation
 from . import retargeted as retargeted
+from .auto import AutoClassifier as AutoClassifier
 from .base.metrics import g_mean_score as g_mean_score
 from .base.penalty_path import PenaltyPath as PenaltyPath
 from .base.penalty_path import penalty_path as penalty_path

@@ -1,0 +1,168 @@
+"""The machines that are tried: a family with a kernel on scaled features, and its penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import pairwise_distances
+
+from discreg.base.held_out import Setting
+from discreg.base.search import ClassifierSearch
+from discreg.linalg.types import ClassWeight, Indices
+from discreg.lowrank import LRRRClassifierCV
+from discreg.margin import ODMClassifierCV
+from discreg.representation import DRMClassifierCV
+from discreg.retargeted import LSRClassifierCV, ReLSRClassifierCV
+
+__all__ = ["FAMILIES", "Family", "Machine", "Shape", "kernels_of", "ridge_of"]
+
+# Widths relative to the inverse of the median distance, squared for "rbf".
+WIDTHS = {"rbf": (0.1, 0.3, 1.0, 3.0, 10.0), "laplacian": (0.1, 0.4, 1.5, 5.0)}
+DISTANCES = {"rbf": "euclidean", "laplacian": "manhattan"}
+FEW_ROWS = 300  # whose distances are computed
+STEP = 10.0**0.75  # ratio of penalties
+LARGEST, N_RIDGES = 100.0, 17  # penalties relative to the sum of the squared features
+N_NEAR = 5  # penalties around one that is known to be good
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of the training data."""
+
+    total: float  # sum of the sample weights
+    n_features: int
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A classifier but for its penalties.
+
+    Attributes
+    ----------
+    family : str
+        Key of `FAMILIES`.
+    scaling : str
+        How the features are scaled, see `scalers_for`.
+    kernel : str
+    gamma : float or None
+        Parameter of the kernel.
+    class_weight : dict, "balanced" or None
+    n_components : int or None
+        Number of components that approximate the kernel; None means the exact kernel.
+    """
+
+    family: str
+    scaling: str
+    kernel: str
+    gamma: float | None
+    class_weight: ClassWeight = None
+    n_components: int | None = None
+
+    def classifier(self, **params: Any) -> Any:
+        """Create the unfitted classifier, without probabilities."""
+        kernel = {} if self.gamma is None else {"gamma": self.gamma}
+        return FAMILIES[self.family].search._classifier(
+            kernel=self.kernel,
+            class_weight=self.class_weight,
+            probability=False,
+            n_components=self.n_components,
+            **kernel,
+            **params,
+        )
+
+
+def kernels_of(X: Any, distinct: Indices, scaling: str) -> Iterator[Machine]:
+    """Yield least squares regression with each kernel and width for scaled features.
+
+    Widths are relative to the median distance of up to 300 rows among the `distinct` ones.
+    """
+    yield Machine("LSR", scaling, "linear", None)
+    for kernel, widths in WIDTHS.items():
+        median = _median_distance(X[distinct[:FEW_ROWS]], DISTANCES[kernel])
+        unit = median**2 if kernel == "rbf" else median
+        for width in widths:
+            yield Machine("LSR", scaling, kernel, width / unit)
+
+
+def _median_distance(rows: Any, metric: str) -> float:
+    """Compute the median of the positive distances between rows."""
+    if sparse.issparse(rows):  # scikit-learn's Manhattan distances need short indices
+        parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        rows = sparse.csr_matrix(parts, shape=rows.shape)
+    distances = pairwise_distances(rows, metric=metric)[np.triu_indices(rows.shape[0], 1)]
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if len(distances) else 1.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of machines.
+
+    Attributes
+    ----------
+    search : type
+        Its ...CV class, which computes held-out scores.
+    penalties : callable
+        ``penalties(machine, shape, ridge)``: the settings to try, in the order of a path of fits.
+        `ridge` is a good penalty relative to the sum of the squared features, or None.
+    """
+
+    search: type[ClassifierSearch]
+    penalties: Callable[[Machine, Shape, float | None], list[Setting]]
+
+
+def ridge_of(machine: Machine, shape: Shape, params: Setting) -> float | None:
+    """Return the penalty relative to the sum of the squared features, if there is such a one."""
+    if machine.family not in ("LSR", "LRRR", "ReLSR"):
+        return None
+    return float(params["beta"] / _unit(machine, shape))
+
+
+def _unit(machine: Machine, shape: Shape) -> float:
+    """Return the sum of the squared features in the units of `beta`.
+
+    The unit of `beta` is the sum of the squares divided by the number of features, or of samples
+    for a kernel; that of LRRR is one, where standard scores have the mean square one.
+    """
+    if machine.kernel != "linear":
+        return shape.total
+    return shape.n_features * (shape.total if machine.family == "LRRR" else 1.0)
+
+
+def _ridges(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+    if ridge is None:
+        ridges = [LARGEST * STEP**-k for k in range(N_RIDGES)]
+    else:
+        ridges = [ridge * STEP ** (N_NEAR // 2 - k) for k in range(N_NEAR)]
+    return [{"beta": each * _unit(machine, shape)} for each in ridges]
+
+
+def _full_rank(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+    rank = {"rank": shape.n_classes - 1}
+    return [setting | rank for setting in _ridges(machine, shape, ridge)]
+
+
+def _three_ridges(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+    return [{"beta": k * (ridge or 1e-3) * _unit(machine, shape)} for k in (10.0, 1.0, 0.1)]
+
+
+def _scatter(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+    return [{"alpha": alpha, "beta": beta} for alpha in (1e-3, 1e-1, 10.0) for beta in (1e-3, 0.1)]
+
+
+def _costs(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+    return [{"C1": C1, "C2": 1e3, "D": 0.2} for C1 in (100.0, 1e3, 1e4)]
+
+
+FAMILIES = {
+    "LSR": Family(LSRClassifierCV, _ridges),
+    "LRRR": Family(LRRRClassifierCV, _full_rank),
+    "ReLSR": Family(ReLSRClassifierCV, _three_ridges),
+    "DRM": Family(DRMClassifierCV, _scatter),
+    "ODM": Family(ODMClassifierCV, _costs),
+}

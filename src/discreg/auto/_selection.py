@@ -1,0 +1,94 @@
+"""The members of an average, chosen on held-out samples, and estimates for new samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreg.linalg.types import Array
+
+from ._average import average, beats, greedy_weights, optimism
+from ._trials import Samples, Scorer, Trial, losses_of, metrics_of
+
+__all__ = ["Selection"]
+
+METRICS = ("log_loss", "accuracy", "balanced_accuracy")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Members and weights of an average.
+
+    Attributes
+    ----------
+    members : list of Trial
+    weights : ndarray of shape (n_members,)
+    log_probabilities : ndarray of shape (n_judged, n_classes)
+        Held-out log-probabilities of the average.
+    metrics : dict
+        Log-loss, accuracy and balanced accuracy of held-out samples, corrected for the choice.
+    is_constant : bool
+        Whether the class frequencies are the only member.
+    """
+
+    members: list[Trial]
+    weights: Array
+    log_probabilities: Array
+    metrics: dict[str, float]
+    is_constant: bool
+
+    @classmethod
+    def of(
+        cls,
+        pool: Sequence[Trial],
+        constant: Trial,
+        samples: Samples,
+        scorer: Scorer | None,
+        *,
+        ensemble: bool,
+    ) -> Selection:
+        """Select members of the pool, or the class frequencies if these are as good.
+
+        Parameters
+        ----------
+        pool : sequence of Trial
+            Candidates with held-out probabilities, the best first.
+        constant : Trial
+            The class frequencies.
+        samples : Samples
+        scorer : callable or None
+            None means the log-loss. Otherwise the mean error of the classes tells whether the
+            members are better than the class frequencies.
+        ensemble : bool
+            Whether to average candidates rather than to take the best.
+        """
+        logs = [trial.log_probabilities for trial in pool if trial.log_probabilities is not None]
+        if logs:
+            weights = np.eye(len(pool))[0]
+            if ensemble:
+                found = [np.exp(each) for each in logs]
+                weights = greedy_weights(found, lambda mean: _loss(mean, samples, scorer))
+            members = np.flatnonzero(weights).tolist()
+            best = average([logs[k] for k in members], weights[members])
+            decisive = 0 if scorer is None else METRICS.index("balanced_accuracy")
+            losses = np.array([losses_of(each, samples) for each in logs]).transpose(1, 0, 2)
+            bias = optimism(losses, decisive, samples.weights, samples.units)
+            own, base = (losses_of(each, samples)[decisive] for each in (best, constant.logs))
+            if beats(own, base, samples.weights, bias[decisive]):
+                apparent = metrics_of(best, samples, None)
+                metrics = {
+                    name: apparent[name] + (each if name == "log_loss" else -each)
+                    for name, each in zip(METRICS, bias, strict=True)
+                }
+                chosen = [pool[k] for k in members]
+                return cls(chosen, weights[members], best, metrics, is_constant=False)
+        metrics = {name: getattr(constant, name) for name in METRICS}
+        return cls([constant], np.ones(1), constant.logs, metrics, is_constant=True)
+
+
+def _loss(mean: Array, samples: Samples, scorer: Scorer | None) -> tuple[float, float]:
+    """Return what decides first and second, smaller being better."""
+    found = metrics_of(np.log(np.maximum(mean, np.finfo(np.float64).tiny)), samples, scorer)
+    return -found["score"], found["log_loss"]
