@@ -5,10 +5,12 @@ from . import margin as margin
 from . import representation as representation
 from . import retargeted as retargeted
 from .auto import AutoClassifier as AutoClassifier
+from .auto import PredictionExplanation as PredictionExplanation
 from .base.metrics import g_mean_score as g_mean_score
 from .base.penalty_path import PenaltyPath as PenaltyPath
 from .base.penalty_path import penalty_path as penalty_path
 from .inspection import CoefficientDisplay as CoefficientDisplay
+from .inspection import LeaderboardDisplay as LeaderboardDisplay
 from .inspection import MarginDistributionDisplay as MarginDistributionDisplay
 from .inspection import PredictionSetDisplay as PredictionSetDisplay
 from .inspection import RankDisplay as RankDisplay

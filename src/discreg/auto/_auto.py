@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 
-from discreg.base.calibration import Calibration, class_columns, log_probabilities
+from discreg.base.calibration import Calibration
 from discreg.base.caller import user_stacklevel
 from discreg.base.candidates import group_numbers
 from discreg.base.classifier import BaseClassifier
@@ -34,7 +34,8 @@ from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike, RealArray, Scoring
 
-from ._average import average
+from ._average import average, member_logs
+from ._explanation import PredictionExplanation, explain, one_row, rows_to_keep
 from ._machines import FAMILIES
 from ._scaling import fitted_scalers
 from ._search import Clock, Search
@@ -213,6 +214,7 @@ class AutoClassifier(BaseClassifier):
         constant = constant_trial(samples, scorer)
         selection = Selection.of(pool, constant, samples, scorer, ensemble=self.ensemble)
         self._fit_members(selection, scalers, samples)
+        self._rows = rows_to_keep(self.estimators_, seen, indices)
         for name, value in selection.metrics.items():
             setattr(self, f"held_out_{name}_", value)
         self.cv_results_ = results_of([*trials, constant], selection.members, selection.weights)
@@ -233,10 +235,36 @@ class AutoClassifier(BaseClassifier):
         """
         rows = new_rows(self, X)
         found = [
-            _member_logs(member, tau, rows)
+            member_logs(member, tau, rows)
             for member, tau in zip(self.estimators_, self._temperatures, strict=True)
         ]
         return one_column_if_binary(average(found, self.weights_))
+
+    def explain_prediction(self, x: MatrixLike) -> PredictionExplanation:
+        """Explain the prediction of one sample by the members' votes and by training rows.
+
+        Parameters
+        ----------
+        x : {array-like, sparse matrix} of shape (n_features,) or (1, n_features)
+            The sample: a row of an array or of a frame.
+
+        Returns
+        -------
+        explanation : PredictionExplanation
+            Label, probabilities, what each member predicts, and, if members have exact kernels,
+            the training rows that speak for and against the prediction. Print it to read it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from discreg import AutoClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> explanation = AutoClassifier().fit(X[1:], y[1:]).explain_prediction(X[0])
+        >>> explanation.label, explanation.rows_for(1)[0].label
+        (0, 0)
+        """
+        row = one_row(x)
+        return explain(self, self.predict_log_proba(row)[0], new_rows(self, row))
 
     def leaderboard(self, n: int = 10) -> pd.DataFrame:
         """Return the best candidates with their held-out metrics.
@@ -377,13 +405,6 @@ class HeldOutScorer:
             for k in parts
         ]
         return float(np.mean(scores))
-
-
-def _member_logs(member: Any, tau: float, rows: Any) -> Array:
-    """Compute the log-probabilities of a member."""
-    if isinstance(member, DummyClassifier):
-        return np.asarray(member.predict_log_proba(rows))
-    return np.asarray(log_probabilities(class_columns(member.decision_function(rows)), tau))
 
 
 def _warn_of_constant() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from sklearn.dummy import DummyClassifier
 
+from discreg.base.calibration import class_columns, log_probabilities
 from discreg.linalg.types import Array, Indices
 
-__all__ = ["average", "beats", "greedy_weights", "optimism"]
+__all__ = ["average", "beats", "greedy_weights", "member_logs", "optimism"]
 
 MOST_MEMBERS = 25  # of an average, with repetitions
 SMALLEST_GAIN = 1e-4  # relative decrease of the loss that a further member must bring
@@ -60,6 +63,13 @@ def average(log_probabilities: Sequence[Array], weights: Array) -> Array:
         weight * np.exp(each) for each, weight in zip(log_probabilities, weights, strict=True)
     )
     return np.asarray(np.log(np.maximum(total, np.finfo(np.float64).tiny)))
+
+
+def member_logs(member: Any, tau: float, rows: Any) -> Array:
+    """Compute the log-probabilities of a member, whose inverse temperature is `tau`."""
+    if isinstance(member, DummyClassifier):
+        return np.asarray(member.predict_log_proba(rows))
+    return np.asarray(log_probabilities(class_columns(member.decision_function(rows)), tau))
 
 
 def beats(loss: Array, baseline: Array, weights: Array, bias: float) -> bool:
