@@ -146,6 +146,23 @@ def test_contributions_are_sorted_and_the_loudest_are_shown(average):
         assert "ReLSR, rbf kernel" in text
 
 
+def test_rows_of_other_classes_have_no_part_in_a_representation(model, wine):
+    assert all(isinstance(member[-1], DRMClassifier) for member in model.estimators_)
+    found = model.explain_prediction(wine[0][1])
+    assert set(found.row_labels) == {found.label, found.runner_up}
+    assert found.rest == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_sample_far_from_all_rows_is_decided_by_the_intercepts():
+    X, y = make_blobs(60, centers=3, random_state=0)
+    model = AutoClassifier(families=["LSR"], ensemble=False).fit(X, y)
+    found = model.explain_prediction(X[0] + 1e6)
+    np.testing.assert_array_equal(found.contributions, 0.0)
+    assert found.rest == found.log_odds
+    assert len(found.row_indices) == len(y)
+    assert "No contributions of training rows" not in str(found)
+
+
 def test_near_rows_of_the_class_speak_for_it_in_separate_clusters():
     X, y = make_blobs(90, centers=[[-6, 0], [6, 0], [0, 9]], cluster_std=1.0, random_state=0)
     X_new, y_new = make_blobs(9, centers=[[-6, 0], [6, 0], [0, 9]], random_state=1)
