@@ -146,7 +146,7 @@ class PredictionExplanation:
         parts = [f"<p><b>{escape(self._title)}</b></p>"]
         for caption, header, rows in self._tables():
             lines = [_html_line("th", header), *(_html_line("td", row) for row in rows)]
-            parts.append(f"<table><caption>{escape(caption)}</caption>{''.join(lines)}</table>")
+            parts.append(f"<p>{escape(caption)}</p><table>{''.join(lines)}</table>")
         remarks = (f"<p>{escape(remark)}</p>" for remark in self._remarks())
         return f"<div>{''.join([*parts, *remarks])}</div>"
 
