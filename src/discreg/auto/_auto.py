@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoClassifier"]
 
-DEFAULT_FAMILIES = ("LSR", "LRRR", "ReLSR", "DRM")
+DEFAULT_FAMILIES = ("LSR", "LRRR", "DRM")  # they have exact leave-one-out scores
 MANY_ROWS = 500  # from which candidates are first compared on a part of the rows
 PART = 350  # rows of this part
 MOST_EXACT = 2_000  # rows up to which kernels are exact and all families are tried
