@@ -30,7 +30,7 @@ LABELS = {
     "log_loss": "log-loss",
     "auc": "AUC",
 }
-HALVES = ("choosing", "judged", "both")
+HALVES = ("choosing", "judged", "all")
 PACKAGES = ("lightgbm", "catboost", "xrfm", "torch")
 SETUP = (
     f"{'{}'} training rows, drawn with stratification from 70 % of the rows of a table, and at "
@@ -75,7 +75,7 @@ def by_base_set(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def of_half(scores: pd.DataFrame, name: str) -> pd.DataFrame:
-    return scores if name == "both" else scores[[half(base) == name for base in scores.index]]
+    return scores if name == "all" else scores[[half(base) == name for base in scores.index]]
 
 
 def ranks(scores: pd.DataFrame, measure: str) -> pd.Series:
@@ -91,7 +91,7 @@ def ranks_table(rows: pd.DataFrame, title: str, text: str) -> Table:
         scores = by_base_set(rows, measure)
         for name in HALVES:
             columns[f"{LABELS[measure]}, {name}"] = ranks(of_half(scores, name), measure)
-    frame = pd.DataFrame(columns).sort_values("accuracy, both")
+    frame = pd.DataFrame(columns).sort_values("accuracy, all")
     return Table(title, text, ("model", *frame.columns), _cells(frame, 2))
 
 
@@ -150,19 +150,21 @@ def _wilcoxon(gains: np.ndarray) -> float:
 def estimates_table(rows: pd.DataFrame) -> Table:
     """How well AutoClassifier estimates its own scores, and the coverage of its sets."""
     ours = rows[(rows["model"] == OURS) & (rows["status"] == "ok")]
-    found = []
-    for own, measure in (("held_out_accuracy", "accuracy"), ("held_out_log_loss", "log_loss")):
-        apart = (ours[own] - ours[measure]).dropna()
-        found.append((own, f"{apart.mean():+.4f}", f"{apart.abs().mean():.4f}", len(apart)))
-    covered = ours["coverage"].dropna()
-    missed = (covered - COVERAGE).abs().mean()
-    found.append(("coverage", f"{(covered - COVERAGE).mean():+.4f}", f"{missed:.4f}", len(covered)))
+    apart = {
+        "held-out accuracy": ours["held_out_accuracy"] - ours["accuracy"],
+        "held-out log-loss": ours["held_out_log_loss"] - ours["log_loss"],
+        "coverage": ours["coverage"] - COVERAGE,
+    }
+    known = {name: values.dropna() for name, values in apart.items() if values.notna().any()}
     return Table(
         f"Estimates of {OURS}",
         f"Its held-out scores minus those on test rows, and the coverage of its prediction sets "
         f"minus {COVERAGE:.0%}; mean size of a set: {ours['set_size'].mean():.2f} classes.",
         ("estimate", "mean difference", "mean absolute difference", "fits"),
-        found,
+        [
+            (name, f"{values.mean():+.4f}", f"{values.abs().mean():.4f}", len(values))
+            for name, values in known.items()
+        ],
     )
 
 
@@ -219,7 +221,7 @@ def tables_of(size: str) -> Iterator[Table]:
     rows = shared(stored)
     if rows["base"].nunique() < 2:
         return
-    name = "judged" if OURS in rows["model"].unique() else "both"
+    name = "judged" if OURS in rows["model"].unique() else "all"
     pictures = " ".join(
         f"![Critical differences, {LABELS[measure]}, {name}]({draw(rows, size, measure, name)})"
         for measure in ("accuracy", "log_loss")
@@ -233,7 +235,7 @@ def tables_of(size: str) -> Iterator[Table]:
     yield means_table(rows)
     if OURS in rows["model"].unique():
         yield tests_table(rows, "judged")
-        yield tests_table(rows, "both")
+        yield tests_table(rows, "all")
         yield estimates_table(rows)
 
 
