@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 FOLDER = RESULTS / "auto"
 SIZES = {"small": 500, "large": 2000}  # training rows
-CPU_SECONDS = {"small": 60, "large": 300}  # per fit with its predictions
+CPU_SECONDS = {"small": 180, "large": 300}  # per fit with its predictions
 COVERAGE = 0.9
 KEY = ("table", "split", "model")
 COLUMNS = (
