@@ -56,8 +56,9 @@ def rows_of(size: str) -> pd.DataFrame:
 
 
 def shared(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of splits that all models have; a fit without a result counts as the prior."""
+    """The rows of splits of which all peers have results; ours without one counts as the prior."""
     n_models = rows["model"].nunique()
+    rows = rows[(rows["status"] == "ok") | (rows["model"] == OURS)]
     rows = rows[rows.groupby(["table", "split"])["model"].transform("nunique") == n_models]
     rows = rows.set_index(["table", "split"]).sort_index()
     prior = rows[rows["model"] == FALLBACK].reindex(rows.index)
@@ -193,9 +194,9 @@ def describe(size: str, stored: pd.DataFrame, rows: pd.DataFrame) -> str:
     """What was compared, and what is missing."""
     bases = rows["base"].unique()
     n_judged = sum(half(base) == "judged" for base in bases)
-    late = rows[rows["status"] != "ok"]
-    counts = late.groupby(["model", "status"]).size()
-    failed = "; ".join(f"{model}: {n} × {status}" for (model, status), n in counts.items())
+    late = stored[stored["status"] != "ok"]
+    counts = late.groupby(["model", "table"]).size()
+    failed = ", ".join(f"{model} on {table} ({n})" for (model, table), n in counts.items())
     n_fits = stored.groupby("model").size()
     dropped = {name: load(name).n_dropped for name in rows["table"].unique()}
     rare = ", ".join(f"{name} {n}" for name, n in dropped.items() if n)
@@ -207,7 +208,8 @@ def describe(size: str, stored: pd.DataFrame, rows: pd.DataFrame) -> str:
             f"{len(rows['table'].unique())} tables ({shown}) of {len(bases)} base sets, "
             f"{n_judged} of them judged, have rows of all {rows['model'].nunique()} models; stored "
             f"fits by model: {n_fits.min()} to {n_fits.max()}.",
-            f"Fits without a result within {CPU_SECONDS[size]} CPU seconds count as the prior: "
+            f"Splits on which a peer has no result within {CPU_SECONDS[size]} CPU seconds are left "
+            f"out; {OURS} without a result counts as the prior. Without a result: "
             f"{failed or 'none'}.",
             f"Classes left out: {rare or 'none'}." if size == "small" else "",
             f"Peers: {', '.join(f'{name} {version(name)}' for name in PACKAGES)}.",
