@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 from discreg.base.errors import InputError
-from discreg.tables.classifier import expected_columns
+from discreg.tables.expected import expected_columns
 from discreg.tables.table import Table, read_features, read_table
 
 PEOPLE = """age,smoker,town,centre,group

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,6 +17,7 @@ from discreg.base.errors import InputError
 
 from .dates import date_parts
 from .frames import as_pandas, is_frame
+from .texts import latent_semantic_analysis
 
 if TYPE_CHECKING:
     from .column_types import Kind
@@ -41,8 +41,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     categorical   One indicator per category. Rare categories share one, and an unknown category is
                   treated as a rare one; without rare categories, its indicators are zero. A missing
                   value is a category of its own.
-    text          Strings of at least three words that hardly repeat: tf-idf weights of the most
-                  frequent words.
+    text          Strings of at least three words that hardly repeat: latent semantic analysis, that
+                  is the largest principal directions of tf-idf weights of n-grams of characters.
     constant      The column is left out. Empty columns are constant.
     identifier    The column is left out: other strings of which nearly all are different, numbers
                   that count the rows, and columns with names such as id and patient_id.
@@ -54,15 +54,15 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     scale : bool, default=False
-        Whether to standardise numbers and parts of dates to mean 0 and variance 1. Indicators and
-        booleans stay 0 and 1: standardised, indicators of rare categories would dominate the
-        distances of kernels.
+        Whether to standardise numbers and parts of dates to mean 0 and variance 1, and to scale the
+        features of each text to a total variance of 1. Indicators and booleans stay 0 and 1:
+        standardised, indicators of rare categories would dominate the distances of kernels.
     kinds : dict, optional
         Types of some columns by name, which are then not inferred: ``{"zip": "categorical"}``.
         These columns are always used, even if they are constant.
     max_categories : int, default=50
         Largest number of indicators per column; rarer categories share one.
-    max_words : int, default=50
+    max_text_features : int, default=30
         Largest number of features per column of texts.
 
     Attributes
@@ -117,15 +117,15 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         scale: bool = False,
         kinds: Mapping[str, Kind] | None = None,
         max_categories: int = 50,
-        max_words: int = 50,
+        max_text_features: int = 30,
     ) -> None:
         self.scale = scale
         self.kinds = kinds
         self.max_categories = max_categories
-        self.max_words = max_words
+        self.max_text_features = max_text_features
 
     def fit(self, X: Any, y: Any = None) -> TablePreprocessor:
-        """Infer the types of the columns and compute medians, categories and words.
+        """Infer the types of the columns and compute medians, categories and deviations.
 
         Parameters
         ----------
@@ -155,9 +155,9 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         self._fit_categories(cells)
         self._fit_texts(cells)
         n_features = len(self.get_feature_names_out())
-        n_words = sum(len(each.vocabulary_) for each in self._vectorizers.values())
+        n_of_texts = sum(len(each[-1].components_) for each in self._analyses.values())
         self.is_indicator_ = np.zeros(n_features, dtype=bool)
-        self.is_indicator_[self._n_scaled : n_features - n_words] = True
+        self.is_indicator_[self._n_scaled : n_features - n_of_texts] = True
         self.columns_ = [{**column, "treatment": self._treatment(column)} for column in columns]
         return self
 
@@ -194,8 +194,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         names = [*self._number_names, *(f"missingindicator_{name}" for name in self._with_gaps)]
         if self._encoder is not None:
             names += list(self._encoder.get_feature_names_out(list(self.categories_)))
-        for name, vectorizer in self._vectorizers.items():
-            names += [f"{name}_{word}" for word in vectorizer.get_feature_names_out()]
+        for name, analysis in self._analyses.items():
+            names += [f"{name}_{place}" for place in range(len(analysis[-1].components_))]
         return np.array(names, dtype=object)
 
     def _inferred(self, X: Any) -> tuple[list[dict[str, Any]], Cells]:
@@ -240,10 +240,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             name: [part for part in parts if _varies(parts[part])] or ["days"]
             for name, parts in dates.items()
         }
-        self._first_days = {
-            name: float(np.min(parts["days"], initial=np.inf, where=~np.isnan(parts["days"])))
-            for name, parts in dates.items()
-        }
+        self._first_days = {name: _smallest(parts["days"]) for name, parts in dates.items()}
         names = self._of_kind("numeric", "date", "boolean")
         self._with_gaps = [name for name in names if _is_missing(cells[name]).any()]
         numbers = self._numbers(cells)
@@ -279,10 +276,13 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             self.categories_ = dict(zip(names, categories, strict=True))
 
     def _fit_texts(self, cells: Cells) -> None:
-        self._vectorizers = {}
+        self._analyses, self._text_scales = {}, {}
         for name in self._of_kind("text"):
-            vectorizer = TfidfVectorizer(max_features=self.max_words, sublinear_tf=True)
-            self._vectorizers[name] = vectorizer.fit(_texts(cells[name]))
+            texts = _texts(cells[name])
+            analysis = latent_semantic_analysis(texts, self.max_text_features)
+            variance = np.asarray(analysis.transform(texts)).var(axis=0).sum()
+            self._analyses[name] = analysis
+            self._text_scales[name] = float(np.sqrt(variance)) if self.scale and variance else 1.0
 
     def _blocks(self, cells: Cells) -> Iterator[NDArray[np.float64]]:
         """Yield the features in the order of their names."""
@@ -297,8 +297,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             yield _is_missing(cells[name])[:, None].astype(np.float64)
         if self._encoder is not None:
             yield np.asarray(self._encoder.transform(_strings(cells, list(self.categories_))))
-        for name, vectorizer in self._vectorizers.items():
-            yield vectorizer.transform(_texts(cells[name])).toarray()
+        for name, analysis in self._analyses.items():
+            yield np.asarray(analysis.transform(_texts(cells[name]))) / self._text_scales[name]
 
     def _treatment(self, column: dict[str, Any]) -> str:
         """Describe what becomes of a column."""
@@ -311,7 +311,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                 n_indicators = min(n_categories, self.max_categories)
                 return f"{n_indicators} indicators of {n_categories} categories"
             case "text":
-                return f"tf-idf weights of {len(self._vectorizers[name].vocabulary_)} words"
+                n_features = len(self._analyses[name][-1].components_)
+                return f"{n_features} features of latent semantic analysis"
             case "date":
                 treatment = ", ".join(self._date_parts[name])
             case "numeric" if self.scale:
@@ -363,12 +364,17 @@ def _varies(values: NDArray[np.float64]) -> bool:
     return len(np.unique(values[~np.isnan(values)])) > 1
 
 
+def _smallest(values: NDArray[np.float64]) -> float:
+    present = values[~np.isnan(values)]
+    return float(present.min()) if present.size else 0.0
+
+
 def _strings(cells: Cells, names: list[str]) -> NDArray[Any]:
     return np.column_stack([cells[name].astype(object) for name in names])
 
 
 def _texts(values: NDArray[Any]) -> NDArray[Any]:
-    return np.where(_is_missing(values), "", values)
+    return np.where(_is_missing(values), "missing", values)
 
 
 def _reasons(left_out: dict[str, str]) -> str:

@@ -110,7 +110,7 @@ def read_features(
 ) -> pd.DataFrame | sparse.csr_array:
     """Read the features of new rows for a model with these expected columns."""
     path = Path(path)
-    as_text = {name for name, kind in expected.kinds.items() if kind == "categorical"}
+    as_text = {name for name, kind in expected.kinds.items() if kind in ("categorical", "text")}
     with _located(path):
         contents = read_contents(path, text_columns=as_text)
         if sparse.issparse(contents.X):
