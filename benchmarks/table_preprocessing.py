@@ -235,11 +235,12 @@ def analysed(parts: Parts, n_components: int, **params) -> list[np.ndarray]:
 
 N_GRAMS = {"analyzer": "char_wb", "ngram_range": (3, 4)}
 WAYS_OF_TEXTS = {
-    DEFAULT: lambda parts: default(parts, kinds={"text": "text"})[1],
-    "10 features": lambda parts: default(parts, kinds={"text": "text"}, max_text_features=10)[1],
-    "30 features": lambda parts: default(parts, kinds={"text": "text"}, max_text_features=30)[1],
-    "20 features, standardised": all_standardised,
-    "20 features of words": partial(analysed, n_components=20),
+    DEFAULT: WAYS[DEFAULT],
+    "10 features": lambda parts: default(parts, max_text_features=10)[1],
+    "20 features": lambda parts: default(parts, max_text_features=20)[1],
+    "not scaled": partial(analysed, n_components=30, **N_GRAMS),
+    "every feature standardised": all_standardised,
+    "words instead of n-grams, not scaled": partial(analysed, n_components=30),
     "50 most frequent words": partial(words, max_features=50),
     "50 most frequent words but stop words": partial(words, max_features=50, stop_words="english"),
     "200 most frequent n-grams": partial(words, max_features=200, **N_GRAMS),

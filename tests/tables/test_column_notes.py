@@ -47,7 +47,7 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
     assert (columns[2].n_distinct, columns[2].n_missing) == (3, 1)
     text = "\n".join(notes)
     assert "3 of 8 columns are used: 1 numeric, 1 boolean, 1 categorical" in text
-    assert "1 column is categorical and becomes up to 3 indicator columns" in text
+    assert "1 column is categorical and becomes up to 4 indicator columns" in text
     assert "column 'site' is constant and left out" in text
     assert "column 'blank' is empty and left out" in text
     assert (
@@ -55,7 +55,7 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
         "in nearly every row, and are left out"
     ) in text
     assert (
-        "1 missing value in 1 column ('colour'), replaced by the median or the most frequent"
+        "1 missing value in 1 column ('colour'): the median of the training rows replaces numbers"
         in text
     )
 

@@ -58,7 +58,10 @@ def _kinds_found(columns: Sequence[Column]) -> list[str]:
     notes = [f"{sum(count for _, count in counts)} of {len(columns)} columns are used: {found}"]
     categorical = [column for column in columns if column.kind == "categorical"]
     if categorical:
-        n_indicators = sum(min(column.n_distinct, MAX_CATEGORIES) for column in categorical)
+        n_indicators = sum(
+            min(column.n_distinct + (column.n_missing > 0), MAX_CATEGORIES)
+            for column in categorical
+        )
         are, become = ("is", "becomes") if len(categorical) == 1 else ("are", "become")
         notes.append(
             f"{_count(len(categorical), 'column')} {are} categorical and {become} up to "
@@ -109,6 +112,6 @@ def _gaps(columns: Sequence[Column]) -> list[str]:
     n_missing = sum(column.n_missing for column in with_gaps)
     return [
         f"{_count(n_missing, 'missing value')} in {_count(len(with_gaps), 'column')} "
-        f"({quoted(column.name for column in with_gaps)}), replaced by the median or the most "
-        "frequent value of the training rows"
+        f"({quoted(column.name for column in with_gaps)}): the median of the training rows "
+        "replaces numbers, with an indicator, and a missing category is a category of its own"
     ]
