@@ -233,6 +233,9 @@ def test_types_of_polars():
     np.testing.assert_array_equal(found["length"], [1, 0.5, 0.75])
     np.testing.assert_array_equal(found["price"], [1.5, 2.5, 2])
     np.testing.assert_array_equal(found["code_1"], [1, 0, 1])
+    for cells in ([[1], [2]], [{"x": 1}, {"x": 2}]):
+        with pytest.raises(InputError, match="column 'a' has cells that are neither numbers"):
+            TablePreprocessor().fit(polars.DataFrame({"a": cells}))
 
 
 def test_columns_are_found_by_name_and_others_ignored():

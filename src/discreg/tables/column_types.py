@@ -72,6 +72,8 @@ def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     if getattr(column.dtype, "kind", "O") in "mM":
         return _parse_times(column)
+    if pd.api.types.is_complex_dtype(column.dtype):
+        raise InputError(f"column '{column.name}' has complex numbers; use their parts")
     if pd.api.types.is_numeric_dtype(column.dtype) and not is_category:
         kind: Kind = "boolean" if pd.api.types.is_bool_dtype(column.dtype) else "numeric"
         return kind, column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -12,8 +12,10 @@ __all__ = ["as_pandas", "is_frame"]
 
 def is_frame(X: object) -> bool:
     """Return whether X is a data frame of pandas or polars."""
-    kind = type(X)
-    return kind.__module__.split(".")[0] in ("pandas", "polars") and kind.__name__ == "DataFrame"
+    return any(
+        base.__name__ == "DataFrame" and base.__module__.split(".")[0] in ("pandas", "polars")
+        for base in type(X).__mro__
+    )
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
@@ -40,5 +42,6 @@ def _polars_column(column: Any) -> pd.Series:
     """Convert a column of polars; for a whole frame, polars would need pyarrow."""
     import pandas as pd
 
-    is_category = column.dtype.base_type().__name__ in ("Categorical", "Enum")
-    return pd.Series(pd.Categorical(column.to_list()) if is_category else column.to_numpy())
+    if column.dtype.base_type().__name__ in ("Categorical", "Enum"):
+        return pd.Series(pd.Categorical(column.to_list()))
+    return pd.Series(column.to_list() if column.dtype.is_nested() else column.to_numpy())

@@ -190,7 +190,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         ndarray of str
             Names such as ``size``, ``missingindicator_size``, ``colour_red`` and ``when_year``.
         """
-        check_is_fitted(self, "kinds_")
+        check_is_fitted(self)
         names = [*self._number_names, *(f"missingindicator_{name}" for name in self._with_gaps)]
         if self._encoder is not None:
             names += list(self._encoder.get_feature_names_out(list(self.categories_)))
@@ -326,7 +326,6 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.string = False
         return tags
 
 
