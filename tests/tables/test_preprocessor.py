@@ -140,6 +140,13 @@ def test_dates_become_the_parts_that_differ():
     np.testing.assert_array_equal(found, [[0], [7], [21]])
 
 
+def test_a_column_may_have_the_name_of_a_part_of_a_date():
+    days = pd.date_range("2024-02-01", periods=3, freq="YS")
+    frame = pd.DataFrame({"day": days, "day_year": [5.0, 3.0, 4.0]})
+    found = TablePreprocessor().fit_transform(frame)
+    np.testing.assert_array_equal(found[:, :2], [[5, 2025], [3, 2026], [4, 2027]])
+
+
 def test_dates_before_1970_are_dates_too():
     days = pd.DataFrame({"day": ["1899-12-31", "1969-12-31", "1970-01-01"]})
     found = TablePreprocessor().set_output(transform="pandas").fit_transform(days)

@@ -87,14 +87,10 @@ def left_out(columns: Sequence[Column]) -> list[str]:
         if names
     ]
     if identifiers:
-        look, are = (
-            ("looks like an identifier", "is")
-            if len(identifiers) == 1
-            else ("look like identifiers", "are")
-        )
+        look = _subject(identifiers, "looks like an identifier", "look like identifiers")
+        are = "is" if len(identifiers) == 1 else "are"
         notes.append(
-            f"{_subject(identifiers, look, look)}, by name or with a different value in nearly "
-            f"every row, and {are} left out"
+            f"{look}, by name or with a different value in nearly every row, and {are} left out"
         )
     return notes
 

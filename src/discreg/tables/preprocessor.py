@@ -244,23 +244,23 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         names = self._of_kind("numeric", "date", "boolean")
         self._with_gaps = [name for name in names if _is_missing(cells[name]).any()]
         numbers = self._numbers(cells)
-        self._number_names = list(numbers)
+        self._number_names = [name for name, _ in numbers]
         self._n_scaled = len(numbers) - len(self._of_kind("boolean"))
         self._imputer = self._scaler = None
         if numbers:
             # keep_empty_features: a column of a given kind can be empty in the training rows.
             self._imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-            filled = np.asarray(self._imputer.fit_transform(np.column_stack([*numbers.values()])))
+            filled = np.asarray(self._imputer.fit_transform(_stacked(numbers)))
             if self.scale and self._n_scaled:
                 self._scaler = StandardScaler().fit(filled[:, : self._n_scaled])
 
-    def _numbers(self, cells: Cells) -> dict[str, NDArray[np.float64]]:
-        """Return the numeric features with their missing values; booleans are the last."""
-        numbers = {name: cells[name] for name in self._of_kind("numeric")}
+    def _numbers(self, cells: Cells) -> list[tuple[str, NDArray[np.float64]]]:
+        """Return names and values of the numeric features; booleans are the last."""
+        numbers = [(name, cells[name]) for name in self._of_kind("numeric")]
         for name, parts in self._date_parts.items():
             found = date_parts(cells[name], self._first_days[name])
-            numbers |= {f"{name}_{part}": found[part] for part in parts}
-        return numbers | {name: cells[name] for name in self._of_kind("boolean")}
+            numbers += [(f"{name}_{part}", found[part]) for part in parts]
+        return numbers + [(name, cells[name]) for name in self._of_kind("boolean")]
 
     def _fit_categories(self, cells: Cells) -> None:
         names = self._of_kind("categorical")
@@ -287,8 +287,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     def _blocks(self, cells: Cells) -> Iterator[NDArray[np.float64]]:
         """Yield the features in the order of their names."""
         if self._imputer is not None:
-            numbers = np.column_stack([*self._numbers(cells).values()])
-            numbers = np.asarray(self._imputer.transform(numbers))
+            numbers = np.asarray(self._imputer.transform(_stacked(self._numbers(cells))))
             if self._scaler is not None:
                 scaled = slice(self._n_scaled)
                 numbers[:, scaled] = np.asarray(self._scaler.transform(numbers[:, scaled]))
@@ -366,6 +365,10 @@ def _varies(values: NDArray[np.float64]) -> bool:
 def _smallest(values: NDArray[np.float64]) -> float:
     present = values[~np.isnan(values)]
     return float(present.min()) if present.size else 0.0
+
+
+def _stacked(numbers: list[tuple[str, NDArray[np.float64]]]) -> NDArray[np.float64]:
+    return np.column_stack([values for _, values in numbers])
 
 
 def _strings(cells: Cells, names: list[str]) -> NDArray[Any]:
