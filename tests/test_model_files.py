@@ -15,7 +15,6 @@ from rewritten_files import rewritten
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
@@ -36,11 +35,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import discreg
-from discreg import LSRClassifier, LSRClassifierCV, load_model, save_model
+from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.candidates import CANDIDATES
 from discreg.comparison.nested_cv import NestedCrossValidation
-from discreg.tables.classifier import ExpectedColumns, TableClassifier, expected_columns
+from discreg.tables.classifier import TableClassifier
+from discreg.tables.expected import ExpectedColumns, expected_columns
 from discreg.tables.table import read_table
 
 NAMES = [candidate.name for candidate in CANDIDATES]
@@ -227,8 +227,7 @@ def test_every_candidate_comes_back_as_it_was(tmp_path, path, monkeypatch, table
 def small(path):
     """The path of a model of the columns a and b."""
     frame = pd.DataFrame({"a": [0.0, 1.0, 0.0, 1.0], "b": [1.0, 1.0, 0.0, 0.0]})
-    both = ColumnTransformer([("both", "passthrough", ["a", "b"])])
-    pipeline = make_pipeline(both, LogisticRegression()).fit(frame, [0, 1, 0, 1])
+    pipeline = make_pipeline(TablePreprocessor(), LogisticRegression()).fit(frame, [0, 1, 0, 1])
     columns = {"kinds": {"a": "numeric", "b": "numeric"}, "n_features": 2}
     save_model(TableClassifier(pipeline, columns), path)
     return path
@@ -243,7 +242,7 @@ def test_columns_are_found_by_name(small):
 def test_other_columns_are_refused_by_name(small):
     with pytest.raises(InputError, match="1 of 2 columns are missing: 'b'"):
         load_model(small).predict(pd.DataFrame({"a": [1.0]}))
-    with pytest.raises(InputError, match="a pandas data frame, not ndarray"):
+    with pytest.raises(InputError, match="a data frame, not ndarray"):
         load_model(small).predict(np.ones((1, 2)))
 
 

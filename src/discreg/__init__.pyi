@@ -36,6 +36,7 @@ from .retargeted import LSRClassifier as LSRClassifier
 from .retargeted import LSRClassifierCV as LSRClassifierCV
 from .retargeted import ReLSRClassifier as ReLSRClassifier
 from .retargeted import ReLSRClassifierCV as ReLSRClassifierCV
+from .tables.preprocessor import TablePreprocessor as TablePreprocessor
 from .versions import show_versions as show_versions
 
 __version__: str

@@ -33,6 +33,7 @@ ONE_GB = 2**30
 PARSED = 30  # memory of parsed JSON, in multiples of the text
 # Packages whose classes a model file may contain; the comparison tool is not one of them.
 LIBRARY = (
+    "auto",
     "base",
     "blocks",
     "linalg",

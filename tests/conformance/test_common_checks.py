@@ -115,7 +115,7 @@ EXACT_CHECKS = "check_sample_weight_equivalence"
 
 def pairs_of_estimator_and_check():
     for name in discreg.__all__:
-        if not name.endswith(("Classifier", "ClassifierCV")):
+        if not name.endswith(("Classifier", "ClassifierCV", "Preprocessor")):
             continue
         estimator = getattr(discreg, name)
         taken = estimator().get_params()

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 from discreg.base.errors import InputError
-from discreg.tables.classifier import expected_columns
+from discreg.tables.expected import expected_columns
 from discreg.tables.table import Table, read_features, read_table
 
 PEOPLE = """age,smoker,town,centre,group
@@ -63,10 +63,10 @@ def test_a_table_with_texts_gaps_and_a_rare_class(write):
     assert table.notes == (
         "class 'rare' has only one row, left out: row 6",
         "3 of 4 columns are used: 1 numeric, 1 boolean, 1 categorical",
-        "1 column is categorical and becomes up to 2 indicator columns",
+        "1 column is categorical and becomes up to 3 indicator columns",
         "column 'centre' is constant and left out",
-        "3 missing values in 3 columns ('age', 'smoker', 'town'), replaced by the median "
-        "or the most frequent value of the training rows",
+        "3 missing values in 3 columns ('age', 'smoker', 'town'): the median of the training rows "
+        "replaces numbers, with an indicator, and a missing category is a category of its own",
     )
 
 
@@ -309,3 +309,7 @@ def test_new_rows_of_arrays(tmp_path):
     np.savez(path, shape=(4, 9), **parts)
     with pytest.raises(InputError, match="there are 9 features, but the model was fitted to 3"):
         read_features(path, expected)
+    named = path.with_suffix(".csv")
+    named.write_text("a,b,c\n1,2,3\n")
+    with pytest.raises(InputError, match="fitted to sparse data with 3 unnamed features"):
+        read_features(named, expected)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_X_y
+from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import Calibration
 from discreg.base.caller import user_stacklevel
@@ -33,6 +35,8 @@ from discreg.blocks.validation import (
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike, RealArray, Scoring
+from discreg.tables.frames import is_frame
+from discreg.tables.preprocessor import TablePreprocessor
 
 from ._average import average, member_logs
 from ._explanation import PredictionExplanation, explain, one_row, rows_to_keep
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoClassifier"]
 
-DEFAULT_FAMILIES = ("LSR", "LRRR", "ReLSR", "DRM")
+DEFAULT_FAMILIES = ("LSR", "LRRR", "DRM")  # they have exact leave-one-out scores
 MANY_ROWS = 500  # from which candidates are first compared on a part of the rows
 PART = 350  # rows of this part
 MOST_EXACT = 2_000  # rows up to which kernels are exact and all families are tried
@@ -101,6 +105,9 @@ class AutoClassifier(BaseClassifier):
         are the prediction, a :class:`~sklearn.dummy.DummyClassifier`.
     weights_ : ndarray of shape (n_members,)
         Weights of the members' probabilities, which sum to 1.
+    preprocessor_ : TablePreprocessor or None
+        Converts the columns of a data frame to numbers; ``preprocessor_.left_out_`` names the
+        columns that are not used. None for arrays.
     cv_results_ : dict
         All candidates, the best first: family, kernel, parameters, scaling, class weights, held-out
         metrics, time, how samples were held out, and the weight in the average.
@@ -180,8 +187,10 @@ class AutoClassifier(BaseClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training data. The columns of a data frame of pandas or polars, which may contain
+            categories, texts, dates and missing values, are converted to numbers by
+            :class:`~discreg.TablePreprocessor`.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
@@ -198,7 +207,7 @@ class AutoClassifier(BaseClassifier):
         """
         clock = Clock(self.time_budget)
         self._check_params()
-        rows, labels = training_rows(self, X, y)
+        rows, labels = self._training_rows(X, y)
         self.classes_, indices = encode_labels(labels)
         row_weights(sample_weight, self.class_weight, self.classes_, indices)  # checks all classes
         weights = sample_weights(sample_weight, len(indices))
@@ -208,7 +217,8 @@ class AutoClassifier(BaseClassifier):
             rows, indices, weights = rows[seen], indices[seen], weights[seen]
             numbers = None if numbers is None else np.unique(numbers[seen], return_inverse=True)[1]
         scorer = self._scorer(indices, weights)
-        scalers = fitted_scalers(rows, weights)
+        indicators = getattr(self.preprocessor_, "is_indicator_", None)
+        scalers = fitted_scalers(rows, weights, indicators)
         samples = self._samples(rows, indices, weights, numbers, scalers, scorer)
         trials, pool = self._search(samples, scorer, clock)
         constant = constant_trial(samples, scorer)
@@ -225,7 +235,7 @@ class AutoClassifier(BaseClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Samples.
 
         Returns
@@ -233,7 +243,7 @@ class AutoClassifier(BaseClassifier):
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
             For two classes, the value of the second less that of the first.
         """
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         found = [
             member_logs(member, tau, rows)
             for member, tau in zip(self.estimators_, self._temperatures, strict=True)
@@ -295,6 +305,25 @@ class AutoClassifier(BaseClassifier):
                 f"families must be 'auto' or names among {', '.join(map(repr, FAMILIES))}; got "
                 f"{self.families!r}."
             )
+
+    def _training_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """Check training data, and convert the columns of a data frame to numbers."""
+        self.preprocessor_ = None
+        if not is_frame(X):
+            return training_rows(self, X, y)
+        validate_data(self, X, y, skip_check_array=True)  # names and number of columns
+        preprocessor = TablePreprocessor()
+        rows, labels = check_X_y(preprocessor.fit_transform(X), y)
+        self.preprocessor_ = preprocessor
+        return rows, labels
+
+    def _new_rows(self, X: Any) -> Any:
+        """Check samples to predict, and convert the columns of a data frame to numbers."""
+        require_fitted(self)
+        if self.preprocessor_ is None:
+            return new_rows(self, X)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return self.preprocessor_.transform(X)
 
     def _scorer(self, y: Indices, weights: Array) -> HeldOutScorer | None:
         if self.scoring is None:

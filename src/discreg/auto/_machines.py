@@ -110,10 +110,20 @@ class Family:
     penalties : callable
         ``penalties(machine, shape, ridge)``: the settings to try, in the order of a path of fits.
         `ridge` is a good penalty relative to the sum of the squared features, or None.
+    exact : bool, default=True
+        Whether the search has exact leave-one-out scores. Newton steps without a sample are too
+        optimistic where a flexible kernel has a small penalty: they find structure in random
+        labels.
     """
 
     search: type[ClassifierSearch]
     penalties: Callable[[Machine, Shape, float | None], list[Setting]]
+    exact: bool = True
+
+    def leaves_out(self, *, groups: bool) -> bool:
+        """Return whether samples, or groups, are left out one by one rather than in folds."""
+        known = self.search._has_leave_group_out if groups else self.search._has_leave_one_out
+        return self.exact and known
 
 
 def ridge_of(machine: Machine, shape: Shape, params: Setting) -> float | None:
@@ -162,7 +172,7 @@ def _costs(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]
 FAMILIES = {
     "LSR": Family(LSRClassifierCV, _ridges),
     "LRRR": Family(LRRRClassifierCV, _full_rank),
-    "ReLSR": Family(ReLSRClassifierCV, _three_ridges),
+    "ReLSR": Family(ReLSRClassifierCV, _three_ridges, exact=False),
     "DRM": Family(DRMClassifierCV, _scatter),
     "ODM": Family(ODMClassifierCV, _costs),
 }

@@ -95,9 +95,16 @@ def _distribution(column: Array, weights: Array) -> tuple[Array, Array]:
     return values.astype(np.float64), ranks
 
 
-def fitted_scalers(X: Any, weights: Array) -> dict[str, Any]:
-    """Fit the scalers to try, by name."""
+def fitted_scalers(X: Any, weights: Array, indicators: Any = None) -> dict[str, Any]:
+    """Fit the scalers to try, by name.
+
+    The features that are `indicators` keep their scale in standard scores: otherwise those of rare
+    categories would dominate the distances.
+    """
     if sparse.issparse(X):
         return {"largest": MaxAbsScaler().fit(X)}
     scalers = {"standard": StandardScaler(), "ranks": RankScaler()}
-    return {name: scaler.fit(X, sample_weight=weights) for name, scaler in scalers.items()}
+    fitted = {name: scaler.fit(X, sample_weight=weights) for name, scaler in scalers.items()}
+    if indicators is not None:
+        fitted["standard"].scale_[indicators] = 1.0
+    return fitted

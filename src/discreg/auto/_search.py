@@ -179,5 +179,5 @@ def _work(machine: Machine, samples: Samples) -> float:
     n_rows, n_features = len(samples.y), samples.shape.n_features
     width = n_features if machine.kernel == "linear" else machine.n_components or n_rows
     width = min(width, n_rows)
-    n_folds = 1 if FAMILIES[machine.family].search._has_leave_one_out else len(samples.folds)
+    n_folds = 1 if FAMILIES[machine.family].leaves_out(groups=False) else len(samples.folds)
     return float(n_folds * (10 * n_rows * width**2 + n_rows * width * n_features))

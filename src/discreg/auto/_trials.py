@@ -264,7 +264,7 @@ def _held_out_scores(
     """Compute scores of the judged samples for each setting, and say how they were held out."""
     search = FAMILIES[machine.family].search
     groups = None if samples.are_duplicates else samples.groups
-    one_by_one = search._has_leave_one_out if groups is None else search._has_leave_group_out
+    one_by_one = FAMILIES[machine.family].leaves_out(groups=groups is not None)
     if samples.by_folds or not one_by_one:
         found = _fold_scores(machine, samples, penalties, samples.folds)
         return _judged(found, samples), f"{len(samples.folds)} folds"

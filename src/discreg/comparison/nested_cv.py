@@ -14,11 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 from discreg import __version__
 from discreg.base.errors import InputError
 from discreg.base.metrics import counts, label_scores, probability_scores
-from discreg.tables.preprocessing import preprocessor
+from discreg.tables.expected import expected_columns
+from discreg.tables.preprocessor import TablePreprocessor
 from discreg.tables.table import Table
 
 from .candidates import MANY_ROWS, Candidate, Shape, chosen
@@ -187,7 +189,14 @@ class NestedCrossValidation:
         n_folds = max(2, min(N_INNER_FOLDS, smallest))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
         model = candidate.make(self._shape, folds)
-        return make_pipeline(preprocessor(self.table, scale=True), model)
+        return make_pipeline(self._preprocessor(), model)
+
+    def _preprocessor(self) -> TablePreprocessor | MaxAbsScaler:
+        """Create the unfitted transformer to features; sparse data stay sparse."""
+        if not isinstance(self.table.X, pd.DataFrame):
+            return MaxAbsScaler()
+        # The types are those of the whole table, so that all folds use the same columns.
+        return TablePreprocessor(scale=True, kinds=expected_columns(self.table).kinds)
 
     @property
     def _shape(self) -> Shape:

@@ -1,1 +1,1 @@
-"""Reading of tables: file formats, column types, preprocessing."""
+"""From a file or a data frame to features: file formats, column types, preprocessing."""

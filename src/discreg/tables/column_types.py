@@ -1,14 +1,15 @@
-"""Column types of a table: numeric, boolean, categorical, constant or identifier.
+"""Column types of a table: numeric, boolean, date, categorical, text, constant or identifier.
 
-A parsed column is an array: floats for numeric columns, 0.0 and 1.0 for boolean columns, strings
-for categorical columns. A missing cell is NaN in all of them.
+A parsed column is an array: floats for numeric columns, 0.0 and 1.0 for boolean columns, datetime64
+in UTC for dates, strings for categories and texts. A missing cell is NaN, in dates NaT.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -17,36 +18,43 @@ from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 
-from .formats import MISSING, UNTITLED, quoted
+from .formats import MISSING, UNTITLED
 
 __all__ = [
     "MAX_CATEGORIES",
-    "TRUE_AND_FALSE",
     "USED",
     "Column",
     "Kind",
     "as_categories",
+    "as_kind",
     "as_texts",
-    "describe",
+    "infer",
     "parse",
     "places_of_text",
-    "refuse_infinite",
 ]
 
-Kind = Literal["numeric", "boolean", "categorical", "constant", "identifier"]
-USED: tuple[Kind, ...] = ("numeric", "boolean", "categorical")
+Kind = Literal["numeric", "boolean", "date", "categorical", "text", "constant", "identifier"]
+USED: tuple[Kind, ...] = ("numeric", "boolean", "date", "categorical", "text")
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
+TRUTHS = {**TRUE_AND_FALSE, "1": 1.0, "0": 0.0}
 MAX_CATEGORIES = 50  # per column; rarer categories share an indicator
-# A text column is an identifier if at least this fraction of its cells is distinct.
+# Strings of this many words that hardly repeat are texts.
+TEXT_WORDS = 3
+# A column of other strings is an identifier if at least this fraction of its cells is distinct.
 IDENTIFIER_SHARE = 0.9
-# An integer column of distinct values is an identifier if it counts the rows or has one of these
-# names. Fewer rows can be in order by chance.
-COUNTER_NAMES = ("id", "index")
-COUNTER_BEGINNINGS = (UNTITLED.lower(), "__index_level_")
+# Strings and whole numbers in a column with such a name are identifiers: id, patient_id, orderID.
+IDENTIFIER_NAME = re.compile(r"(?:.*[\W_])?(?i:id|uuid|guid)|.*[a-z](?:Id|ID)")
+# An integer column of distinct values is an identifier if it counts the rows or has such a name.
+# Fewer rows can be in order by chance.
+COUNTER_NAME = re.compile(rf"index|{UNTITLED}.*|__index_level_.*", re.IGNORECASE)
 COUNTER_ROWS = 10
 # Whole numbers and days in the forms "3.0" and "2024-01-31 00:00:00".
 WHOLE = re.compile(r"([-+]?\d{1,15})\.0+")
 DAY = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?")
+DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[-+]\d\d(?::?\d\d)?)?)?"
+)
+MISSING_DATE = np.datetime64("NaT", "us")
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,10 @@ class Column:
 def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
     """Infer the type of a column from its cells and convert the cells to that type."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
+    if getattr(column.dtype, "kind", "O") in "mM":
+        return _parse_times(column)
+    if pd.api.types.is_complex_dtype(column.dtype):
+        raise InputError(f"column '{column.name}' has complex numbers; use their parts")
     if pd.api.types.is_numeric_dtype(column.dtype) and not is_category:
         kind: Kind = "boolean" if pd.api.types.is_bool_dtype(column.dtype) else "numeric"
         return kind, column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -70,11 +82,55 @@ def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
     if present and TRUE_AND_FALSE.keys() >= set(present):
         truths = [TRUE_AND_FALSE.get(str(text).lower(), np.nan) for text in vocabulary]
         return "boolean", np.array(truths)[codes]
-    numbers = _numbers(vocabulary)
     # A declared category stays one, even if its values are digits.
-    if not is_category and (~np.isnan(numbers)).sum() == len(present):
-        return "numeric", numbers[codes]
+    if not is_category:
+        numbers = _numbers(vocabulary)
+        if (~np.isnan(numbers)).sum() == len(present):
+            return "numeric", numbers[codes]
+        dates = _dates(vocabulary)
+        if (~np.isnat(dates)).sum() == len(present):
+            return "date", dates[codes]
     return "categorical", _categories(vocabulary)[codes]
+
+
+def _parse_times(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
+    if column.dtype.kind == "M":
+        return "date", column.to_numpy("datetime64[us]", na_value=MISSING_DATE)
+    values = column.to_numpy("timedelta64[us]", na_value=np.timedelta64("NaT", "us"))
+    return "numeric", values / np.timedelta64(1, "D")  # days
+
+
+def as_kind(name: object, column: pd.Series, kind: Kind) -> NDArray[Any]:
+    """Convert the cells of a column to a type; raise an error if that is not possible."""
+    if kind == "categorical":
+        return as_categories(column)
+    if kind == "text":
+        return as_texts(column)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)  # a declared category may contain numbers
+    found, values = parse(column)
+    is_right = kind == found or (kind, found) == ("numeric", "boolean")
+    if not is_right:
+        texts = as_texts(column)
+        values, expected = _converted(texts, kind)
+        wrong = np.flatnonzero(pd.isna(values) & ~pd.isna(texts))
+        if wrong.size:
+            raise InputError(
+                f"column '{name}' contains text '{texts[wrong[0]]}' in row {wrong[0] + 1} where "
+                f"{expected} expected"
+            )
+    refuse_infinite(name, values, pd.RangeIndex(len(values)))
+    return values
+
+
+def _converted(texts: NDArray[Any], kind: Kind) -> tuple[NDArray[Any], str]:
+    """Convert strings to a type, with NaN or NaT where that is not possible."""
+    if kind == "boolean":
+        truths = [TRUTHS.get(str(text).lower(), np.nan) for text in texts]
+        return np.array(truths, dtype=np.float64), "true or false was"
+    if kind == "date":
+        return _dates(texts), "dates such as 2024-01-31 were"
+    return _numbers(texts), "numbers were"
 
 
 def as_categories(column: pd.Series) -> NDArray[Any]:
@@ -100,7 +156,13 @@ def as_texts(column: pd.Series) -> NDArray[Any]:
 
 def _vocabulary(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the code of each cell and the strings; the last, NaN, has the code -1."""
-    codes, values = pd.factorize(column)
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError as error:  # a cell is a list, a dict or an array
+        raise InputError(
+            f"column '{column.name}' has cells that are neither numbers, booleans, strings nor "
+            f"dates ({error})"
+        ) from error
     vocabulary = np.empty(len(values) + 1, dtype=object)
     vocabulary[:-1] = [_as_text(value) for value in values]
     vocabulary[-1] = np.nan
@@ -120,6 +182,23 @@ def _numbers(texts: NDArray[Any]) -> NDArray[np.float64]:
     )
 
 
+def _dates(texts: NDArray[Any]) -> NDArray[np.datetime64]:
+    return np.array([_as_date(text) for text in texts], dtype="datetime64[us]")
+
+
+def _as_date(text: object) -> np.datetime64:
+    """Convert a date in ISO format, with or without a time of day, to UTC."""
+    if not isinstance(text, str) or DATE.fullmatch(text) is None:
+        return MISSING_DATE
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # such as February 30th
+        return MISSING_DATE
+    return np.datetime64(moment, "us")
+
+
 def places_of_text(values: NDArray[Any]) -> NDArray[np.intp]:
     """Find the cells of a categorical column that are not numbers."""
     return np.flatnonzero(~pd.isna(values) & np.isnan(_numbers(values)))
@@ -134,120 +213,68 @@ def refuse_infinite(name: object, values: NDArray[Any], rows: pd.Index) -> None:
         )
 
 
-def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], list[str]]:
-    """Parse the columns of a frame; return the columns to use, all column types, and notes.
+def infer(
+    frame: pd.DataFrame, kinds: Mapping[str, Kind] | None = None
+) -> tuple[list[Column], dict[str, NDArray[Any]]]:
+    """Infer the types of all columns, except for those given, and parse the cells.
 
     The index of the frame is the position of a row in the file, from 0.
     """
-    columns: list[Column] = []
-    used: dict[str, NDArray[Any]] = {}
-    doubts: list[str] = []
-    for name, cells in frame.items():
-        kind, values = parse(cells)
-        refuse_infinite(name, values, frame.index)
-        if kind == "categorical":
-            doubts += _almost_numeric(str(name), values, frame.index)
-        column = _column(str(name), kind, values, frame.index)
+    columns, cells = [], {}
+    for name, series in frame.items():
+        if kinds is not None and name in kinds:
+            values = as_kind(name, series, kinds[name])
+            column = _counted(name, kinds[name], values)
+        else:
+            kind, values = parse(series)
+            refuse_infinite(name, values, frame.index)
+            is_declared = isinstance(series.dtype, pd.CategoricalDtype)
+            column = _described(
+                _counted(name, kind, values), values, frame.index, is_declared=is_declared
+            )
         columns.append(column)
-        if column.kind in USED:
-            used[column.name] = values
-    notes = [*_kinds_found(columns), *doubts, *_left_out(columns), *_gaps(columns)]
-    if not used:
-        raise InputError(f"no column can be used as a feature: {'; '.join(_left_out(columns))}")
-    return pd.DataFrame(used), tuple(columns), notes
+        cells[name] = values
+    return columns, cells
 
 
-def _column(name: str, kind: Kind, values: NDArray[Any], rows: pd.Index) -> Column:
+def _counted(name: str, kind: Kind, values: NDArray[Any]) -> Column:
     missing = pd.isna(values)
-    n_distinct, n_missing = len(pd.unique(values[~missing])), int(missing.sum())
-    if n_distinct < 2:
-        kind = "constant"
-    elif kind == "categorical":
-        if n_distinct >= IDENTIFIER_SHARE * (len(values) - n_missing):
-            kind = "identifier"
-    elif kind == "numeric" and n_distinct == len(values) and _counts(name, values, rows):
-        kind = "identifier"
-    return Column(name, kind, n_distinct, n_missing)
+    return Column(name, kind, len(pd.unique(values[~missing])), int(missing.sum()))
 
 
-def _counts(name: str, values: NDArray[np.float64], rows: pd.Index) -> bool:
-    """Return whether distinct numbers count the rows; in a sorted file they reveal the labels."""
-    if len(values) < COUNTER_ROWS or (values != np.round(values)).any():
+def _described(
+    column: Column, values: NDArray[Any], rows: pd.Index, *, is_declared: bool
+) -> Column:
+    """Find out whether a column is constant, an identifier or a text."""
+    n_present = len(values) - column.n_missing
+    if column.n_distinct < 2:
+        return replace(column, kind="constant")
+    if column.kind == "categorical":
+        hardly_repeats = column.n_distinct >= IDENTIFIER_SHARE * n_present
+        is_long = not is_declared and _has_many_words(values)
+        if is_long and (hardly_repeats or column.n_distinct > MAX_CATEGORIES):
+            return replace(column, kind="text")
+        if hardly_repeats or IDENTIFIER_NAME.fullmatch(column.name):
+            return replace(column, kind="identifier")
+    if column.kind == "numeric" and _counts(column, values, rows):
+        return replace(column, kind="identifier")
+    return column
+
+
+def _has_many_words(values: NDArray[Any]) -> bool:
+    """Return whether at least half of the strings consist of several words."""
+    words = [len(text.split()) for text in pd.unique(values[~pd.isna(values)])]
+    return bool(np.median(words) >= TEXT_WORDS)
+
+
+def _counts(column: Column, values: NDArray[np.float64], rows: pd.Index) -> bool:
+    """Return whether numbers name or count the rows; in a sorted file they reveal the labels."""
+    present = values[~np.isnan(values)]
+    if (present != np.round(present)).any():
         return False
-    name = name.lower()
-    has_such_a_name = name in COUNTER_NAMES or name.startswith(COUNTER_BEGINNINGS)
+    if IDENTIFIER_NAME.fullmatch(column.name):
+        return True
+    if column.n_distinct < max(len(values), COUNTER_ROWS):
+        return False
+    has_such_a_name = COUNTER_NAME.fullmatch(column.name) is not None
     return has_such_a_name or bool(np.ptp(values - rows.to_numpy()) == 0)
-
-
-def _almost_numeric(name: str, values: NDArray[Any], rows: pd.Index) -> list[str]:
-    """Write a note if a column would be numeric without a few cells of text."""
-    places = places_of_text(values)
-    if not 0 < len(places) <= 0.1 * (~pd.isna(values)).sum():
-        return []
-    first = places[0]
-    return [
-        f"column '{name}' is numeric except for {_count(len(places), 'cell')}, the first "
-        f"'{values[first]}' in row {rows[first] + 1}, and is treated as categorical; empty these "
-        "cells if the column should be numeric"
-    ]
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _kinds_found(columns: Sequence[Column]) -> list[str]:
-    counts = [(kind, sum(column.kind == kind for column in columns)) for kind in USED]
-    found = ", ".join(f"{count} {kind}" for kind, count in counts if count)
-    notes = [f"{sum(count for _, count in counts)} of {len(columns)} columns are used: {found}"]
-    categorical = [column for column in columns if column.kind == "categorical"]
-    if categorical:
-        n_indicators = sum(min(column.n_distinct, MAX_CATEGORIES) for column in categorical)
-        are, become = ("is", "becomes") if len(categorical) == 1 else ("are", "become")
-        notes.append(
-            f"{_count(len(categorical), 'column')} {are} categorical and {become} up to "
-            f"{n_indicators} indicator columns"
-        )
-    notes += [
-        f"column '{column.name}' has {column.n_distinct} categories: the {MAX_CATEGORIES - 1} most "
-        "frequent ones in the training rows have one indicator column each, the others share one"
-        for column in categorical
-        if column.n_distinct > MAX_CATEGORIES
-    ]
-    return notes
-
-
-def _left_out(columns: Sequence[Column]) -> list[str]:
-    empty = [column.name for column in columns if column.n_distinct == 0]
-    constant = [column.name for column in columns if column.n_distinct == 1]
-    identifiers = [column.name for column in columns if column.kind == "identifier"]
-    notes = [
-        f"{_subject(names)} {word} and left out"
-        for names, word in ((empty, "empty"), (constant, "constant"))
-        if names
-    ]
-    if identifiers:
-        are = "is" if len(identifiers) == 1 else "are"
-        notes.append(
-            f"{_subject(identifiers, 'has', 'have')} a different value in nearly every row, like "
-            f"an identifier, and {are} left out"
-        )
-    return notes
-
-
-def _subject(names: Sequence[str], one: str = "is", many: str = "are") -> str:
-    """Write the subject of a sentence on columns, with its verb."""
-    return f"column '{names[0]}' {one}" if len(names) == 1 else f"columns {quoted(names)} {many}"
-
-
-def _gaps(columns: Sequence[Column]) -> list[str]:
-    """Write a note on the missing values of the columns that are used."""
-    with_gaps = [column for column in columns if column.n_missing and column.kind in USED]
-    if not with_gaps:
-        return []
-    n_missing = sum(column.n_missing for column in with_gaps)
-    return [
-        f"{_count(n_missing, 'missing value')} in {_count(len(with_gaps), 'column')} "
-        f"({quoted(column.name for column in with_gaps)}), replaced by the median or the most "
-        "frequent value of the training rows"
-    ]

@@ -19,8 +19,9 @@ from scipy import sparse
 
 from discreg.base.errors import InputError
 
-from .classifier import ExpectedColumns, check_columns
-from .column_types import Column, as_texts, describe, parse
+from .column_notes import describe
+from .column_types import Column, as_texts, parse
+from .expected import ExpectedColumns, check_columns
 from .formats import (
     MISSING,
     Contents,
@@ -109,12 +110,17 @@ def read_features(
 ) -> pd.DataFrame | sparse.csr_array:
     """Read the features of new rows for a model with these expected columns."""
     path = Path(path)
-    as_text = {name for name, kind in expected.kinds.items() if kind == "categorical"}
+    as_text = {name for name, kind in expected.kinds.items() if kind in ("categorical", "text")}
     with _located(path):
         contents = read_contents(path, text_columns=as_text)
-        if isinstance(contents.X, pd.DataFrame):
-            return check_columns(contents.X, expected)
-        return _check_sparse(contents, expected)
+        if sparse.issparse(contents.X):
+            return _check_sparse(contents, expected)
+        if not expected.kinds:
+            raise InputError(
+                f"the model was fitted to sparse data with {expected.n_features} unnamed features "
+                "and cannot be applied to a table with named columns"
+            )
+        return check_columns(contents.X, expected.kinds)
 
 
 def _check_sparse(contents: Contents, expected: ExpectedColumns) -> sparse.csr_array:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from discreg.base.errors import InputError
-from discreg.tables.classifier import ExpectedColumns, check_columns, expected_columns
+from discreg.tables.expected import ExpectedColumns, check_columns, expected_columns
 from discreg.tables.table import Table
 
 FRAME = pd.DataFrame(
@@ -39,18 +39,18 @@ def test_expected_columns_survive_json(expected):
 
 def test_fitting_columns_come_out_in_order_and_others_are_ignored(table, expected):
     new = FRAME[["colour", "size", "flag"]].assign(target=LABELS)
-    pd.testing.assert_frame_equal(check_columns(new, expected), table.X)
+    pd.testing.assert_frame_equal(check_columns(new, expected.kinds), table.X)
 
 
 def test_columns_take_the_kind_that_the_model_knows(expected):
     new = pd.DataFrame({"size": ["1", "?"], "flag": [1, 0], "colour": [3, 4]})
-    found = check_columns(new, expected)
+    found = check_columns(new, expected.kinds)
     np.testing.assert_array_equal(found["size"], [1, np.nan])
     np.testing.assert_array_equal(found["flag"], [1, 0])
     assert found["colour"].tolist() == ["3", "4"]
     declared = new.assign(size=pd.Categorical(["1", "2"]), flag=["TRUE", None])
-    np.testing.assert_array_equal(check_columns(declared, expected)["size"], [1, 2])
-    np.testing.assert_array_equal(check_columns(declared, expected)["flag"], [1, np.nan])
+    np.testing.assert_array_equal(check_columns(declared, expected.kinds)["size"], [1, 2])
+    np.testing.assert_array_equal(check_columns(declared, expected.kinds)["flag"], [1, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_columns_take_the_kind_that_the_model_knows(expected):
 )
 def test_columns_of_another_type_are_refused_with_the_cell(expected, changes, said):
     with pytest.raises(InputError) as caught:
-        check_columns(FRAME[:3].assign(**changes), expected)
+        check_columns(FRAME[:3].assign(**changes), expected.kinds)
     assert said in str(caught.value)
 
 
@@ -78,9 +78,4 @@ def test_missing_columns_are_refused_by_name(expected):
     with pytest.raises(
         InputError, match="2 of 3 columns are missing: 'size', 'colour'; is 'color'"
     ):
-        check_columns(FRAME.rename(columns={"size": "x", "colour": "color"}), expected)
-
-
-def test_named_columns_do_not_fit_a_model_of_sparse_data():
-    with pytest.raises(InputError, match="fitted to sparse data with 7 unnamed features"):
-        check_columns(FRAME, ExpectedColumns({}, 7))
+        check_columns(FRAME.rename(columns={"size": "x", "colour": "color"}), expected.kinds)
