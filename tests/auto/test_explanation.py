@@ -2,11 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_wine, make_blobs
 from sklearn.exceptions import NotFittedError
-from sklearn.preprocessing import scale
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
 from discreg import (
     AutoClassifier,
@@ -17,6 +19,7 @@ from discreg import (
     ReLSRClassifier,
 )
 from discreg.auto._contributions import contributions_of, keeps_rows
+from discreg.auto._explanation import rows_to_keep
 
 WITH_ROWS = [
     LSRClassifier(kernel="rbf", gamma=0.1),
@@ -53,12 +56,26 @@ def model(wine):
     return AutoClassifier().fit(X[::2], y[::2])
 
 
+def average_of(X, y, *classifiers):
+    """An AutoClassifier with the given members in the place of those that it has chosen."""
+    model = AutoClassifier(families=["LSR"]).fit(X, y)
+    indices = np.searchsorted(model.classes_, y)
+    members = [make_pipeline(StandardScaler(), each).fit(X, indices) for each in classifiers]
+    model.estimators_, model.weights_ = members, np.array([0.75, 0.25])[-len(members) :]
+    model.weights_ /= model.weights_.sum()
+    model._temperatures = [3.0, 5.0][: len(members)]
+    model._rows = rows_to_keep(members, np.arange(len(y)), indices)
+    return model
+
+
 @pytest.fixture(scope="module")
 def average():
     X, y = load_breast_cancer(return_X_y=True)
-    found = AutoClassifier().fit(X[::2], y[::2])
-    assert len(found.estimators_) > 1
-    return found, X[1::2]
+    members = (
+        ReLSRClassifier(kernel="rbf", gamma=0.02, probability=False),
+        LSRClassifier(kernel="laplacian", gamma=0.05, probability=False),
+    )
+    return average_of(X[::2], y[::2], *members), X[1::2]
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
@@ -143,14 +160,29 @@ def test_contributions_are_sorted_and_the_loudest_are_shown(average):
     assert len(found.rows_for(10**6)) + len(found.rows_against(10**6)) <= len(found.row_indices)
     for text in (str(found), found._repr_html_()):
         assert f"{loudest[0].contribution:+.3f}" in text
-        assert "ReLSR, rbf kernel" in text
+        assert "ReLSR, rbf kernel (gamma=0.02), standard scaling" in text
 
 
-def test_rows_of_other_classes_have_no_part_in_a_representation(model, wine):
-    assert all(isinstance(member[-1], DRMClassifier) for member in model.estimators_)
-    found = model.explain_prediction(wine[0][1])
+def test_rows_of_other_classes_have_no_part_in_a_representation(wine):
+    X, y = wine
+    drm = DRMClassifier(kernel="rbf", gamma=0.1, probability=False)
+    found = average_of(X[::2], y[::2], drm).explain_prediction(X[1])
     assert set(found.row_labels) == {found.label, found.runner_up}
     assert found.rest == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_member_without_rows_is_in_the_rest(wine):
+    X, y = wine
+    rbf = LSRClassifier(kernel="rbf", gamma=0.1, probability=False)
+    linear = LSRClassifier(probability=False)
+    model = average_of(X[::2], y[::2], rbf, linear)
+    found = model.explain_prediction(X[1])
+    first, second = (list(model.classes_).index(each) for each in (found.label, found.runner_up))
+    (of_rbf,), (of_linear,) = (member.decision_function(X[[1]]) for member in model.estimators_)
+    intercept = rbf.intercept_[first] - rbf.intercept_[second]
+    own, other = (each[first] - each[second] for each in (of_rbf, of_linear))
+    assert found.contributions.sum() == pytest.approx(0.75 * 3.0 * (own - intercept))
+    assert found.rest == pytest.approx(0.75 * 3.0 * intercept + 0.25 * 5.0 * other)
 
 
 def test_a_sample_far_from_all_rows_is_decided_by_the_intercepts():
@@ -192,18 +224,26 @@ def test_indices_are_those_of_the_rows_passed_to_fit(wine):
     np.testing.assert_allclose(found.contributions, few.contributions, rtol=1e-6, atol=1e-9)
 
 
-def test_a_row_of_any_kind_gives_the_same_explanation(wine):
+def test_a_row_of_any_kind_gives_the_same_explanation(model, wine):
+    X, _ = wine
+    expected = model.explain_prediction(X[[1]])
+    for x in (X[1], X[1].tolist()):
+        found = model.explain_prediction(x)
+        np.testing.assert_array_equal(found.contributions, expected.contributions)
+
+
+def test_a_row_of_a_data_frame_with_categories_is_explained(wine):
     X, y = wine
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame = pd.DataFrame(X[:, :4], columns=["alcohol", "acid", "ash", "alkali"])
+    frame["colour"] = pd.Categorical(np.where(X[:, 9] > 5, "dark", "light"))
+    frame.loc[3, "ash"] = np.nan
     model = AutoClassifier(families=["LSR"]).fit(frame[::2], y[::2])
-    expected = model.explain_prediction(frame.iloc[[1]])
-    found = model.explain_prediction(frame.iloc[1])
-    np.testing.assert_array_equal(found.contributions, expected.contributions)
-    model = AutoClassifier(families=["LSR"]).fit(X[::2], y[::2])
-    for x in (X[1], X[[1]], X[1].tolist()):
-        np.testing.assert_array_equal(
-            model.explain_prediction(x).contributions, expected.contributions
-        )
+    expected = model.explain_prediction(frame.iloc[[3]])
+    assert expected.label == model.predict(frame.iloc[[3]])[0]
+    for x in (frame.iloc[3], pl.from_pandas(frame.iloc[[3]])):
+        found = model.explain_prediction(x)
+        assert found.probabilities == pytest.approx(expected.probabilities)
+        np.testing.assert_allclose(found.contributions, expected.contributions)
 
 
 def test_sparse_rows_are_explained(wine):

@@ -255,8 +255,8 @@ class AutoClassifier(BaseClassifier):
 
         Parameters
         ----------
-        x : {array-like, sparse matrix} of shape (n_features,) or (1, n_features)
-            The sample: a row of an array or of a frame.
+        x : {array-like, sparse matrix, DataFrame} of shape (n_features,) or (1, n_features)
+            The sample: a row of an array or of a data frame.
 
         Returns
         -------
@@ -274,7 +274,7 @@ class AutoClassifier(BaseClassifier):
         (0, 0)
         """
         row = one_row(x)
-        return explain(self, self.predict_log_proba(row)[0], new_rows(self, row))
+        return explain(self, self.predict_log_proba(row)[0], self._new_rows(row))
 
     def leaderboard(self, n: int = 10) -> pd.DataFrame:
         """Return the best candidates with their held-out metrics.

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.dummy import DummyClassifier
 
 from discreg.linalg.types import Array, Indices, MatrixLike
+from discreg.tables.frames import is_frame
 
 from ._average import member_logs
 from ._contributions import contributions_of, keeps_rows
@@ -229,15 +230,15 @@ def one_row(x: ArrayLike | MatrixLike) -> Any:
 
     Parameters
     ----------
-    x : array-like of shape (n_features,) or {array-like, sparse matrix} of shape (1, n_features)
-        A Series is a row of a frame.
+    x : {array-like, sparse matrix, DataFrame} of shape (n_features,) or (1, n_features)
+        A Series of pandas is a row of a data frame.
     """
-    if hasattr(x, "to_frame"):  # a Series
+    if hasattr(x, "to_frame") and hasattr(x, "index"):  # a Series of pandas
         return x.to_frame().T.infer_objects()
-    row: Any = x if hasattr(x, "columns") or sparse.issparse(x) else np.asarray(x)
-    if row.ndim == 1:
+    row: Any = x if is_frame(x) or sparse.issparse(x) else np.asarray(x)
+    if len(row.shape) == 1:
         return row.reshape(1, -1)
-    if row.ndim != 2 or row.shape[0] != 1:
+    if len(row.shape) != 2 or row.shape[0] != 1:
         raise ValueError(
             f"explain_prediction explains one sample; the shape of x is {row.shape}. Pass one row, "
             "such as X[0]."
