@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from discreg.tables.column_types import describe
+from discreg.tables.column_notes import describe
 from discreg.tables.formats import read_contents
 
 DATA = Path(os.environ.get("DISCREG_DATA", Path(__file__).parents[2] / "shared" / "data"))

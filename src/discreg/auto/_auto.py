@@ -403,6 +403,7 @@ class AutoClassifier(BaseClassifier):
             samples.weights,
             samples.weights / copies,
             len(self.classes_),
+            1.0 if selection.is_constant else None,
         )
 
     def _member(self, trial: Trial, scalers: dict[str, Any], samples: Samples) -> Pipeline:

@@ -18,7 +18,7 @@ from discreg.margin import ODMClassifierCV
 from discreg.representation import DRMClassifierCV
 from discreg.retargeted import LSRClassifierCV, ReLSRClassifierCV
 
-__all__ = ["FAMILIES", "Family", "Machine", "Shape", "kernels_of", "ridge_of"]
+__all__ = ["FAMILIES", "Family", "Machine", "TrainingSize", "kernels_of", "ridge_of"]
 
 # Widths relative to the inverse of the median distance, squared for "rbf".
 WIDTHS = {"rbf": (0.1, 0.3, 1.0, 3.0, 10.0), "laplacian": (0.1, 0.4, 1.5, 5.0)}
@@ -30,7 +30,7 @@ N_NEAR = 5  # penalties around one that is known to be good
 
 
 @dataclass(frozen=True)
-class Shape:
+class TrainingSize:
     """Size of the training data."""
 
     total: float  # sum of the sample weights
@@ -108,7 +108,7 @@ class Family:
     search : type
         Its ...CV class, which computes held-out scores.
     penalties : callable
-        ``penalties(machine, shape, ridge)``: the settings to try, in the order of a path of fits.
+        ``penalties(machine, size, ridge)``: the settings to try, in the order of a path of fits.
         `ridge` is a good penalty relative to the sum of the squared features, or None.
     exact : bool, default=True
         Whether the search has exact leave-one-out scores. Newton steps without a sample are too
@@ -117,7 +117,7 @@ class Family:
     """
 
     search: type[ClassifierSearch]
-    penalties: Callable[[Machine, Shape, float | None], list[Setting]]
+    penalties: Callable[[Machine, TrainingSize, float | None], list[Setting]]
     exact: bool = True
 
     def leaves_out(self, *, groups: bool) -> bool:
@@ -126,46 +126,46 @@ class Family:
         return self.exact and known
 
 
-def ridge_of(machine: Machine, shape: Shape, params: Setting) -> float | None:
+def ridge_of(machine: Machine, size: TrainingSize, params: Setting) -> float | None:
     """Return the penalty relative to the sum of the squared features, if there is such a one."""
     if machine.family not in ("LSR", "LRRR", "ReLSR"):
         return None
-    return float(params["beta"] / _unit(machine, shape))
+    return float(params["beta"] / _unit(machine, size))
 
 
-def _unit(machine: Machine, shape: Shape) -> float:
+def _unit(machine: Machine, size: TrainingSize) -> float:
     """Return the sum of the squared features in the units of `beta`.
 
     The unit of `beta` is the sum of the squares divided by the number of features, or of samples
     for a kernel; that of LRRR is one, where standard scores have the mean square one.
     """
     if machine.kernel != "linear":
-        return shape.total
-    return shape.n_features * (shape.total if machine.family == "LRRR" else 1.0)
+        return size.total
+    return size.n_features * (size.total if machine.family == "LRRR" else 1.0)
 
 
-def _ridges(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+def _ridges(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
     if ridge is None:
         ridges = [LARGEST * STEP**-k for k in range(N_RIDGES)]
     else:
         ridges = [ridge * STEP ** (N_NEAR // 2 - k) for k in range(N_NEAR)]
-    return [{"beta": each * _unit(machine, shape)} for each in ridges]
+    return [{"beta": each * _unit(machine, size)} for each in ridges]
 
 
-def _full_rank(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
-    rank = {"rank": shape.n_classes - 1}
-    return [setting | rank for setting in _ridges(machine, shape, ridge)]
+def _full_rank(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
+    rank = {"rank": size.n_classes - 1}
+    return [setting | rank for setting in _ridges(machine, size, ridge)]
 
 
-def _three_ridges(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
-    return [{"beta": k * (ridge or 1e-3) * _unit(machine, shape)} for k in (10.0, 1.0, 0.1)]
+def _three_ridges(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
+    return [{"beta": k * (ridge or 1e-3) * _unit(machine, size)} for k in (10.0, 1.0, 0.1)]
 
 
-def _scatter(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+def _scatter(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
     return [{"alpha": alpha, "beta": beta} for alpha in (1e-3, 1e-1, 10.0) for beta in (1e-3, 0.1)]
 
 
-def _costs(machine: Machine, shape: Shape, ridge: float | None) -> list[Setting]:
+def _costs(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
     return [{"C1": C1, "C2": 1e3, "D": 0.2} for C1 in (100.0, 1e3, 1e4)]
 
 

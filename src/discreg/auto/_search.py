@@ -164,7 +164,7 @@ def _key(path: Sequence[Trial]) -> tuple[float, float, float]:
 
 
 def _ridge(trial: Trial, samples: Samples) -> float | None:
-    return ridge_of(trial.machine, samples.shape, trial.params)
+    return ridge_of(trial.machine, samples.size, trial.params)
 
 
 def describe(machine: Machine) -> str:
@@ -176,7 +176,7 @@ def describe(machine: Machine) -> str:
 
 def _work(machine: Machine, samples: Samples) -> float:
     """Estimate the multiplications of a path, up to a factor that depends on the family."""
-    n_rows, n_features = len(samples.y), samples.shape.n_features
+    n_rows, n_features = len(samples.y), samples.size.n_features
     width = n_features if machine.kernel == "linear" else machine.n_components or n_rows
     width = min(width, n_rows)
     n_folds = 1 if FAMILIES[machine.family].leaves_out(groups=False) else len(samples.folds)

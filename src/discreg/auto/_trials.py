@@ -9,19 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.model_selection import StratifiedGroupKFold
 
 from discreg.base.calibration import fit_inverse_temperature, log_probabilities
 from discreg.base.early_checks import leavable_rows
 from discreg.base.held_out import Fold, HeldOut, HeldOutScores, Setting, held_out_path
-from discreg.linalg.resources import threads_for_fit
-from discreg.linalg.rows import class_sums, one_hot
+from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array, Indices
-from discreg.retargeted import LSRClassifierCV
-from discreg.retargeted._leave_one_out import leave_one_out_scores
 
-from ._machines import FAMILIES, Machine, Shape
+from ._machines import FAMILIES, Machine, TrainingSize
 
 __all__ = [
     "Samples",
@@ -127,19 +123,11 @@ class Samples:
             by_folds=self.by_folds,
         )
 
-    def repeated(self) -> tuple[Indices, list[Fold]]:
-        """Return the rows that occur more than once, and folds that hold out a fifth at most."""
-        places = np.unique(self.hashes, return_inverse=True)[1]
-        rows = np.flatnonzero(np.bincount(places, self.copies)[places] > 1)
-        n_folds = -(-N_FOLDS * len(rows) // len(self.y))
-        folds = _folds(self.y, self.hashes, None, rows, n_folds)
-        return rows, folds
-
     @property
-    def shape(self) -> Shape:
+    def size(self) -> TrainingSize:
         """Size of the training data."""
         n_features = next(iter(self.X.values())).shape[1]
-        return Shape(float(self.copies.sum()), n_features, len(self.factors))
+        return TrainingSize(float(self.copies.sum()), n_features, len(self.factors))
 
     @property
     def distinct(self) -> Indices:
@@ -205,11 +193,7 @@ class Trial:
 
 
 def _folds(
-    y: Indices,
-    hashes: NDArray[np.uint64],
-    groups: Indices | None,
-    counted: Indices,
-    n_folds: int = N_FOLDS,
+    y: Indices, hashes: NDArray[np.uint64], groups: Indices | None, counted: Indices
 ) -> list[Fold]:
     """Split the counted samples into test parts; all others are in the training parts.
 
@@ -219,7 +203,7 @@ def _folds(
     if not len(counted):
         return []
     if groups is not None:
-        splitter = StratifiedGroupKFold(min(n_folds, len(np.unique(groups))))
+        splitter = StratifiedGroupKFold(min(N_FOLDS, len(np.unique(groups))))
         tests = [np.intersect1d(test, counted) for _, test in splitter.split(y, y, groups)]
     else:
         counted = counted[np.lexsort([y[counted], hashes[counted]])]
@@ -228,8 +212,8 @@ def _folds(
         )
         order = np.lexsort([distinct, y[counted[firsts]]])
         numbers = np.empty(len(order), dtype=np.intp)
-        numbers[order] = np.arange(len(order)) % n_folds
-        tests = [np.sort(counted[numbers[places] == number]) for number in range(n_folds)]
+        numbers[order] = np.arange(len(order)) % N_FOLDS
+        tests = [np.sort(counted[numbers[places] == number]) for number in range(N_FOLDS)]
     folds = [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests if len(test)]
     return [(train, test) for train, test in folds if len(np.unique(y[train])) > 1]
 
@@ -244,7 +228,7 @@ def try_machine(
 
     Penalties that cannot be fitted are left out.
     """
-    penalties = FAMILIES[machine.family].penalties(machine, samples.shape, ridge)
+    penalties = FAMILIES[machine.family].penalties(machine, samples.size, ridge)
     started = time.perf_counter()
     found, held_out = _held_out_scores(machine, samples, penalties)
     seconds = (time.perf_counter() - started) / len(penalties)
@@ -262,26 +246,15 @@ def _held_out_scores(
     machine: Machine, samples: Samples, penalties: Sequence[Setting]
 ) -> tuple[list[Array | None], str]:
     """Compute scores of the judged samples for each setting, and say how they were held out."""
-    search = FAMILIES[machine.family].search
-    groups = None if samples.are_duplicates else samples.groups
-    one_by_one = FAMILIES[machine.family].leaves_out(groups=groups is not None)
-    if samples.by_folds or not one_by_one:
+    family, groups = FAMILIES[machine.family], samples.groups
+    if samples.by_folds or not family.leaves_out(groups=groups is not None):
         found = _fold_scores(machine, samples, penalties, samples.folds)
         return _judged(found, samples), f"{len(samples.folds)} folds"
-    if samples.are_duplicates and search is LSRClassifierCV:
-        found = _without_equal_rows(machine, samples, penalties)
-        return _judged(found, samples), "one distinct row at a time"
     X, y, copies = samples.X[machine.scaling], samples.y, samples.copies
-    path = held_out_path(search, machine.classifier(), X, y, copies, penalties, None, groups)
+    path = held_out_path(family.search, machine.classifier(), X, y, copies, penalties, None, groups)
     found = [_all_rows(each, samples) for each, _ in path]
-    if not samples.are_duplicates:
-        return _judged(found, samples), f"one {'sample' if groups is None else 'group'} at a time"
-    repeated, folds = samples.repeated()
-    again = _fold_scores(machine, samples, penalties, folds)
-    for one, other in zip(found, again, strict=True):
-        if one is not None:
-            one[repeated] = np.nan if other is None else other[repeated]
-    return _judged(found, samples), "one sample at a time, repeated rows in folds"
+    what = "sample" if groups is None else "distinct row" if samples.are_duplicates else "group"
+    return _judged(found, samples), f"one {what} at a time"
 
 
 def _judged(found: Sequence[Array | None], samples: Samples) -> list[Array | None]:
@@ -292,7 +265,7 @@ def _fold_scores(
     machine: Machine, samples: Samples, penalties: Sequence[Setting], folds: Sequence[Fold]
 ) -> list[Array | None]:
     """Compute scores of the test rows of folds for each setting; None if a fit fails."""
-    n_rows, n_classes = len(samples.y), samples.shape.n_classes
+    n_rows, n_classes = len(samples.y), samples.size.n_classes
     found: list[Array | None] = [np.full((n_rows, n_classes), np.nan) for _ in penalties]
     search, X = FAMILIES[machine.family].search, samples.X[machine.scaling]
     for fold in folds:
@@ -320,38 +293,9 @@ def _all_rows(held_out: HeldOut, samples: Samples) -> Array | None:
     if held_out.failure is not None:
         return None
     rows = slice(None) if held_out.rows is None else held_out.rows
-    scores = np.full((len(samples.y), samples.shape.n_classes), np.nan)
+    scores = np.full((len(samples.y), samples.size.n_classes), np.nan)
     scores[rows] = held_out.scores
     return scores
-
-
-def _without_equal_rows(
-    machine: Machine, samples: Samples, penalties: Sequence[Setting]
-) -> list[Array | None]:
-    """Hold out all equal rows together, for least squares regression.
-
-    Equal rows act as one row with the sum of their weights and the mean of their targets.
-    """
-    groups = samples.groups
-    assert groups is not None
-    classifier, X = machine.classifier(), samples.X[machine.scaling]
-    if not sparse.issparse(X):
-        X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
-    with threads_for_fit(X, machine.kernel):
-        prepared = classifier._prepare(X, samples.y, samples.copies)
-        totals = np.asarray(np.bincount(groups, prepared.weights), dtype=np.float64)
-        targets = one_hot(prepared.y, len(prepared.classes))
-        sums = [np.bincount(groups, prepared.weights * column) for column in targets.T]
-        means = np.column_stack(sums) / totals[:, None]
-        betas = [setting["beta"] for setting in penalties]
-        scores = leave_one_out_scores(
-            prepared.regression,
-            means[groups],
-            totals[groups],
-            betas,
-            scale_beta=classifier.scale_beta,
-        )
-    return list(scores)
 
 
 def _judge(

@@ -63,7 +63,13 @@ class Calibration:
 
     @classmethod
     def of(
-        cls, scores: Array, y: NDArray[np.intp], weights: Array, units: Array, n_classes: int
+        cls,
+        scores: Array,
+        y: NDArray[np.intp],
+        weights: Array,
+        units: Array,
+        n_classes: int,
+        inverse_temperature: float | None = None,
     ) -> Calibration:
         """Calibrate on the scores of held-out samples.
 
@@ -76,8 +82,12 @@ class Calibration:
         units : ndarray of shape (n_samples,)
             Weight of one copy of each sample.
         n_classes : int
+        inverse_temperature : float, optional
+            If given, it is not fitted to the scores.
         """
-        if float((weights / units).sum()) < FEWEST * (1 - ROUNDING):
+        if inverse_temperature is not None:
+            tau = inverse_temperature
+        elif float((weights / units).sum()) < FEWEST * (1 - ROUNDING):
             spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
             tau = PRIOR / spread if spread > SMALLEST_SPREAD else 1.0
         else:

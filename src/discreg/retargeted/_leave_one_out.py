@@ -109,11 +109,15 @@ def leave_groups_out_scores(
     weights, centred = regression.weights, regression.centred
     total = float(weights.sum())
     mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
+    # Samples that are alone in their groups are left out all at once.
+    scores = leave_one_out_scores(regression, targets, weights, betas, scale_beta=scale_beta)
+    others = [rows for rows in rows_of_groups(groups) if len(rows) > 1]
+    if not others:
+        return scores
     values, blocks = regression.eigen()
     features = np.vstack([block for _, block in blocks()])
     moments = features.T @ (weights[:, None] * targets)
-    scores = np.empty((len(betas), *targets.shape))
-    for rows in rows_of_groups(groups):
+    for rows in others:
         block, own = features[rows], weights[rows]
         rest = total - float(own.sum())
         trace = regression.trace - float(own @ np.einsum("ij,ij->i", block, block))
