@@ -56,7 +56,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     scale : bool, default=False
         Whether to standardise numbers and parts of dates to mean 0 and variance 1, and to scale the
         features of each text to a total variance of 1. Indicators and booleans stay 0 and 1:
-        standardised, indicators of rare categories would dominate the distances of kernels.
+        standardised, rare categories would have a large weight in the distances of RBF kernels.
     kinds : dict, optional
         Types of some columns by name, which are then not inferred: ``{"zip": "categorical"}``.
         These columns are always used, even if they are constant.
