@@ -152,6 +152,7 @@ def load(name: str) -> Table:
     features, labels = features[known], labels[known].astype(str)
     counts = labels.value_counts()
     common = labels.isin(counts.index[counts >= FEWEST_OF_CLASS])
+    features.columns = features.columns.map(str)
     features = describe(features[common].reset_index(drop=True))[0]
     classes, y = np.unique(labels[common], return_inverse=True)
     n_dropped = labels.nunique() - len(classes)

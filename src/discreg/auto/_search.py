@@ -64,6 +64,8 @@ class Search:
     verbose : int
     trials : list of Trial
         All trials so far.
+    started : bool
+        Whether a machine has been tried.
     """
 
     families: Sequence[str]
@@ -72,6 +74,7 @@ class Search:
     n_jobs: int | None
     verbose: int
     trials: list[Trial] = field(default_factory=list)
+    started: bool = False
 
     def run(
         self,
@@ -156,7 +159,10 @@ class Search:
         return paths
 
     def _has_time(self, machine: Machine, samples: Samples) -> bool:
-        return not self.trials or self.clock.allows(machine.family, _work(machine, samples))
+        """Return whether a machine may start; the first one always does."""
+        may_start = not self.started or self.clock.allows(machine.family, _work(machine, samples))
+        self.started = True
+        return may_start
 
 
 def _key(path: Sequence[Trial]) -> tuple[float, float, float]:
