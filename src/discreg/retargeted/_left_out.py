@@ -60,14 +60,16 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
-from ._active_rows import MOST_PIECES, ActiveRows, active_pieces, class_leverages
-from ._further_steps import newton_steps
+from ._active_rows import MOST_PIECES, ActiveRows, Pieces, active_pieces, class_leverages
 from ._hessian import Model, hessian_of_block, inverse_hessian, separate_moves, without_unit
 from ._losses import Evaluation, TargetLoss
+from ._refits import refits
+from ._responses import Respond, response_by_class, response_by_hessian, response_by_pieces
 from ._solvers import Solution
 
 __all__ = ["left_out"]
 
+EXACT_GAP = 1e-10  # largest gap of a fit that is exact up to rounding
 MOST_UNKNOWNS = 2_000  # of a Hessian that is inverted
 QUICK_UNKNOWNS = 300  # of a Hessian whose inverse takes little time
 MANY_PIECES = 2  # for each unknown, so that rows have little influence
@@ -106,12 +108,12 @@ def left_out(
         little influence, to compare settings.
     """
     if isinstance(prepared.regression, KernelRows):
-        scores = _with_kernel(prepared, loss, solution)
+        scores, is_exact = _with_kernel(prepared, loss, solution, quick)
     else:
-        scores = _with_features(prepared, loss, solution, rank, quick)
+        scores, is_exact = _with_features(prepared, loss, solution, rank, quick)
     if loss.is_relative and prepared.regression.centred:
         scores = _with_unit_sum(scores, prepared, float(solution.theta[-1].sum()))
-    return LeftOut(scores, is_exact=False)
+    return LeftOut(scores, is_exact and solution.gap <= EXACT_GAP)
 
 
 def _with_unit_sum(scores: Array, prepared: Prepared, middle: float) -> Array:
@@ -126,7 +128,9 @@ def _with_unit_sum(scores: Array, prepared: Prepared, middle: float) -> Array:
     return np.asarray(scores + ((1.0 - sums) / scores.shape[1])[:, None])
 
 
-def _with_kernel(prepared: Prepared, loss: TargetLoss, solution: Solution) -> Array:
+def _with_kernel(
+    prepared: Prepared, loss: TargetLoss, solution: Solution, quick: bool
+) -> tuple[Array, bool]:
     """Compute the scores if the unknowns are the residuals of dual coordinate descent."""
     rows: KernelRows = prepared.regression
     coef, _ = rows.predictor(solution.theta[:-1])
@@ -136,7 +140,60 @@ def _with_kernel(prepared: Prepared, loss: TargetLoss, solution: Solution) -> Ar
         parts = [rows.rows(active[some])[:, active] for some in batches(len(active), KERNEL_ROWS)]
         return np.vstack(parts)
 
-    return _by_dual(prepared, Rows.of(prepared), loss, at, kernel_of)
+    all_rows = Rows.of(prepared)
+    if not quick:
+        respond = _response(prepared, all_rows, loss, at, kernel_of(np.arange(rows.size)))
+        return _refitted(prepared, all_rows, loss, at, respond)
+    return _by_dual(prepared, all_rows, loss, at, kernel_of), False
+
+
+def _response(
+    prepared: Prepared, rows: Rows, loss: TargetLoss, at: Evaluation, kernel: Array
+) -> Respond:
+    """Return the response from the kernel matrix of all rows."""
+    active = np.flatnonzero((rows.weights > 0) & at.residuals.any(axis=1))
+    pieces = active_pieces(loss, _some_rows(at, active), rows.y[active])
+    n_classes = at.residuals.shape[1]
+    parts = [pieces]
+    if loss.is_separable:
+        parts = []
+        for j in range(n_classes):
+            own = np.flatnonzero(pieces.vectors[:, j])
+            parts.append(Pieces(pieces.owners[own], pieces.vectors[own, j : j + 1], pieces.coefficients[own]))
+    responds = [
+        response_by_pieces(
+            ActiveRows(
+                kernel[np.ix_(active, active)],
+                part,
+                rows.y[active],
+                rows.weights[active],
+                1 if loss.is_separable else n_classes,
+                prepared.regression.beta,
+                prepared.regression.centred,
+                loss.is_relative,
+            ),
+            kernel,
+            active,
+        )
+        for part in parts
+    ]
+    return response_by_class(responds) if loss.is_separable else responds[0]
+
+
+def _refitted(
+    prepared: Prepared, rows: Rows, loss: TargetLoss, at: Evaluation, respond: Respond
+) -> tuple[Array, bool]:
+    """Compute the scores by refits, and return whether all of them are solutions."""
+    assert prepared.kept is not None
+    scores = (at.targets + at.residuals)[rows.held]
+    moving = np.flatnonzero(at.residuals[rows.held].any(axis=1))
+    if not len(moving):
+        return scores, True
+    moves, solved = refits(
+        loss, at, rows.y, rows.weights, respond, rows.held[moving], prepared.kept.units[moving]
+    )
+    scores[moving] += moves
+    return scores, bool(solved.all())
 
 
 class Rows(NamedTuple):
@@ -234,7 +291,7 @@ def _some_rows(at: Evaluation, rows: Any) -> Evaluation:
 
 def _with_features(
     prepared: Prepared, loss: TargetLoss, solution: Solution, rank: int | None, quick: bool
-) -> Array:
+) -> tuple[Array, bool]:
     """Compute the scores of a model in features, by the smaller of two systems."""
     regression, kept, slope = prepared.regression, prepared.kept, None
     assert kept is not None
@@ -255,14 +312,27 @@ def _with_features(
         n_products = len(rows.y) * len(kept) * model.theta.size
         refined = not quick and n_products <= MOST_PRODUCTS
         n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
-        if not refined and n_pieces < min(n_unknowns, MOST_PIECES):
-            kernel_of = partial(_kernel, model, rows.X)
-            return _by_dual(prepared, rows, loss, at, kernel_of)
+        refined = not quick
+        kernel_of = partial(_kernel, model, rows.X)
+        if refined:
+            if n_pieces < n_unknowns:
+                respond = _response(prepared, rows, loss, at, kernel_of(np.arange(len(rows.y))))
+            else:
+                model = model._replace(separate=is_separable)
+                hessian = _by_parts(Block(rows.X, rows.y, rows.weights), model)
+                inverse, Z = inverse_hessian(hessian, model, regression), model.design.rows(rows.X)
+                if is_separable:
+                    respond = response_by_class([response_by_hessian(Z, root.T @ root, 1) for root in inverse])
+                else:
+                    respond = response_by_hessian(Z, inverse, at.residuals.shape[1])
+            return _refitted(prepared, rows, loss, at, respond)
+        if n_pieces < min(n_unknowns, MOST_PIECES):
+            return _by_dual(prepared, rows, loss, at, kernel_of), False
     size = n_unknowns**2 * (n_unknowns + 2 * len(kept))
     separate = is_separable or n_unknowns > MOST_UNKNOWNS or size > limit
     separate |= quick and n_pieces > MANY_PIECES * n_unknowns > MANY_PIECES * QUICK_UNKNOWNS
     model = model._replace(separate=separate)
-    return _by_hessian(prepared, model, slope, limit, rows if refined else None)
+    return _by_hessian(prepared, model, slope, limit), False
 
 
 def _evaluate(prepared: Prepared, model: Model, rows: Rows, solution: Solution) -> Evaluation:
@@ -288,12 +358,12 @@ def _limit(prepared: Prepared, solution: Solution) -> float:
 
 
 def _by_hessian(
-    prepared: Prepared, model: Model, slope: Array | None, limit: float, rows: Rows | None
+    prepared: Prepared, model: Model, slope: Array | None, limit: float
 ) -> Array:
     """Compute the scores by Newton steps with the Hessian of all unknowns.
 
     If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
-    out, weighted by class, unless these are too few. With all `rows`, further steps follow.
+    out, weighted by class, unless these are too few. 
     """
     kept, regression = prepared.kept, prepared.regression
     assert kept is not None
@@ -325,15 +395,9 @@ def _by_hessian(
                 / row_dots(moves, multipliers[:, : moves.shape[1]])
             )
             fractions.append(explained)
-        if rows is not None:
-            steps = _steps(model, inverse, Z[some], y, multipliers)
-            everything = Block(model.design.rows(rows.X), rows.y, rows.weights)
-            newton_steps(model, everything, regression.beta, rows.held[some], units, steps)
-            coef = steps[:, : model.theta.size].reshape(len(some), *model.theta.T.shape)
-            moves = np.einsum("ijk,ik->ij", coef, Z[some])
         scores[some] += moves
     if fractions and np.nanmedian(np.concatenate(fractions)) > LARGEST_LEVERAGE:
-        return _by_hessian(prepared, model, slope, np.inf, rows)
+        return _by_hessian(prepared, model, slope, np.inf)
     return scores
 
 
@@ -386,15 +450,3 @@ def _multipliers(
     shares = units[:, None, None] * (hessians @ responses)
     multipliers = units[:, None] * without_unit(shares, gradients)
     return multipliers, np.einsum("ijk,ik->ij", responses[:, :n_classes], multipliers)
-
-
-def _steps(model: Model, inverse: Any, Z: Array, y: Indices, multipliers: Array) -> Array:
-    """Compute the changes of all unknowns, one row for each row held out."""
-    n_classes = model.theta.shape[1]
-    if model.separate:
-        columns = zip(inverse, multipliers.T, strict=True)
-        return np.hstack([column[:, None] * (Z @ root.T) @ root for root, column in columns])
-    lifted = (multipliers[:, :n_classes, None] * Z[:, None, :]).reshape(len(Z), -1)
-    if multipliers.shape[1] > n_classes:
-        lifted = np.hstack([lifted, multipliers[:, n_classes:] * one_hot(y, n_classes)])
-    return np.asarray(lifted @ inverse.T)
