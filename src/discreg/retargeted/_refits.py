@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.ridge import solve_each
-from discreg.linalg.rows import batches
+from discreg.linalg.rows import batches, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
@@ -30,12 +30,11 @@ from ._responses import Respond
 
 __all__ = ["refits"]
 
-ROUNDS = 20
-MOST_FORCES = 400  # of a refit
+ROUNDS = 30
+MOST_FORCES = 500  # of a refit
 CONVERGED = 1e-10  # gradient relative to that of the first round
-ROUNDING = 1e-12  # relative difference of residuals on the same piece
-ENTRIES = 1 << 21  # of the arrays for a batch
-
+STEEP = 0.5  # slope at the end of a step that is too long, relative to that at its start
+ENTRIES = 1 << 19  # of the arrays for a batch
 
 
 def refits(
@@ -71,148 +70,180 @@ def refits(
         Whether each is a solution.
     """
     problem = _Refits(loss, at, y, weights, respond)
-    size = max(1, ENTRIES // (problem.first_gradients.size))
+    size = max(1, ENTRIES // problem.gradients.size)
     parts = [problem.without(held[some], units[some]) for some in batches(len(held), size)]
     moves, solved = zip(*parts, strict=True)
     return np.concatenate(moves), np.concatenate(solved)
 
 
 class _State(NamedTuple):
-    """Changes of all variables by refits, with forces; arrays of one item per refit."""
+    """Refits side by side: the first axis of all arrays."""
 
+    weights: Array  # of all rows
     moves: Array  # of all variables
     forces: Array  # on the variables of all rows
-    gradients: Array  # g', of all rows
-    rest: Array  # ρ
-    changed: NDArray[np.bool_]  # rows that are not on their piece of the fit, or held out
+    gradients: Array  # of all rows
+    is_open: NDArray[np.bool_]  # rows that may have forces
+
+    def take(self, some: Indices) -> _State:
+        return _State(*(each[some] for each in self))
 
 
 class _Refits:
     def __init__(
         self, loss: TargetLoss, at: Evaluation, y: Indices, weights: Array, respond: Respond
     ) -> None:
-        self.loss, self.at, self.y, self.weights = loss, at, y, weights
-        self.scores = at.targets + at.residuals
-        self.first_gradients, self.hessians = loss.row_derivatives(at, y)
-        n_rows, self.n_classes = self.scores.shape
+        self.loss, self.y, self.weights, self.centres = loss, y, weights, at.centres
+        self.scores, self.signs = at.targets + at.residuals, np.sign(at.residuals)
+        self.gradients, self.hessians = loss.row_derivatives(at, y)
+        self.n_classes, self.n_variables = self.scores.shape[1], self.scores.size
         self.variables = np.arange(self.scores.size).reshape(self.scores.shape)
-        self.n_variables = self.scores.size
-        if loss.group_penalty > 0:
+        self.has_centres = loss.group_penalty > 0
+        if self.has_centres:
             self.variables = np.column_stack([self.variables, self.scores.size + y])
             self.n_variables += self.n_classes
         self._respond = respond
-        self._places = np.full(self.n_variables, -1)
-        self._responses = np.empty((0, self.n_variables))
+        self._responses = np.empty((self.n_variables, self.n_variables))  # filled when needed
+        self._is_known = np.zeros(self.n_variables, dtype=bool)
 
     def without(self, held: Indices, units: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Refit without units of some rows."""
-        n_refits = len(held)
-        solved, found = np.zeros(n_refits, dtype=bool), np.full((n_refits, self.n_classes), np.nan)
-        first = units * np.abs(self.first_gradients[held]).max(axis=1)
-        weights = np.repeat(self.weights[None], n_refits, axis=0)
-        weights[np.arange(n_refits), held] -= units
-        left = np.arange(n_refits)
-        moves = np.zeros((n_refits, self.n_variables))
-        forces = np.zeros((n_refits, *self.first_gradients.shape))
-        state = self._state(moves, forces, weights, held)
+        left = np.arange(len(held))
+        found, solved = np.full((len(held), self.n_classes), np.nan), np.zeros(len(held), bool)
+        limits = CONVERGED * units * np.abs(self.gradients[held]).max(axis=1)
+        own = self.variables[held, : self.n_classes]
+        state = self._start(held, units)
         for turn in range(ROUNDS):
-            moves, forces = self._step(state, weights[left])
-            own = np.take_along_axis(
-                moves, self.variables[held[left], : self.n_classes], axis=1
-            )
-            state = self._state(moves, forces, weights[left], held[left])
-            size = np.abs(state.rest).max(axis=(1, 2))
-            done = size <= CONVERGED * first[left]
-            keep = done | (turn == 0)
-            found[left[keep]] = own[keep]
+            state = self._next(state)
+            refit, _, rest = self._rest(state)
+            size = np.zeros(len(left))
+            np.maximum.at(size, refit, np.abs(rest).max(axis=1))
+            done = size <= limits[left]
             solved[left[done]] = True
-            more = ~done & np.isfinite(size)
-            left, state = left[more], _State(*(each[more] for each in state))
+            kept = left if turn == 0 else left[done]
+            found[kept] = np.take_along_axis(
+                state.moves if turn == 0 else state.moves[done], own[kept], axis=1
+            )
+            more = np.flatnonzero(~done & np.isfinite(size))
+            left, state = left[more], state.take(more)
             if not len(left):
                 break
         return found, solved
 
-    def _state(self, moves: Array, forces: Array, weights: Array, held: Indices) -> _State:
-        moved, n_classes = moves[:, self.variables], self.n_classes
-        scores = self.scores + moved[:, :, :n_classes]
-        if self.loss.group_penalty > 0:  # moving a centre has the effect of moving the scores back
-            scores -= moved[:, :, n_classes:]
-        at = self.loss.evaluate(
-            scores.reshape(-1, n_classes),
-            np.tile(self.y, len(moves)),
-            np.ones(len(moves) * len(self.y)),
-            self.at.centres,
-        )
-        gradients = at.residuals.reshape(scores.shape)
-        if self.loss.group_penalty > 0:
-            gradients = np.concatenate([gradients, -gradients.sum(axis=2, keepdims=True)], axis=2)
-        linear = (moved.transpose(1, 0, 2) @ self.hessians).transpose(1, 0, 2)
-        linear += self.first_gradients
-        unit = ROUNDING * (1.0 + np.abs(scores).max(axis=2))
-        changed = np.abs(gradients - linear).max(axis=2) > unit
-        rest = weights[:, :, None] * gradients - self.weights[:, None] * linear - forces
-        rest[~changed & ~forces.any(axis=2)] = 0.0
-        changed[np.arange(len(held)), held] = True
-        rows = np.arange(len(held))
-        rest[rows, held] = (
-            weights[rows, held, None] * gradients[rows, held]
-            - self.weights[held, None] * linear[rows, held]
-            - forces[rows, held]
-        )
-        return _State(moves, forces, gradients, rest, changed)
+    def _start(self, held: Indices, units: Array) -> _State:
+        """Return the state of the fit, with the weights of the refits."""
+        each, shape = np.arange(len(held)), (len(held), *self.gradients.shape)
+        weights, is_open = np.tile(self.weights, (len(held), 1)), np.zeros(shape[:2], dtype=bool)
+        weights[each, held] -= units
+        is_open[each, held] = True
+        moves = np.zeros((len(held), self.n_variables))
+        gradients = np.broadcast_to(self.gradients, shape)
+        return _State(weights, moves, np.zeros(shape), gradients, is_open)
 
-    def _step(self, state: _State, weights: Array) -> tuple[Array, Array]:
-        """Solve the equations on the pieces of a state, for forces and moves."""
-        refit, row = np.nonzero(state.changed)
-        residuals = state.gradients[refit, row, : self.n_classes]
-        at = Evaluation(residuals, residuals, 0.0, self.at.centres)
-        hessians = weights[refit, row, None, None] * self.loss.row_derivatives(at, self.y[row])[1]
+    def _next(self, state: _State) -> _State:
+        """Solve the equations on the pieces of a state; shorten steps that are too long."""
+        moves, forces = self._solve(state)
+        following = self._evaluate(state, moves, forces)
+        before, after = (self._slopes(each, moves - state.moves) for each in (state, following))
+        long = np.flatnonzero(after > -STEEP * before)
+        if len(long):
+            old = state.take(long)
+            lengths = (before[long] / (before[long] - after[long]))[:, None]
+            moves = old.moves + lengths * (moves[long] - old.moves)
+            forces = old.forces + lengths[:, :, None] * (forces[long] - old.forces)
+            shorter = self._evaluate(old, moves, forces)
+            for part, new in zip(following, shorter, strict=True):
+                part[long] = new
+        return following
+
+    def _evaluate(self, state: _State, moves: Array, forces: Array) -> _State:
+        """Return the state after other moves by other forces, on rows that are open or change."""
+        n_refits, n_classes, n_scores = len(moves), self.n_classes, self.scores.size
+        scores = self.scores + moves[:, :n_scores].reshape(n_refits, *self.scores.shape)
+        if self.has_centres:  # moving a centre has the effect of moving the scores back
+            scores -= moves[:, n_scores + self.y][:, :, None]
+        y = np.tile(self.y, n_refits)
+        at = self.loss.evaluate(scores.reshape(-1, n_classes), y, np.ones(len(y)), self.centres)
+        gradients = at.residuals.reshape(scores.shape)
+        is_open = (np.sign(gradients) != self.signs).any(axis=2) | forces.any(axis=2)
+        is_open |= state.weights != self.weights
+        if self.has_centres:
+            gradients = np.concatenate([gradients, -gradients.sum(axis=2, keepdims=True)], axis=2)
+        return _State(state.weights, moves, forces, gradients, is_open)
+
+    def _rest(self, state: _State) -> tuple[Indices, Indices, Array]:
+        """Compute ρ of all open rows; return also the refits and rows that it belongs to."""
+        refit, row = np.nonzero(state.is_open)
         moved = state.moves[refit[:, None], self.variables[row]]
-        constants = weights[refit, row, None] * state.gradients[refit, row]
-        constants -= np.einsum("ijk,ik->ij", hessians, moved)
-        constants -= self.weights[row, None] * self.first_gradients[row]
-        hessians -= self.weights[row, None, None] * self.hessians[row]
-        used = (hessians != 0).any(axis=2) | (constants != 0)
-        counts = np.bincount(refit, used.sum(axis=1), len(weights)).astype(np.intp)
+        linear = self.gradients[row] + np.einsum("ijk,ik->ij", self.hessians[row], moved)
+        rest = state.weights[refit, row, None] * state.gradients[refit, row]
+        rest -= self.weights[row, None] * linear + state.forces[refit, row]
+        return refit, row, rest
+
+    def _slopes(self, state: _State, directions: Array) -> Array:
+        """Compute the product of half the gradient of each refit with a direction."""
+        refit, row, rest = self._rest(state)
+        moved = directions[refit[:, None], self.variables[row]]
+        return np.bincount(refit, row_dots(rest, moved), len(directions))
+
+    def _solve(self, state: _State) -> tuple[Array, Array]:
+        """Solve the equations on the pieces of a state for moves and forces, or NaN.
+
+        A force is x = a + D δv, where D is the change of the weighted half Hessian of the row.
+        """
+        refit, row = np.nonzero(state.is_open)
+        residuals = state.gradients[refit, row, : self.n_classes]
+        at = Evaluation(residuals, residuals, 0.0, self.centres)
+        weights = state.weights[refit, row]
+        changes = weights[:, None, None] * self.loss.row_derivatives(at, self.y[row])[1]
+        moved = state.moves[refit[:, None], self.variables[row]]
+        constants = weights[:, None] * state.gradients[refit, row]
+        constants -= np.einsum("ijk,ik->ij", changes, moved)
+        constants -= self.weights[row, None] * self.gradients[row]
+        changes -= self.weights[row, None, None] * self.hessians[row]
+        used = (changes != 0).any(axis=2) | (constants != 0)
+        counts = np.bincount(refit, used.sum(axis=1), len(state.moves)).astype(np.intp)
         moves, forces = np.full_like(state.moves, np.nan), np.zeros_like(state.forces)
         order = np.argsort(-counts, kind="stable")
         order = order[counts[order] <= MOST_FORCES]
-        while len(order):
+        while len(order):  # refits with about the same number of forces together
             width = int(counts[order[0]])
             size = max(1, ENTRIES // (width + 1) ** 2)
             some, order = np.sort(order[:size]), order[size:]
-            number = np.full(len(weights), -1)
+            number = np.full(len(counts), -1)
             number[some] = np.arange(len(some))
             pairs = np.flatnonzero(number[refit] >= 0)
-            here = number[refit[pairs]][:, None]
+            here = number[refit[pairs], None]
             starts = np.cumsum(counts[some]) - counts[some]
             places = np.cumsum(used[pairs]).reshape(len(pairs), -1) - 1 - starts[here]
             places[~used[pairs]] = width  # a place that is left out below
-            columns = np.zeros((len(some), width + 1), dtype=np.intp)
-            columns[here, places] = self.variables[row[pairs]]
+            variables = np.zeros((len(some), width + 1), dtype=np.intp)
+            variables[here, places] = self.variables[row[pairs]]
             right = np.zeros((len(some), width + 1))
             right[here, places] = constants[pairs]
-            system = np.zeros((len(some), width + 1, width + 1))
-            system[here[:, :, None], places[:, :, None], places[:, None, :]] = hessians[pairs]
-            columns = columns[:, :width]
-            known = self._known(columns)
-            system = system[:, :width, :width] @ self._responses[
-                known[:, :, None], columns[:, None, :]
-            ]
-            system[:, np.arange(width), np.arange(width)] += 1.0
-            found = solve_each(system, right[:, :width])
-            matrix = sparse.csr_array(
-                (found.ravel(), known.ravel(), width * np.arange(len(some) + 1)),
-                shape=(len(some), len(self._responses)),
+            systems = np.zeros((len(some), width + 1, width + 1))
+            systems[here[:, :, None], places[:, :, None], places[:, None, :]] = changes[pairs]
+            found, moves[some] = self._respond_to(
+                systems[:, :width, :width], right[:, :width], variables[:, :width]
             )
-            moves[some] = -(matrix @ self._responses)
             found = np.column_stack([found, np.zeros(len(some))])
             forces[refit[pairs], row[pairs]] = found[here, places]
         return moves, forces
 
-    def _known(self, variables: Indices) -> Indices:
-        new = np.unique(variables[self._places[variables] < 0])
+    def _respond_to(
+        self, changes: Array, constants: Array, variables: Indices
+    ) -> tuple[Array, Array]:
+        """Solve (I + D R) x = a for forces on some variables; return also the moves −R x."""
+        new = np.unique(variables[~self._is_known[variables]])
         if len(new):
-            self._places[new] = len(self._responses) + np.arange(len(new))
-            self._responses = np.vstack([self._responses, self._respond(new)])
-        return self._places[variables]
+            self._responses[new] = self._respond(new)
+            self._is_known[new] = True
+        systems = changes @ self._responses[variables[:, :, None], variables[:, None, :]]
+        n_refits, width = variables.shape
+        systems[:, np.arange(width), np.arange(width)] += 1.0
+        forces = solve_each(systems, constants)
+        starts = width * np.arange(n_refits + 1)
+        matrix = sparse.csr_array(
+            (forces.ravel(), variables.ravel(), starts), shape=(n_refits, self.n_variables)
+        )
+        return forces, -(matrix @ self._responses)
