@@ -33,7 +33,8 @@ __all__ = ["refits"]
 ROUNDS = 30
 MOST_FORCES = 500  # of a refit
 CONVERGED = 1e-10  # gradient relative to that of the first round
-STEEP = 0.5  # slope at the end of a step that is too long, relative to that at its start
+STEEP = 0.5  # slope at the end of a step of a wrong length, relative to that at its start
+TRIALS = 10  # lengths of a step
 ENTRIES = 1 << 19  # of the arrays for a batch
 
 
@@ -141,19 +142,35 @@ class _Refits:
         return _State(weights, moves, np.zeros(shape), gradients, is_open)
 
     def _next(self, state: _State) -> _State:
-        """Solve the equations on the pieces of a state; shorten steps that are too long."""
+        """Solve the equations on the pieces of a state; shorten steps that are too long.
+
+        The slope of the objective increases along a step. Regula falsi, in which an end of the
+        interval that stays counts half (the Illinois rule), makes its absolute value small enough.
+        """
         moves, forces = self._solve(state)
         following = self._evaluate(state, moves, forces)
-        before, after = (self._slopes(each, moves - state.moves) for each in (state, following))
-        long = np.flatnonzero(after > -STEEP * before)
-        if len(long):
-            old = state.take(long)
-            lengths = (before[long] / (before[long] - after[long]))[:, None]
-            moves = old.moves + lengths * (moves[long] - old.moves)
-            forces = old.forces + lengths[:, :, None] * (forces[long] - old.forces)
-            shorter = self._evaluate(old, moves, forces)
-            for part, new in zip(following, shorter, strict=True):
-                part[long] = new
+        ends = np.tile([0.0, 1.0], (len(moves), 1))
+        moves, forces = moves - state.moves, forces - state.forces
+        slopes = np.column_stack([self._slopes(each, moves) for each in (state, following)])
+        limits = -STEEP * slopes[:, 0]
+        steep = np.flatnonzero(slopes[:, 1] > limits)
+        for _ in range(TRIALS):
+            if not len(steep):
+                break
+            old, (low, high) = state.take(steep), slopes[steep].T
+            lengths = (ends[steep, 0] * high - ends[steep, 1] * low) / (high - low)
+            trial = self._evaluate(
+                old,
+                old.moves + lengths[:, None] * moves[steep],
+                old.forces + lengths[:, None, None] * forces[steep],
+            )
+            for part, new in zip(following, trial, strict=True):
+                part[steep] = new
+            found = self._slopes(trial, moves[steep])
+            end = (found > 0).astype(np.intp)
+            ends[steep, end], slopes[steep, end] = lengths, found
+            slopes[steep, 1 - end] /= 2
+            steep = steep[np.abs(found) > limits[steep]]
         return following
 
     def _evaluate(self, state: _State, moves: Array, forces: Array) -> _State:
