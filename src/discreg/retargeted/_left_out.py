@@ -177,7 +177,7 @@ def _response(
         )
         for part in parts
     ]
-    return response_by_class(responds) if loss.is_separable else responds[0]
+    return response_by_class(responds, len(kernel)) if loss.is_separable else responds[0]
 
 
 def _refitted(
@@ -322,7 +322,7 @@ def _with_features(
                 hessian = _by_parts(Block(rows.X, rows.y, rows.weights), model)
                 inverse, Z = inverse_hessian(hessian, model, regression), model.design.rows(rows.X)
                 if is_separable:
-                    respond = response_by_class([response_by_hessian(Z, root.T @ root, 1) for root in inverse])
+                    respond = response_by_class([response_by_hessian(Z, root.T @ root, 1) for root in inverse], len(Z))
                 else:
                     respond = response_by_hessian(Z, inverse, at.residuals.shape[1])
             return _refitted(prepared, rows, loss, at, respond)

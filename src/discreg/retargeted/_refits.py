@@ -57,8 +57,7 @@ def refits(
     y : ndarray of shape (n_rows,)
     weights : ndarray of shape (n_rows,)
     respond : callable
-        Takes indices of variables and returns the rows of R for these, in all variables: the scores
-        of the first row, the second row, and so on, then the centres of GReLSR.
+        Takes indices of variables and returns their rows of R.
     held : ndarray of shape (n_held,)
         Indices of the rows to hold out.
     units : ndarray of shape (n_held,)
@@ -98,7 +97,7 @@ class _Refits:
         self.scores, self.signs = at.targets + at.residuals, np.sign(at.residuals)
         self.gradients, self.hessians = loss.row_derivatives(at, y)
         self.n_classes, self.n_variables = self.scores.shape[1], self.scores.size
-        self.variables = np.arange(self.scores.size).reshape(self.scores.shape)
+        self.variables = np.arange(self.scores.size).reshape(self.n_classes, -1).T
         self.has_centres = loss.group_penalty > 0
         if self.has_centres:
             self.variables = np.column_stack([self.variables, self.scores.size + y])
@@ -176,7 +175,8 @@ class _Refits:
     def _evaluate(self, state: _State, moves: Array, forces: Array) -> _State:
         """Return the state after other moves by other forces, on rows that are open or change."""
         n_refits, n_classes, n_scores = len(moves), self.n_classes, self.scores.size
-        scores = self.scores + moves[:, :n_scores].reshape(n_refits, *self.scores.shape)
+        moved = moves[:, :n_scores].reshape(n_refits, n_classes, -1).transpose(0, 2, 1)
+        scores = np.ascontiguousarray(moved) + self.scores
         if self.has_centres:  # moving a centre has the effect of moving the scores back
             scores -= moves[:, n_scores + self.y][:, :, None]
         y = np.tile(self.y, n_refits)

@@ -18,27 +18,28 @@ from ._active_rows import ActiveRows
 __all__ = ["Respond", "response_by_class", "response_by_hessian", "response_by_pieces"]
 
 # Takes indices of variables and returns one row of responses for each. The variables are the scores
-# of the first row, those of the second row, and so on, then the centres of GReLSR.
+# of all rows for the first class, for the second class, and so on, then the centres of GReLSR.
 Respond = Callable[[Indices], Array]
 
 
 def response_by_hessian(Z: Array, inverse: Array, n_classes: int) -> Respond:
     """Return the response for all rows Z and the inverse of the Hessian."""
-    width = Z.shape[1]
-    n_scores, n_coef = len(Z) * n_classes, width * n_classes
+    (n_rows, width), n_scores = Z.shape, len(Z) * n_classes
 
     def respond(variables: Indices) -> Array:
-        lifted = np.zeros((len(variables), len(inverse)))
-        centres = np.flatnonzero(variables >= n_scores)
-        lifted[centres, variables[centres] - n_scores + n_coef] = 1.0
-        scores = np.flatnonzero(variables < n_scores)
-        rows, classes = np.divmod(variables[scores], n_classes)
-        columns = classes[:, None] * width + np.arange(width)
-        lifted[scores[:, None], columns] = Z[rows]
-        steps = lifted @ inverse
-        of_scores = steps[:, :n_coef].reshape(len(variables), n_classes, width) @ Z.T
-        of_scores = of_scores.transpose(0, 2, 1).reshape(len(variables), n_scores)
-        return np.hstack([of_scores, steps[:, n_coef:]])
+        columns = np.zeros((len(variables), len(inverse)))
+        scores, centres = variables < n_scores, variables >= n_scores
+        classes, rows = np.divmod(variables[scores], n_rows)
+        own = classes[:, None] * width + np.arange(width)
+        columns[np.flatnonzero(scores)[:, None], own] = Z[rows]
+        columns[centres, variables[centres] - n_scores + n_classes * width] = 1.0
+        steps = columns @ inverse
+        responses = np.empty((len(variables), n_scores + len(inverse) - n_classes * width))
+        for j in range(n_classes):
+            here = slice(j * n_rows, (j + 1) * n_rows)
+            np.matmul(steps[:, j * width : (j + 1) * width], Z.T, out=responses[:, here])
+        responses[:, n_scores:] = steps[:, n_classes * width :]
+        return responses
 
     return respond
 
@@ -51,51 +52,49 @@ def response_by_pieces(model: ActiveRows, kernel: Array, active: Indices) -> Res
 
         Q − Q_Ψᵀ Y + Ωᵀ D,      D = (BᵀM⁻¹B)⁺ (Ω − BᵀM⁻¹Q_Ψ),      Y = M⁻¹(Q_Ψ + B D).
     """
-    n_classes, scaled = model.n_classes, model.scaled
-    n_scores, border = len(kernel) * n_classes, model.border()
+    n_rows, n_classes, scaled, border = len(kernel), model.n_classes, model.scaled, model.border()
+    n_scores, n_intercepts = n_rows * n_classes, n_classes if model.centred else 0
     solve = psd_solver(model.matrix())
     bent = solve(border)
     solve_border = psd_solver(model.inner(border, bent))
-    first_centre = n_classes if model.centred else 0
     owners, starts = np.unique(model.pieces.owners, return_index=True)
-    owners, of_pieces = active[owners], active[model.pieces.owners]
+    of_owners = kernel[active[owners]] / -model.beta
+    number = np.searchsorted(owners, model.pieces.owners)
 
     def respond(variables: Indices) -> Array:
-        scores = np.flatnonzero(variables < n_scores)
-        rows, classes = np.divmod(variables[scores], n_classes)
+        scores, centres = variables < n_scores, variables >= n_scores
+        classes, rows = np.divmod(variables[scores], n_rows)
         across = np.zeros((len(scaled), len(variables)))
-        across[:, scores] = kernel[np.ix_(of_pieces, rows)] * scaled[:, classes] / model.beta
+        across[:, scores] = of_owners[np.ix_(number, rows)] * -scaled[:, classes]
         free = np.zeros((border.shape[1], len(variables)))
         if model.centred:
-            free[classes, scores] = 1.0
-        centres = np.flatnonzero(variables >= n_scores)
-        free[variables[centres] - n_scores + first_centre, centres] = 1.0
+            free[classes, np.flatnonzero(scores)] = 1.0
+        free[variables[centres] - n_scores + n_intercepts, np.flatnonzero(centres)] = 1.0
         shifts = solve_border(free - bent.T @ across)
-        weights = solve(across) + bent @ shifts
-        responses = np.zeros((len(variables), len(kernel), n_classes))
+        weights = (solve(across) + bent @ shifts).T
+        responses = np.empty((len(variables), n_scores + len(shifts) - n_intercepts))
         for j in range(n_classes):
-            sums = np.add.reduceat(scaled[:, j, None] * weights, starts, axis=0)
-            responses[:, :, j] = sums.T @ kernel[owners] / -model.beta
-        responses[scores, :, classes] += kernel[rows] / model.beta
-        if model.centred:
-            responses += shifts[:n_classes].T[:, None, :]
-        responses = responses.reshape(len(variables), n_scores)
-        return np.hstack([responses, shifts[first_centre:].T])
+            here = slice(j * n_rows, (j + 1) * n_rows)
+            sums = np.add.reduceat(weights * scaled[:, j], starts, axis=1)
+            np.matmul(sums, of_owners, out=responses[:, here])
+            if model.centred:
+                responses[:, here] += shifts[j, :, None]
+            own = np.flatnonzero(scores)[classes == j]
+            responses[own, here] += kernel[rows[classes == j]] / model.beta
+        responses[:, n_scores:] = shifts[n_intercepts:].T
+        return responses
 
     return respond
 
 
-def response_by_class(responds: list[Respond]) -> Respond:
+def response_by_class(responds: list[Respond], n_rows: int) -> Respond:
     """Return the response if each class has a system of its own, for the responses of each."""
-    n_classes = len(responds)
 
     def respond(variables: Indices) -> Array:
-        rows, classes = np.divmod(variables, n_classes)
-        parts = [each(rows[classes == j]) for j, each in enumerate(responds)]
-        n_rows = max(part.shape[1] for part in parts)
-        responses = np.zeros((len(variables), n_rows, n_classes))
-        for j, part in enumerate(parts):
-            responses[classes == j, :, j] = part
-        return responses.reshape(len(variables), n_rows * n_classes)
+        classes, rows = np.divmod(variables, n_rows)
+        responses = np.zeros((len(variables), n_rows * len(responds)))
+        for j, of_class in enumerate(responds):
+            responses[classes == j, j * n_rows : (j + 1) * n_rows] = of_class(rows[classes == j])
+        return responses
 
     return respond
