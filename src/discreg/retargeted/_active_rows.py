@@ -102,6 +102,29 @@ class ActiveRows(NamedTuple):
     centred: bool
     is_relative: bool
 
+    @classmethod
+    def of(
+        cls,
+        kernel: Array,
+        loss: TargetLoss,
+        at: Evaluation,
+        y: Indices,
+        weights: Array,
+        *,
+        beta: float,
+        centred: bool,
+    ) -> ActiveRows:
+        """Describe active rows by their kernel matrix and an evaluation."""
+        pieces, n_classes = active_pieces(loss, at, y), at.residuals.shape[1]
+        return cls(kernel, pieces, y, weights, n_classes, beta, centred, loss.is_relative)
+
+    def of_class(self, j: int) -> ActiveRows:
+        """Return the rows with the pieces of one class, if these have systems of their own."""
+        owners, vectors, coefficients = self.pieces
+        own = np.flatnonzero(vectors[:, j])
+        pieces = Pieces(owners[own], vectors[own, j : j + 1], coefficients[own])
+        return self._replace(pieces=pieces, n_classes=1)
+
     @property
     def scaled(self) -> Array:
         """The columns √s V, one row for each."""
@@ -164,7 +187,7 @@ class ActiveRows(NamedTuple):
         return np.hstack([np.empty((len(scaled), 0)), *columns])
 
     def inner(self, border: Array, bent: Array) -> Array:
-        """Compute BᵀM⁻¹B from B and M⁻¹B, with the sum of the intercepts held if it has no effect."""
+        """Compute BᵀM⁻¹B from B and M⁻¹B; a sum of intercepts that has no effect is to stay."""
         inner = border.T @ bent
         if self.is_relative and self.centred:
             inner[: self.n_classes, : self.n_classes] += inner.trace() / self.n_classes**2

@@ -45,7 +45,7 @@ default penalty, and the temperatures by at most 6 %.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,14 +57,21 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.kernel_rows import KernelRows
-from discreg.linalg.rows import batches, class_sums, one_hot, row_dots
+from discreg.linalg.rows import batches, class_sums, row_dots
 from discreg.linalg.types import Array, Indices
 
-from ._active_rows import MOST_PIECES, ActiveRows, Pieces, active_pieces, class_leverages
-from ._hessian import Model, hessian_of_block, inverse_hessian, separate_moves, without_unit
+from ._active_rows import MOST_PIECES, ActiveRows, class_leverages
+from ._hessian import (
+    Model,
+    hessian_of_rows,
+    inverse_hessian,
+    row_batches,
+    separate_moves,
+    without_unit,
+)
 from ._losses import Evaluation, TargetLoss
 from ._refits import refits
-from ._responses import Respond, response_by_class, response_by_hessian, response_by_pieces
+from ._responses import Respond, response_of_features, response_of_kernel
 from ._solvers import Solution
 
 __all__ = ["left_out"]
@@ -79,8 +86,8 @@ LARGEST_LEVERAGE = 1.0  # of rows in an estimate of the Hessian, for it to be re
 SHARE = 0.1  # of the time of a fit
 CG_STEPS = 6  # products with the Hessian in an iteration of the fit, about
 FEWER = 500  # rows to hold out if the inverse is too large
-ENTRIES = 1 << 21  # of the arrays for a batch of rows
-MOST_PRODUCTS = 3e7  # multiplications for the scores of all rows, without each row held out
+MOST_SCORES = 4_000  # of all rows, for refits
+MOST_WORK = 1.3e7  # of refits, about half a second
 ROUNDING = 1e-9  # relative error of a sum of weights
 KERNEL_ROWS = 256  # rows of a kernel matrix that are computed at once
 
@@ -141,59 +148,12 @@ def _with_kernel(
         return np.vstack(parts)
 
     all_rows = Rows.of(prepared)
-    if not quick:
-        respond = _response(prepared, all_rows, loss, at, kernel_of(np.arange(rows.size)))
+    if not quick and _is_small(all_rows, at):
+        kernel = kernel_of(np.arange(rows.size))
+        block = Block(None, prepared.y, prepared.weights)
+        respond = response_of_kernel(kernel, loss, at, block, rows)
         return _refitted(prepared, all_rows, loss, at, respond)
     return _by_dual(prepared, all_rows, loss, at, kernel_of), False
-
-
-def _response(
-    prepared: Prepared, rows: Rows, loss: TargetLoss, at: Evaluation, kernel: Array
-) -> Respond:
-    """Return the response from the kernel matrix of all rows."""
-    active = np.flatnonzero((rows.weights > 0) & at.residuals.any(axis=1))
-    pieces = active_pieces(loss, _some_rows(at, active), rows.y[active])
-    n_classes = at.residuals.shape[1]
-    parts = [pieces]
-    if loss.is_separable:
-        parts = []
-        for j in range(n_classes):
-            own = np.flatnonzero(pieces.vectors[:, j])
-            parts.append(Pieces(pieces.owners[own], pieces.vectors[own, j : j + 1], pieces.coefficients[own]))
-    responds = [
-        response_by_pieces(
-            ActiveRows(
-                kernel[np.ix_(active, active)],
-                part,
-                rows.y[active],
-                rows.weights[active],
-                1 if loss.is_separable else n_classes,
-                prepared.regression.beta,
-                prepared.regression.centred,
-                loss.is_relative,
-            ),
-            kernel,
-            active,
-        )
-        for part in parts
-    ]
-    return response_by_class(responds, len(kernel)) if loss.is_separable else responds[0]
-
-
-def _refitted(
-    prepared: Prepared, rows: Rows, loss: TargetLoss, at: Evaluation, respond: Respond
-) -> tuple[Array, bool]:
-    """Compute the scores by refits, and return whether all of them are solutions."""
-    assert prepared.kept is not None
-    scores = (at.targets + at.residuals)[rows.held]
-    moving = np.flatnonzero(at.residuals[rows.held].any(axis=1))
-    if not len(moving):
-        return scores, True
-    moves, solved = refits(
-        loss, at, rows.y, rows.weights, respond, rows.held[moving], prepared.kept.units[moving]
-    )
-    scores[moving] += moves
-    return scores, bool(solved.all())
 
 
 class Rows(NamedTuple):
@@ -216,6 +176,37 @@ class Rows(NamedTuple):
         return cls(X, prepared.y, prepared.weights, kept.places)
 
 
+def _is_small(rows: Rows, at: Evaluation) -> bool:
+    """Return whether refits without each row that moves take little time."""
+    n_rows, n_classes = at.residuals.shape
+    n_moving = np.count_nonzero(at.residuals[rows.held].any(axis=1))
+    work = n_moving * n_rows * n_classes * (n_classes + 2)  # the latter is about what others change
+    return bool(n_rows * n_classes <= MOST_SCORES and work <= MOST_WORK)
+
+
+def _refitted(
+    prepared: Prepared, rows: Rows, loss: TargetLoss, at: Evaluation, respond: Respond
+) -> tuple[Array, bool]:
+    """Compute the scores by refits, and return whether all of them are solutions."""
+    assert prepared.kept is not None
+    scores = (at.targets + at.residuals)[rows.held]
+    moving = np.flatnonzero(at.residuals[rows.held].any(axis=1))
+    if not len(moving):
+        return scores, True
+    moves, solved = refits(
+        loss,
+        at,
+        rows.y,
+        rows.weights,
+        respond,
+        rows.held[moving],
+        prepared.kept.units[moving],
+        centred=prepared.regression.centred,
+    )
+    scores[moving] += moves
+    return scores, bool(solved.all()) and loss.descent_rule is not None
+
+
 def _by_dual(
     prepared: Prepared,
     rows: Rows,
@@ -236,16 +227,14 @@ def _by_dual(
     if not len(chosen):
         return scores
     if not loss.is_separable and _pieces_of_rows(loss, at.residuals[active]).sum() <= MOST_PIECES:
-        pieces = active_pieces(loss, _some_rows(at, active), y[active])
-        model = ActiveRows(
+        model = ActiveRows.of(
             kernel_of(active),
-            pieces,
+            loss,
+            _some_rows(at, active),
             y[active],
             weights[active],
-            scores.shape[1],
-            beta,
-            centred,
-            loss.is_relative,
+            beta=beta,
+            centred=centred,
         )
         places = np.searchsorted(active, held[chosen])
         scores[chosen] += model.moves(places, kept.units[chosen])
@@ -307,24 +296,18 @@ def _with_features(
             slope = regression.gradient(weighted, weighted.sum(axis=0))[model.design.features]
     is_separable = loss.is_separable and is_ridge
     n_unknowns = len(model.theta) if is_separable else model.theta.size
-    refined, n_pieces = False, 0
+    n_pieces = 0
     if at is not None and is_ridge and regression.beta > 0:
-        n_products = len(rows.y) * len(kept) * model.theta.size
-        refined = not quick and n_products <= MOST_PRODUCTS
         n_pieces = int(_pieces_of_rows(loss, at.residuals).clip(min=0).sum())
-        refined = not quick
         kernel_of = partial(_kernel, model, rows.X)
-        if refined:
+        if not quick and _is_small(rows, at):
+            block = Block(rows.X, rows.y, rows.weights)
             if n_pieces < n_unknowns:
-                respond = _response(prepared, rows, loss, at, kernel_of(np.arange(len(rows.y))))
+                kernel = kernel_of(np.arange(len(rows.y)))
+                respond = response_of_kernel(kernel, loss, at, block, regression)
             else:
                 model = model._replace(separate=is_separable)
-                hessian = _by_parts(Block(rows.X, rows.y, rows.weights), model)
-                inverse, Z = inverse_hessian(hessian, model, regression), model.design.rows(rows.X)
-                if is_separable:
-                    respond = response_by_class([response_by_hessian(Z, root.T @ root, 1) for root in inverse], len(Z))
-                else:
-                    respond = response_by_hessian(Z, inverse, at.residuals.shape[1])
+                respond = response_of_features(model, block, regression)
             return _refitted(prepared, rows, loss, at, respond)
         if n_pieces < min(n_unknowns, MOST_PIECES):
             return _by_dual(prepared, rows, loss, at, kernel_of), False
@@ -357,13 +340,11 @@ def _limit(prepared: Prepared, solution: Solution) -> float:
     return float(SHARE * n_rows * width * (width + products))
 
 
-def _by_hessian(
-    prepared: Prepared, model: Model, slope: Array | None, limit: float
-) -> Array:
+def _by_hessian(prepared: Prepared, model: Model, slope: Array | None, limit: float) -> Array:
     """Compute the scores by Newton steps with the Hessian of all unknowns.
 
     If that takes more than `limit` multiplications, the Hessian is estimated from the rows to hold
-    out, weighted by class, unless these are too few. 
+    out, weighted by class, unless these are too few.
     """
     kept, regression = prepared.kept, prepared.regression
     assert kept is not None
@@ -378,14 +359,14 @@ def _by_hessian(
     if work / kept.weights.sum() * regression.total > limit:
         shares = prepared.class_weights / class_sums(kept.y, kept.weights, scores.shape[1])
         estimate = kept.weights * shares[kept.y]
-        hessian = _by_parts(Block(X, kept.y, estimate), model)
+        hessian = hessian_of_rows(Block(X, kept.y, estimate), model)
     elif prepared.source is not None:
-        hessian = prepared.source.reduce(_by_parts, model)
+        hessian = prepared.source.reduce(hessian_of_rows, model)
     else:
-        hessian = _by_parts(Block(regression.X, prepared.y, prepared.weights), model)
+        hessian = hessian_of_rows(Block(regression.X, prepared.y, prepared.weights), model)
     inverse = inverse_hessian(hessian, model, regression, slope)
     moving = np.flatnonzero(active)
-    for some in _batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
+    for some in row_batches(moving, max(model.theta.size, 4 * scores.shape[1] ** 2)):
         y, units = kept.y[some], kept.units[some]
         multipliers, moves = _multipliers(model, inverse, Z[some], _some_rows(at, some), y, units)
         if estimate is not None:
@@ -405,21 +386,6 @@ def _kernel(model: Model, X: Any, rows: Indices) -> Array:
     """Compute the inner products of some rows, without the intercept."""
     Z = model.design.rows(X[rows])[:, : len(model.theta) - model.design.centred]
     return np.asarray(Z @ Z.T)
-
-
-def _by_parts(block: Block, model: Model) -> Array:
-    """Sum half the Hessian over the rows of positive weight, in parts to limit the memory."""
-    total: Any = 0.0
-    width = max(model.theta.shape[0], 2 * model.theta.shape[1] ** 2)
-    for rows in _batches(np.flatnonzero(block.weights > 0), width):
-        part = Block(block.X[rows], block.y[rows], block.weights[rows])
-        total = total + hessian_of_block(part, model)
-    return np.asarray(total)
-
-
-def _batches(rows: Indices, width: int) -> Iterator[Indices]:
-    for some in batches(len(rows), max(1, ENTRIES // width)):
-        yield rows[some]
 
 
 def _multipliers(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.ridge import solve_each
-from discreg.linalg.rows import batches, row_dots
+from discreg.linalg.rows import batches, one_hot, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
@@ -32,7 +32,8 @@ __all__ = ["refits"]
 
 ROUNDS = 30
 MOST_FORCES = 500  # of a refit
-CONVERGED = 1e-10  # gradient relative to that of the first round
+CONVERGED = 1e-10  # gradient relative to that without the row at the solution
+ROUNDING = 1e-13  # relative error of a gradient
 STEEP = 0.5  # slope at the end of a step of a wrong length, relative to that at its start
 TRIALS = 10  # lengths of a step
 ENTRIES = 1 << 19  # of the arrays for a batch
@@ -46,6 +47,8 @@ def refits(
     respond: Respond,
     held: Indices,
     units: Array,
+    *,
+    centred: bool,
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Compute the changes of the scores of rows, each without `units` of its weight.
 
@@ -61,15 +64,18 @@ def refits(
     held : ndarray of shape (n_held,)
         Indices of the rows to hold out.
     units : ndarray of shape (n_held,)
+    centred : bool
+        Whether there are intercepts.
 
     Returns
     -------
     moves : ndarray of shape (n_held, n_classes)
-        Those of the first round if the last one was not a solution.
+        Those of the last round if it was not a solution; NaN if the other rows do not determine
+        them.
     solved : ndarray of shape (n_held,)
         Whether each is a solution.
     """
-    problem = _Refits(loss, at, y, weights, respond)
+    problem = _Refits(loss, at, y, weights, respond, centred=centred)
     size = max(1, ENTRIES // problem.gradients.size)
     parts = [problem.without(held[some], units[some]) for some in batches(len(held), size)]
     moves, solved = zip(*parts, strict=True)
@@ -86,14 +92,25 @@ class _State(NamedTuple):
     is_open: NDArray[np.bool_]  # rows that may have forces
 
     def take(self, some: Indices) -> _State:
-        return _State(*(each[some] for each in self))
+        weights, moves, forces, gradients, is_open = self
+        return _State(weights[some], moves[some], forces[some], gradients[some], is_open[some])
 
 
 class _Refits:
+    """The data that all refits share."""
+
     def __init__(
-        self, loss: TargetLoss, at: Evaluation, y: Indices, weights: Array, respond: Respond
+        self,
+        loss: TargetLoss,
+        at: Evaluation,
+        y: Indices,
+        weights: Array,
+        respond: Respond,
+        *,
+        centred: bool,
     ) -> None:
         self.loss, self.y, self.weights, self.centres = loss, y, weights, at.centres
+        self.centred = centred
         self.scores, self.signs = at.targets + at.residuals, np.sign(at.residuals)
         self.gradients, self.hessians = loss.row_derivatives(at, y)
         self.n_classes, self.n_variables = self.scores.shape[1], self.scores.size
@@ -108,27 +125,40 @@ class _Refits:
 
     def without(self, held: Indices, units: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Refit without units of some rows."""
-        left = np.arange(len(held))
         found, solved = np.full((len(held), self.n_classes), np.nan), np.zeros(len(held), bool)
         limits = CONVERGED * units * np.abs(self.gradients[held]).max(axis=1)
+        limits += ROUNDING * self.weights.max() * (1.0 + np.abs(self.scores).max())
         own = self.variables[held, : self.n_classes]
-        state = self._start(held, units)
-        for turn in range(ROUNDS):
+        left, state = np.arange(len(held)), self._start(held, units)
+        for _ in range(ROUNDS):
             state = self._next(state)
-            refit, _, rest = self._rest(state)
-            size = np.zeros(len(left))
-            np.maximum.at(size, refit, np.abs(rest).max(axis=1))
-            done = size <= limits[left]
-            solved[left[done]] = True
-            kept = left if turn == 0 else left[done]
-            found[kept] = np.take_along_axis(
-                state.moves if turn == 0 else state.moves[done], own[kept], axis=1
-            )
-            more = np.flatnonzero(~done & np.isfinite(size))
+            known = np.flatnonzero(np.isfinite(state.moves[:, 0]))
+            left, state = left[known], state.take(known)
+            found[left] = np.take_along_axis(state.moves, own[left], axis=1)
+            solved[left] = self._is_solved(state, limits[left])
+            more = np.flatnonzero(~solved[left])
             left, state = left[more], state.take(more)
             if not len(left):
                 break
         return found, solved
+
+    def _is_solved(self, state: _State, limits: Array) -> NDArray[np.bool_]:
+        """Return whether half the gradients are zero, also by the intercepts and centres.
+
+        If H is singular in these, ρ = 0 is not enough.
+        """
+        refit, _, rest = self._rest(state)
+        largest = np.zeros(len(limits))
+        np.maximum.at(largest, refit, np.abs(rest).max(axis=1))
+        forces = state.weights[:, :, None] * state.gradients
+        forces -= self.weights[:, None] * self.gradients
+        sums = np.zeros((len(limits), 1))
+        if self.centred:
+            sums = forces[:, :, : self.n_classes].sum(axis=1)
+        if self.has_centres:
+            sums = np.hstack([sums, forces[:, :, -1] @ one_hot(self.y, self.n_classes)])
+        is_balanced = np.abs(sums).max(axis=1) <= limits * len(self.y)
+        return np.asarray(is_balanced & (largest <= limits))
 
     def _start(self, held: Indices, units: Array) -> _State:
         """Return the state of the fit, with the weights of the refits."""
@@ -201,7 +231,7 @@ class _Refits:
         """Compute the product of half the gradient of each refit with a direction."""
         refit, row, rest = self._rest(state)
         moved = directions[refit[:, None], self.variables[row]]
-        return np.bincount(refit, row_dots(rest, moved), len(directions))
+        return np.bincount(refit, row_dots(rest, moved), len(directions)).astype(np.float64)
 
     def _solve(self, state: _State) -> tuple[Array, Array]:
         """Solve the equations on the pieces of a state for moves and forces, or NaN.

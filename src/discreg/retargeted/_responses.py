@@ -7,22 +7,67 @@ columns Z of all variables. See `_refits`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from discreg.blocks.source import Block
 from discreg.linalg.ridge import psd_solver
 from discreg.linalg.types import Array, Indices
 
 from ._active_rows import ActiveRows
+from ._hessian import Model, hessian_of_rows, inverse_hessian
+from ._losses import Evaluation, TargetLoss
 
-__all__ = ["Respond", "response_by_class", "response_by_hessian", "response_by_pieces"]
+__all__ = ["Respond", "response_of_features", "response_of_kernel"]
 
 # Takes indices of variables and returns one row of responses for each. The variables are the scores
 # of all rows for the first class, for the second class, and so on, then the centres of GReLSR.
 Respond = Callable[[Indices], Array]
 
 
-def response_by_hessian(Z: Array, inverse: Array, n_classes: int) -> Respond:
+def response_of_features(model: Model, rows: Block, regression: Any) -> Respond:
+    """Return the response of a model to forces on all rows, by the Hessian of all unknowns."""
+    inverse = inverse_hessian(hessian_of_rows(rows, model), model, regression)
+    Z = model.design.rows(rows.X)
+    if not model.separate:
+        return _by_hessian(Z, inverse, model.theta.shape[1])
+    return _by_class([_by_hessian(Z, root.T @ root, 1) for root in inverse])
+
+
+def response_of_kernel(
+    kernel: Array, loss: TargetLoss, at: Evaluation, rows: Block, regression: Any
+) -> Respond:
+    """Return the response to forces on all rows, by the kernel matrix and the active rows.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n_rows, n_rows)
+        Centred if there is an intercept.
+    loss : TargetLoss
+    at : Evaluation
+        Of all rows.
+    rows : Block
+        The labels and weights of all rows.
+    regression : KernelRows or NormalEquations
+    """
+    active = np.flatnonzero((rows.weights > 0) & at.residuals.any(axis=1))
+    model = ActiveRows.of(
+        kernel[np.ix_(active, active)],
+        loss,
+        Evaluation(at.targets[active], at.residuals[active], at.value, at.centres),
+        rows.y[active],
+        rows.weights[active],
+        beta=regression.beta,
+        centred=regression.centred,
+    )
+    if not loss.is_separable:
+        return _by_pieces(model, kernel, active)
+    classes = [model.of_class(j) for j in range(model.n_classes)]
+    return _by_class([_by_pieces(each, kernel, active) for each in classes])
+
+
+def _by_hessian(Z: Array, inverse: Array, n_classes: int) -> Respond:
     """Return the response for all rows Z and the inverse of the Hessian."""
     (n_rows, width), n_scores = Z.shape, len(Z) * n_classes
 
@@ -44,11 +89,11 @@ def response_by_hessian(Z: Array, inverse: Array, n_classes: int) -> Respond:
     return respond
 
 
-def response_by_pieces(model: ActiveRows, kernel: Array, active: Indices) -> Respond:
+def _by_pieces(model: ActiveRows, kernel: Array, active: Indices) -> Respond:
     """Return the response for the kernel matrix of all rows, of which some are active.
 
-    Let Φ, Ω be the columns of all variables for the coefficients and for the intercepts and centres,
-    Q = ΦᵀΦ/β and Q_Ψ = Ψ_W Φ/β, with Ψ, B and M as in `_active_rows`. The responses are
+    Let Φ be the columns of all variables for the coefficients, Ω those for the intercepts and
+    centres, Q = ΦᵀΦ/β and Q_Ψ = Ψ_W Φ/β, with Ψ, B and M as in `_active_rows`. The responses are
 
         Q − Q_Ψᵀ Y + Ωᵀ D,      D = (BᵀM⁻¹B)⁺ (Ω − BᵀM⁻¹Q_Ψ),      Y = M⁻¹(Q_Ψ + B D).
     """
@@ -87,8 +132,9 @@ def response_by_pieces(model: ActiveRows, kernel: Array, active: Indices) -> Res
     return respond
 
 
-def response_by_class(responds: list[Respond], n_rows: int) -> Respond:
+def _by_class(responds: list[Respond]) -> Respond:
     """Return the response if each class has a system of its own, for the responses of each."""
+    n_rows = responds[0](np.zeros(0, dtype=np.intp)).shape[1]
 
     def respond(variables: Indices) -> Array:
         classes, rows = np.divmod(variables, n_rows)
