@@ -33,7 +33,7 @@ from discreg.linalg.types import Array, Indices
 from ._hessian import without_unit
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["ActiveRows", "Pieces", "active_pieces", "class_leverages"]
+__all__ = ["ActiveRows", "Pieces", "active_pieces", "class_leverages", "count_pieces"]
 
 MOST_PIECES = 3_000  # of a matrix that is inverted
 ROUNDING = 1e-12  # relative size of an eigenvalue of zero
@@ -46,6 +46,12 @@ class Pieces(NamedTuple):
     owners: Indices  # active row that a column belongs to, ascending
     vectors: Array  # the columns
     coefficients: Array  # c with g = Vc
+
+
+def count_pieces(loss: TargetLoss, residuals: Array) -> Indices:
+    """Count the pieces of each active row, at least."""
+    counts: Indices = np.count_nonzero(residuals, axis=1)
+    return counts - 1 if loss.is_relative and loss.group_penalty == 0 else counts
 
 
 def active_pieces(loss: TargetLoss, at: Evaluation, y: Indices) -> Pieces:

@@ -28,15 +28,27 @@ from discreg.linalg.types import Array, Indices
 from ._losses import Evaluation, TargetLoss
 from ._responses import Respond
 
-__all__ = ["refits"]
+__all__ = ["are_quick", "refits"]
 
+MOST_SCORES = 4_000  # of all rows
+MOST_WORK = 1.3e7  # of all refits, about half a second
 ROUNDS = 30
 MOST_FORCES = 500  # of a refit
 CONVERGED = 1e-10  # gradient relative to that without the row at the solution
 ROUNDING = 1e-13  # relative error of a gradient
 STEEP = 0.5  # slope at the end of a step of a wrong length, relative to that at its start
-TRIALS = 10  # lengths of a step
+TRIALS = 20  # lengths of a step
+FAR = 0.03  # ratio of lengths of different magnitude
 ENTRIES = 1 << 19  # of the arrays for a batch
+
+
+def are_quick(at: Evaluation, held: Indices) -> bool:
+    """Return whether refits without each of some rows take little time."""
+    n_rows, n_classes = at.residuals.shape
+    n_moving = np.count_nonzero(at.residuals[held].any(axis=1))
+    # The more classes, the more forces; this is the growth that was measured.
+    work = n_moving * n_rows * n_classes * (n_classes + 2)
+    return bool(n_rows * n_classes <= MOST_SCORES and work <= MOST_WORK)
 
 
 def refits(
@@ -75,14 +87,14 @@ def refits(
     solved : ndarray of shape (n_held,)
         Whether each is a solution.
     """
-    problem = _Refits(loss, at, y, weights, respond, centred=centred)
+    problem = _SharedRows(loss, at, y, weights, respond, centred=centred)
     size = max(1, ENTRIES // problem.gradients.size)
     parts = [problem.without(held[some], units[some]) for some in batches(len(held), size)]
     moves, solved = zip(*parts, strict=True)
     return np.concatenate(moves), np.concatenate(solved)
 
 
-class _State(NamedTuple):
+class _RefitState(NamedTuple):
     """Refits side by side: the first axis of all arrays."""
 
     weights: Array  # of all rows
@@ -91,12 +103,12 @@ class _State(NamedTuple):
     gradients: Array  # of all rows
     is_open: NDArray[np.bool_]  # rows that may have forces
 
-    def take(self, some: Indices) -> _State:
+    def take(self, some: Indices) -> _RefitState:
         weights, moves, forces, gradients, is_open = self
-        return _State(weights[some], moves[some], forces[some], gradients[some], is_open[some])
+        return _RefitState(weights[some], moves[some], forces[some], gradients[some], is_open[some])
 
 
-class _Refits:
+class _SharedRows:
     """The data that all refits share."""
 
     def __init__(
@@ -142,7 +154,7 @@ class _Refits:
                 break
         return found, solved
 
-    def _is_solved(self, state: _State, limits: Array) -> NDArray[np.bool_]:
+    def _is_solved(self, state: _RefitState, limits: Array) -> NDArray[np.bool_]:
         """Return whether half the gradients are zero, also by the intercepts and centres.
 
         If H is singular in these, ρ = 0 is not enough.
@@ -160,7 +172,7 @@ class _Refits:
         is_balanced = np.abs(sums).max(axis=1) <= limits * len(self.y)
         return np.asarray(is_balanced & (largest <= limits))
 
-    def _start(self, held: Indices, units: Array) -> _State:
+    def _start(self, held: Indices, units: Array) -> _RefitState:
         """Return the state of the fit, with the weights of the refits."""
         each, shape = np.arange(len(held)), (len(held), *self.gradients.shape)
         weights, is_open = np.tile(self.weights, (len(held), 1)), np.zeros(shape[:2], dtype=bool)
@@ -168,13 +180,15 @@ class _Refits:
         is_open[each, held] = True
         moves = np.zeros((len(held), self.n_variables))
         gradients = np.broadcast_to(self.gradients, shape)
-        return _State(weights, moves, np.zeros(shape), gradients, is_open)
+        return _RefitState(weights, moves, np.zeros(shape), gradients, is_open)
 
-    def _next(self, state: _State) -> _State:
+    def _next(self, state: _RefitState) -> _RefitState:
         """Solve the equations on the pieces of a state; shorten steps that are too long.
 
         The slope of the objective increases along a step. Regula falsi, in which an end of the
         interval that stays counts half (the Illinois rule), makes its absolute value small enough.
+        Without the row the equations may be nearly singular, and a step far too long; then the
+        length is the geometric mean of the ends.
         """
         moves, forces = self._solve(state)
         following = self._evaluate(state, moves, forces)
@@ -187,7 +201,10 @@ class _Refits:
             if not len(steep):
                 break
             old, (low, high) = state.take(steep), slopes[steep].T
-            lengths = (ends[steep, 0] * high - ends[steep, 1] * low) / (high - low)
+            short, long = ends[steep].T
+            lengths = (short * high - long * low) / (high - low)
+            apart = (short > 0) & (short < FAR * long)
+            lengths[apart] = np.sqrt(short[apart] * long[apart])
             trial = self._evaluate(
                 old,
                 old.moves + lengths[:, None] * moves[steep],
@@ -202,7 +219,7 @@ class _Refits:
             steep = steep[np.abs(found) > limits[steep]]
         return following
 
-    def _evaluate(self, state: _State, moves: Array, forces: Array) -> _State:
+    def _evaluate(self, state: _RefitState, moves: Array, forces: Array) -> _RefitState:
         """Return the state after other moves by other forces, on rows that are open or change."""
         n_refits, n_classes, n_scores = len(moves), self.n_classes, self.scores.size
         moved = moves[:, :n_scores].reshape(n_refits, n_classes, -1).transpose(0, 2, 1)
@@ -216,9 +233,9 @@ class _Refits:
         is_open |= state.weights != self.weights
         if self.has_centres:
             gradients = np.concatenate([gradients, -gradients.sum(axis=2, keepdims=True)], axis=2)
-        return _State(state.weights, moves, forces, gradients, is_open)
+        return _RefitState(state.weights, moves, forces, gradients, is_open)
 
-    def _rest(self, state: _State) -> tuple[Indices, Indices, Array]:
+    def _rest(self, state: _RefitState) -> tuple[Indices, Indices, Array]:
         """Compute ρ of all open rows; return also the refits and rows that it belongs to."""
         refit, row = np.nonzero(state.is_open)
         moved = state.moves[refit[:, None], self.variables[row]]
@@ -227,13 +244,13 @@ class _Refits:
         rest -= self.weights[row, None] * linear + state.forces[refit, row]
         return refit, row, rest
 
-    def _slopes(self, state: _State, directions: Array) -> Array:
+    def _slopes(self, state: _RefitState, directions: Array) -> Array:
         """Compute the product of half the gradient of each refit with a direction."""
         refit, row, rest = self._rest(state)
         moved = directions[refit[:, None], self.variables[row]]
         return np.bincount(refit, row_dots(rest, moved), len(directions)).astype(np.float64)
 
-    def _solve(self, state: _State) -> tuple[Array, Array]:
+    def _solve(self, state: _RefitState) -> tuple[Array, Array]:
         """Solve the equations on the pieces of a state for moves and forces, or NaN.
 
         A force is x = a + D δv, where D is the change of the weighted half Hessian of the row.
