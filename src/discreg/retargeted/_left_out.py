@@ -180,8 +180,6 @@ def _refitted(
     assert prepared.kept is not None
     scores = (at.targets + at.residuals)[rows.held]
     moving = np.flatnonzero(at.residuals[rows.held].any(axis=1))
-    if not len(moving):
-        return scores, True
     moves, solved = refits(
         loss,
         at,

