@@ -16,7 +16,7 @@ from discreg import (
     ReLSRClassifier,
     ReLSRClassifierCV,
 )
-from discreg.retargeted import _active_rows, _left_out
+from discreg.retargeted import _active_rows, _left_out, _refits
 
 MODELS = [DLSRClassifier, ReLSRClassifier, GReLSRClassifier]
 WEIGHTS = np.tile([1.0, 2.0, 0.4, 0.0, 1.7], 40)
@@ -64,9 +64,59 @@ def test_scores_of_small_data_equal_refits(model, beta, n_classes, fit_intercept
     fixed = model(beta=beta, scale_beta=False, tol=1e-10, fit_intercept=fit_intercept)
     found = fixed.fit(X, y, sample_weight=weights)
     rows, scores = refitted(fixed, X, y, weights, rows)
-    assert_allclose(columns(found.loo_decision_function_)[rows], scores, atol=1e-6)
+    assert found.loo_is_exact_
+    assert_allclose(columns(found.loo_decision_function_)[rows], scores, atol=1e-8)
     unseen = weights == 0
     assert_allclose(found.loo_decision_function_[unseen], found.decision_function(X)[unseen])
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("beta", [0.01, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("solver", "atol"), [("newton", 1e-8), ("dcd", 1e-4)])
+def test_scores_with_a_kernel_equal_refits(model, beta, fit_intercept, solver, atol):
+    """A flexible kernel and a small penalty: without a row, many others change their pieces."""
+    X, y = load_wine(return_X_y=True)
+    X, y, weights = scale(X)[::2], y[::2], WEIGHTS[:89]
+    fixed = model(kernel="rbf", gamma=0.1, beta=beta, scale_beta=False, tol=1e-13, solver=solver)
+    fixed.set_params(fit_intercept=fit_intercept)
+    found = fixed.fit(X, y, sample_weight=weights)
+    rows, scores = refitted(fixed, X, y, weights, range(0, 89, 8))
+    assert found.loo_is_exact_
+    assert_allclose(found.loo_decision_function_[rows], scores, atol=atol)
+
+
+def test_scores_of_wide_data_equal_refits():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 100)), np.arange(40) % 4
+    X[np.arange(40), y] += 3
+    for model in MODELS:
+        fixed = model(beta=3.0, scale_beta=False, tol=1e-12)
+        found = fixed.fit(X, y)
+        rows, scores = refitted(fixed, X, y, rows=range(0, 40, 3))
+        assert found.loo_is_exact_
+        assert_allclose(found.loo_decision_function_[rows], scores, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_refits_of_an_inexact_fit_are_not_called_exact(model):
+    X, y = iris()
+    rough = model(kernel="rbf", solver="dcd", tol=1e-4).fit(X, y)
+    assert rough.loo_is_exact_ is False
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_that_determine_an_intercept(model, n_classes):
+    """Two rows keep an intercept where it is; without one of them, further rows do."""
+    y = np.arange(30) % n_classes
+    X = 0.3 * np.random.default_rng(1).standard_normal((30, 2))
+    X += 4.0 * np.column_stack([y == 1, y == 2])
+    fixed = model(beta=3e-4, scale_beta=False, tol=1e-10)
+    found = fixed.fit(X, y)
+    rows, scores = refitted(fixed, X, y, rows=range(30))
+    assert found.loo_is_exact_
+    assert_allclose(columns(found.loo_decision_function_)[rows], scores, atol=1e-7)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -115,7 +165,7 @@ def test_sparse_and_single_precision(model):
     ],
 )
 def test_one_step_is_close_to_refits(model, params, monkeypatch):
-    monkeypatch.setattr(_left_out, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(_refits, "MOST_WORK", 0)
     X, y = load_wine(return_X_y=True)
     fixed = model(**{"scale_beta": False, "tol": 1e-10, "gamma": 0.02} | params)
     median, mean, same = relative_errors(fixed, scale(X), y)
@@ -128,7 +178,7 @@ def test_one_step_is_close_to_refits(model, params, monkeypatch):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_forms_agree(model, fit_intercept, monkeypatch):
     """The Hessian and the kernel matrix of the active rows yield the same scores."""
-    monkeypatch.setattr(_left_out, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(_refits, "MOST_WORK", 0)
     X, y = load_digits(return_X_y=True)
     X, y, weights = X[:200] / 16, y[:200], WEIGHTS[:200] + 0.3
     params = {"beta": 5.0, "scale_beta": False, "fit_intercept": fit_intercept, "tol": 1e-13}
@@ -223,7 +273,7 @@ def test_rows_in_blocks(model, n_rows):
     in_memory = model(tol=1e-10).fit(X, y, weights)
     chunks = (da.from_array(each, chunks=n_rows // 4) for each in (X, y, weights))
     in_blocks = model(tol=1e-10).fit(*chunks)
-    assert in_blocks.loo_is_exact_ is False
+    assert in_blocks.loo_is_exact_ == in_memory.loo_is_exact_ == (n_rows == 150)
     assert_allclose(in_blocks.inverse_temperature_, in_memory.inverse_temperature_, rtol=1e-6)
     assert_allclose(in_blocks.predict_proba(X), in_memory.predict_proba(X), atol=1e-6)
 

@@ -33,7 +33,7 @@ from discreg.linalg.types import Array, Indices
 from ._hessian import without_unit
 from ._losses import Evaluation, TargetLoss
 
-__all__ = ["ActiveRows", "Pieces", "active_pieces", "class_leverages"]
+__all__ = ["ActiveRows", "Pieces", "active_pieces", "class_leverages", "count_pieces"]
 
 MOST_PIECES = 3_000  # of a matrix that is inverted
 ROUNDING = 1e-12  # relative size of an eigenvalue of zero
@@ -46,6 +46,12 @@ class Pieces(NamedTuple):
     owners: Indices  # active row that a column belongs to, ascending
     vectors: Array  # the columns
     coefficients: Array  # c with g = Vc
+
+
+def count_pieces(loss: TargetLoss, residuals: Array) -> Indices:
+    """Count the pieces of each active row, at least."""
+    counts: Indices = np.count_nonzero(residuals, axis=1)
+    return counts - 1 if loss.is_relative and loss.group_penalty == 0 else counts
 
 
 def active_pieces(loss: TargetLoss, at: Evaluation, y: Indices) -> Pieces:
@@ -102,14 +108,41 @@ class ActiveRows(NamedTuple):
     centred: bool
     is_relative: bool
 
+    @classmethod
+    def of(
+        cls,
+        kernel: Array,
+        loss: TargetLoss,
+        at: Evaluation,
+        y: Indices,
+        weights: Array,
+        *,
+        beta: float,
+        centred: bool,
+    ) -> ActiveRows:
+        """Describe active rows by their kernel matrix and an evaluation."""
+        pieces, n_classes = active_pieces(loss, at, y), at.residuals.shape[1]
+        return cls(kernel, pieces, y, weights, n_classes, beta, centred, loss.is_relative)
+
+    def of_class(self, j: int) -> ActiveRows:
+        """Return the rows with the pieces of one class, if these have systems of their own."""
+        owners, vectors, coefficients = self.pieces
+        own = np.flatnonzero(vectors[:, j])
+        pieces = Pieces(owners[own], vectors[own, j : j + 1], coefficients[own])
+        return self._replace(pieces=pieces, n_classes=1)
+
+    @property
+    def scaled(self) -> Array:
+        """The columns √s V, one row for each."""
+        return np.sqrt(self.weights[self.pieces.owners])[:, None] * self.pieces.vectors
+
     def moves(self, held: Indices, units: Array) -> Array:
         """Compute the changes of the scores of some rows, each without `units` of its weight."""
         owners, n_classes = self.pieces.owners, self.n_classes
-        scaled = np.sqrt(self.weights[owners])[:, None] * self.pieces.vectors
-        scores, border = np.ascontiguousarray(scaled[:, :n_classes]), self._border(scaled)
-        inverse = psd_inverse(self._matrix(scores))
+        scores, border = np.ascontiguousarray(self.scaled[:, :n_classes]), self.border()
+        inverse = psd_inverse(self.matrix())
         bent = inverse @ border
-        corners = self._corners(border, bent)
+        corners = psd_solver(self.inner(border, bent))(bent.T)
         firsts = np.searchsorted(owners, held)
         counts = np.searchsorted(owners, held, side="right") - firsts
         most = int(counts.max(initial=1))
@@ -139,31 +172,32 @@ class ActiveRows(NamedTuple):
             moves[some] = np.einsum("ij,ijk->ik", steps, effects)
         return moves
 
-    def _matrix(self, scores: Array) -> Array:
+    def matrix(self) -> Array:
         """Compute the matrix M."""
-        owners = self.pieces.owners
+        owners, scores = self.pieces.owners, self.scaled[:, : self.n_classes]
         matrix = np.empty((len(owners), len(owners)))
-        for rows in batches(len(owners), max(1, ENTRIES // len(owners))):
+        for rows in batches(len(owners), max(1, ENTRIES // max(1, len(owners)))):
             np.matmul(scores[rows], scores.T, out=matrix[rows])
             matrix[rows] *= self.kernel[np.ix_(owners[rows], owners)]
         matrix /= self.beta
         matrix[np.diag_indices_from(matrix)] += 1.0
         return matrix
 
-    def _border(self, scaled: Array) -> Array:
+    def border(self) -> Array:
         """Compute the matrix B: one column per intercept, then one per centre."""
+        scaled = self.scaled
         columns = [scaled[:, : self.n_classes]] if self.centred else []
         if scaled.shape[1] > self.n_classes:
             of_class = one_hot(self.y[self.pieces.owners], self.n_classes)
             columns.append(scaled[:, self.n_classes :] * of_class)
         return np.hstack([np.empty((len(scaled), 0)), *columns])
 
-    def _corners(self, border: Array, bent: Array) -> Array:
-        """Compute the matrix C from B and M⁻¹B."""
+    def inner(self, border: Array, bent: Array) -> Array:
+        """Compute BᵀM⁻¹B from B and M⁻¹B; a sum of intercepts that has no effect is to stay."""
         inner = border.T @ bent
-        if self.is_relative and self.centred:  # keep the sum of the intercepts
+        if self.is_relative and self.centred:
             inner[: self.n_classes, : self.n_classes] += inner.trace() / self.n_classes**2
-        return psd_solver(inner)(bent.T)
+        return inner
 
 
 def class_leverages(

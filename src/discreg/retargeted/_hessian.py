@@ -6,6 +6,7 @@ come last.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.ridge import psd_inverse, psd_root, solve_each
-from discreg.linalg.rows import class_sums, class_totals
+from discreg.linalg.rows import batches, class_sums, class_totals
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
@@ -24,13 +25,15 @@ from ._solvers import Solution
 __all__ = [
     "Design",
     "Model",
-    "hessian_of_block",
+    "hessian_of_rows",
     "inverse_hessian",
+    "row_batches",
     "separate_moves",
     "without_unit",
 ]
 
 ROUNDING = 1e-10  # relative size of a singular value of zero
+ENTRIES = 1 << 21  # of the arrays for a batch of rows
 UNSEEN = 1e12  # growth of the gradient of a row whose scores the other rows do not determine
 
 
@@ -92,7 +95,23 @@ class Model(NamedTuple):
         return self.loss.evaluate(Z @ self.theta, y, np.ones(len(y)), self.centres)
 
 
-def hessian_of_block(block: Block, model: Model) -> Array:
+def hessian_of_rows(block: Block, model: Model) -> Array:
+    """Sum half the Hessian over the rows of positive weight, in parts to limit the memory."""
+    total: Any = 0.0
+    width = max(model.theta.shape[0], 2 * model.theta.shape[1] ** 2)
+    for rows in row_batches(np.flatnonzero(block.weights > 0), width):
+        part = Block(block.X[rows], block.y[rows], block.weights[rows])
+        total = total + _hessian_of_block(part, model)
+    return np.asarray(total)
+
+
+def row_batches(rows: Indices, width: int) -> Iterator[Indices]:
+    """Split rows with arrays of a given width, to limit the memory."""
+    for some in batches(len(rows), max(1, ENTRIES // width)):
+        yield rows[some]
+
+
+def _hessian_of_block(block: Block, model: Model) -> Array:
     """Sum half the Hessian of the loss over some rows.
 
     With separate classes the array has one matrix per class.
@@ -139,7 +158,7 @@ def inverse_hessian(
     Parameters
     ----------
     hessian : ndarray
-        Sum of `hessian_of_block`; it is overwritten.
+        Sum of `hessian_of_rows`; it is overwritten.
     model : Model
     regression : NormalEquations
     slope : ndarray of shape (n_features, n_classes), optional

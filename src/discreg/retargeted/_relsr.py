@@ -154,9 +154,10 @@ class ReLSRClassifier(RegressionClassifier):
         if all samples were held out: at most 2,000 rows in memory, with more than one in each
         class, and with an exact kernel not many residuals; otherwise 500 samples are held out.
     loo_is_exact_ : bool
-        False: held-out scores are those of Newton steps without the sample. They equal those of
-        refits if no other sample starts or ceases to violate a constraint of its targets. With at
-        least 20,000 rows, the Hessian of the steps is approximate.
+        Whether held-out scores equal those of refits. Otherwise they are those of Newton steps
+        without the sample, which equal those of refits if no other sample starts or ceases to
+        violate a constraint of its targets. With at least 20,000 rows, the Hessian of the steps is
+        approximate.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
