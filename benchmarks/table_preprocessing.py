@@ -63,7 +63,7 @@ def most_frequent(parts: Parts) -> Parts:
         for part in (test, train):
             part[name] = pd.Categorical(part[name].fillna(train[name].mode()[0]))
     return tuple(
-        part.assign(**{name: filled[name].to_numpy() for name in kinds})
+        part.assign(**{name: filled[name].array for name in kinds})
         for part, filled in zip(parts, (train, test), strict=True)
     )
 
