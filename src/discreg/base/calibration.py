@@ -190,8 +190,7 @@ def fit_inverse_temperature(
     of_other = 1 / ((copies.sum() + 2) * (len(below) - 1))  # target of each other class
     own = below[y, np.arange(len(y))]
     wanted = float((of_other * below.sum(axis=0) + (1 - len(below) * of_other) * own) @ weights)
-    low, high = LOWEST, HIGHEST
-    tau = 1.0
+    low, high, tau = LOWEST, HIGHEST, PRIOR
     for _ in range(MAX_STEPS):
         shares = np.exp(tau * below)
         totals = shares.sum(axis=0)

@@ -130,8 +130,14 @@ class NormalEquations:
 
         They are φᵀ(ΦᵀSΦ + βI)⁻¹φ + 1/Σs, the latter with an intercept.
         """
-        own = row_dots(features, self.solve(features.T).T)
+        own = self.quadratic_forms(features)
         return own + 1.0 / self.total if self.centred else own
+
+    def quadratic_forms(self, features: Array) -> Array:
+        """Compute φᵀ(ΦᵀSΦ + βI)⁻¹φ of rows of Φ."""
+        n_rows, size = features.shape
+        solved = features @ self.solve(np.eye(size)) if size < n_rows else self.solve(features.T).T
+        return row_dots(features, solved)
 
     def without_constant(self, products: Array) -> Array:
         """Set the rows of constant features, which are rounding errors, to zero in place."""
