@@ -220,6 +220,8 @@ class KernelRegression(Regression):
         with threads_for(len(kernel) ** 3 / 6):
             largest = largest_before_centring(kernel.diagonal(), kernel_mean, weights)
             factor, self._pivots = _features_of_kernel(kernel, weights > 0, largest)
+            if kernel_mean is not None and _is_rounding(factor[:, -1:], weights):
+                factor, self._pivots = factor[:, :-1], self._pivots[:-1]
             super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None
         self.n_features = None if original is None else original.shape[1]
@@ -280,6 +282,15 @@ def _features_of_kernel(
             of_seen[pivots], kernel[np.ix_(rows[pivots], ~seen)], lower=True, check_finite=False
         ).T
     return factor, rows[pivots]
+
+
+def _is_rounding(last: Array, weights: Array) -> bool:
+    """Return whether rounding has made the last feature of a centred kernel.
+
+    The mean of a centred feature is zero. One feature too many has its mean: the last pivot is the
+    sum of the rounding errors of all entries, which can exceed the rounding error of one.
+    """
+    return bool(np.any(np.abs(weights @ last) > 0.5 * (weights @ np.abs(last))))
 
 
 def largest_before_centring(diagonal: Array, mean: Array | None, weights: Array) -> float:
