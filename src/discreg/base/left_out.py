@@ -136,7 +136,7 @@ def calibrate(
         kept.units[known],
         len(estimator.classes_),
     )
-    estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
+    estimator.inverse_temperature_ = estimator._calibrated.temperature.inverse
     estimator.loo_is_exact_ = bool(left_out.is_exact and known.all())
     n_known = int(known.sum())
     if warn and n_known < min(len(kept) / 2, ENOUGH):

@@ -17,7 +17,7 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.validation import class_weights, find_labels, row_weights, sample_weights
 from discreg.linalg.rows import class_sums
 
-from .calibration import class_columns, fit_inverse_temperature, log_loss
+from .calibration import Temperature, class_columns, fit_temperature, log_loss
 from .folds import stratified_folds
 from .held_out import Fold, HeldOut, Judged, Setting, Weights, held_out_path, weighted_score
 from .left_out import LeftOut, calibrate
@@ -162,8 +162,8 @@ def _calibrated(
     held_out: Sequence[HeldOut],
     labels: Sequence[NDArray[Any]],
     weights: Sequence[Weights],
-) -> tuple[float, float]:
-    """Compute the inverse temperature and the log-loss over the held-out samples of all folds."""
+) -> tuple[Temperature, float]:
+    """Compute the temperature and the log-loss over the held-out samples of all folds."""
     classes = np.unique(np.concatenate([*labels, *(each.classes for each in held_out)]))
     scores, indices, counts = [], [], []
     for each, y, given in zip(held_out, labels, weights, strict=True):
@@ -175,10 +175,10 @@ def _calibrated(
         indices.append(find_labels(y[rows], classes)[1])
         counts.append(weight[rows] if each.weights is None else each.weights)
     if not scores:
-        return 1.0, np.nan
+        return Temperature(1.0), np.nan
     places, copies = np.concatenate(indices), np.concatenate(counts)
     sizes = class_sums(places, copies, len(classes))
     with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
         row_weights = copies * class_weights(class_weight, classes, sizes)[places]
-    tau = fit_inverse_temperature(np.vstack(scores), places, row_weights, copies)
-    return tau, log_loss(np.vstack(scores), places, row_weights, tau)
+    temperature = fit_temperature(np.vstack(scores), places, row_weights, copies)
+    return temperature, log_loss(np.vstack(scores), places, row_weights, temperature)
