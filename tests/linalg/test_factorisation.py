@@ -7,7 +7,9 @@ from discreg.linalg.factorisation import (
     clip_negative_eigenvalues,
     pivoted_cholesky,
 )
-from discreg.linalg.systems import psd_solver
+from discreg.linalg.ridge import (
+    psd_solver,
+)
 
 
 def gram(size, rank, seed=0):

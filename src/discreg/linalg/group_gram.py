@@ -14,7 +14,9 @@ import numpy as np
 
 from discreg.linalg.types import Array, Indices
 
-from .systems import psd_solver
+from .ridge import (
+    psd_solver,
+)
 
 __all__ = ["FeatureGram", "FormedGram", "WorkingGram"]
 

@@ -25,7 +25,10 @@ from .group_newton import newton_step
 from .resources import (
     threads_for,
 )
-from .ridge import NormalEquations, Regression
+from .ridge import (
+    NormalEquations,
+    Regression,
+)
 from .rows import CONSTANT, centred_gram, column_squares, matmul, require_centrable, weighted_mean
 
 __all__ = [

@@ -10,9 +10,11 @@ from scipy import sparse
 from discreg.base.regression import Prepared
 from discreg.linalg.group_lasso import FeatureRegression, Features
 from discreg.linalg.reduced_rank import rank_coefficients
-from discreg.linalg.ridge import linear_regression
+from discreg.linalg.ridge import (
+    linear_regression,
+    psd_solver,
+)
 from discreg.linalg.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
-from discreg.linalg.systems import psd_solver
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators

@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discreg.linalg.ridge import psd_inverse, psd_solver
 from discreg.linalg.rows import batches, one_hot
-from discreg.linalg.systems import psd_inverse, psd_solver
 from discreg.linalg.types import Array, Indices
 
 from ._hessian import without_unit

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.blocks.source import Block
+from discreg.linalg.ridge import solve_each
 from discreg.linalg.rows import batches, one_hot
-from discreg.linalg.systems import solve_each
 from discreg.linalg.types import Array, Indices
 
 from ._hessian import Model

@@ -14,8 +14,8 @@ from scipy import sparse
 
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.ridge import psd_inverse, psd_root, solve_each
 from discreg.linalg.rows import class_sums, class_totals
-from discreg.linalg.systems import psd_inverse, psd_root, solve_each
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
