@@ -116,7 +116,7 @@ class Table:
     title: str
     text: str
     header: Sequence[str]
-    rows: Iterable[Sequence[object]]
+    rows: Iterable[Sequence[object]] = ()
 
     def __str__(self) -> str:
         lines = [

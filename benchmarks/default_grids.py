@@ -1,21 +1,21 @@
 """Default searches beside five folds of all samples and larger grids: accuracy, edges, and time.
 
-Run ``python benchmarks/default_grids.py``, or name models. The data are read from the folder named
-by ``DISCREG_DATA``, or from ``../shared/data`` beside the repository; what is missing is left out.
+Run ``python benchmarks/default_grids.py``, or name models; the page keeps the rows of the others.
+The data are read from the folder named by ``DISCREG_DATA``, or from ``../shared/data`` beside the
+repository; what is missing is left out.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
-from itertools import product
 from time import process_time
 
 import numpy as np
-from _timing import write_table
+from _by_model import measure_models
+from _timing import Table
 from default_penalties import load
 from joblib import Parallel, delayed
-from probabilities import MOST_ROWS, N_JOBS, halves
+from probabilities import MOST_ROWS, halves
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -69,14 +69,15 @@ HEADER = (
     *("standard error", "at an edge", "beyond the grid", "digits: time / SVC", "accuracy"),
 )
 TEXT = (
-    f"Mean accuracy (in percent) on the other half of {REPEATS} random halves of each of {{}} data "
-    f"sets of at most {MOST_ROWS} samples, with standardised features: of the default search, and "
-    "of a search in five folds of all samples, over a larger grid for DRM, ODM and LDM. The "
-    "standard error of the difference is over data sets. At an edge: share of the searches whose "
-    "best value of a parameter is the largest or the smallest one tried, other than zero, of at "
-    "least three. Beyond the grid: share of the searches that continued their grid and found the "
-    "best setting there. Last, the CPU time of a search on 80 % of digits, in one thread, relative "
-    "to GridSearchCV of SVC with three values of C and four of gamma, and the accuracy on the rest."
+    f"Mean accuracy (in percent) on the other half of {REPEATS} random halves of each of "
+    f"{len(SETS)} data sets of at most {MOST_ROWS} samples, with standardised features: of the "
+    "default search, and of a search in five folds of all samples, over a larger grid for DRM, ODM "
+    "and LDM. The standard error of the difference is over data sets. At an edge: share of the "
+    "searches whose best value of a parameter is the largest or the smallest one tried, other than "
+    "zero, of at least three. Beyond the grid: share of the searches that continued their grid and "
+    "found the best setting there. Last, the CPU time of a search on 80 % of digits, in one "
+    "thread, relative to GridSearchCV of SVC with three values of C and four of gamma, and the "
+    "accuracy on the rest."
 )
 
 
@@ -126,13 +127,16 @@ def compare(model: str, name: str) -> tuple[list, list, list]:
     return scores, places, sizes
 
 
-def row_of(model: str, found) -> tuple:
-    """Cells of the table for the results on all data sets."""
+def measure(model: str, n_jobs: int) -> list[list]:
+    """Row of the table."""
+    warnings.simplefilter("ignore")
+    names = [name for name in SETS if load(name) is not None]
+    found = Parallel(n_jobs=n_jobs)(delayed(compare)(model, name) for name in names)
     scores, places, sizes = (np.array([each[k] for each in found]) for k in range(3))
     of_sets = scores.mean(axis=1)
     apart = of_sets[:, 0] - of_sets[:, 1]
     ratio, accuracy = on_digits(SEARCHES[model][0])
-    return (
+    row = (
         model,
         *(f"{size:.0f}" for size in sizes.mean(axis=(0, 1))),
         *(f"{value:.2f}" for value in (*of_sets.mean(axis=0), apart.mean())),
@@ -140,18 +144,9 @@ def row_of(model: str, found) -> tuple:
         *(f"{share:.0%}" for share in places.mean(axis=(0, 1))),
         *(f"{ratio:.2f}", f"{accuracy:.1f}"),
     )
-
-
-def main() -> None:
-    warnings.simplefilter("ignore")
-    models = sys.argv[1:] or list(SEARCHES)
-    names = [name for name in SETS if load(name) is not None]
-    found = Parallel(n_jobs=N_JOBS)(delayed(compare)(*each) for each in product(models, names))
-    parts = [found[k * len(names) :][: len(names)] for k in range(len(models))]
-    rows = [row_of(*each) for each in zip(models, parts, strict=True)]
-    text = TEXT.format(len(names))
-    print(write_table("default_grids", "Default searches", text, HEADER, rows))
+    return [[row]]
 
 
 if __name__ == "__main__":
-    main()
+    table = Table("Default searches", TEXT, HEADER)
+    measure_models("default_grids", [table], SEARCHES, measure)

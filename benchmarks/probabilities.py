@@ -1,19 +1,19 @@
 """Probabilities and prediction sets of one fit beside those of several.
 
-Run ``python benchmarks/probabilities.py``, or name models. The data are read from the folder named
-by ``DISCREG_DATA``, or from ``../shared/data`` beside the repository; what is missing is left out.
+Run ``python benchmarks/probabilities.py``, or name models; the page keeps the rows of the others.
+The data are read from the folder named by ``DISCREG_DATA``, or from ``../shared/data`` beside the
+repository; what is missing is left out.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from time import process_time
 
 import numpy as np
-from _timing import Table, write_page
+from _by_model import measure_models
+from _timing import Table
 from default_penalties import load
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -38,15 +38,14 @@ from discreg import (
 )
 
 SETS = (
-    *("iris", "wine", "glass", "vehicle", "vowel", "svmguide2", "tic-tac-toe"),
-    *("keel/haberman", "keel/ecoli1", "keel/new-thyroid2", "keel/ecoli3", "keel/yeast-2_vs_4"),
-    *("keel/yeast-0-5-6-7-9_vs_4", "keel/page-blocks-1-3_vs_4", "odm/sonar", "odm/heart"),
-    *("odm/heart-c", "odm/colic", "odm/parkinsons", "odm/breast", "odm/liverDisorders"),
-    *("odm/clean1", "odm/wdbc", "odm/credit-a", "odm/diabetes", "odm/german", "odm/vote"),
+    *("iris", "wine", "glass", "vehicle", "vowel", "tic-tac-toe", "keel/haberman", "keel/ecoli1"),
+    *("keel/new-thyroid2", "keel/ecoli3", "keel/yeast-2_vs_4", "keel/yeast-0-5-6-7-9_vs_4"),
+    *("keel/page-blocks-1-3_vs_4", "odm/heart", "odm/heart-c", "odm/colic", "odm/breast"),
+    *("odm/liverDisorders", "odm/clean1", "odm/wdbc", "odm/diabetes", "odm/german", "odm/vote"),
     *("umist_28x23", "leukemia_golub72"),
 )
 REPEATS, MOST_ROWS, LEVEL = 10, 600, 0.9
-N_JOBS = 2
+PEER = "LogisticRegression"
 MODELS = {
     "LSR": LSRClassifier(),
     "LSR, rbf": LSRClassifier(kernel="rbf", beta=0.01),
@@ -63,7 +62,7 @@ MODELS = {
     "LDM": LDMClassifier(),
 }
 HEADER = (
-    *("model", "log-loss", "of five folds", "difference", "standard error", "LogisticRegression"),
+    *("model", "log-loss", "of five folds", "difference", "standard error"),
     *("calibration error", "of five folds", "time"),
 )
 TEXT = (
@@ -78,6 +77,10 @@ TEXT = (
 SET_HEADER = (
     *("model", "coverage", "of the rarest class", "size", "coverage, default", "conditional"),
     *("of the rarest class", "size", "split: coverage", "size"),
+)
+IN_SETS = (
+    *("empty coverage", "empty rare", "empty size", "default coverage", "conditional coverage"),
+    *("conditional rare", "conditional size", "split coverage", "split size"),
 )
 SET_TEXT = (
     f"Prediction sets at {100 * LEVEL:g} % on the same halves: with `allow_empty=True`, with the "
@@ -127,7 +130,16 @@ def split_sets(model, X, y, X_test):
     return 1 - half.predict_proba(X_test) <= limit
 
 
-def measure(model, X, X_test, y, y_test) -> dict[str, float]:
+def measure_peer(X, X_test, y, y_test) -> dict[str, float]:
+    peer = LogisticRegressionCV(cv=5, max_iter=2_000, scoring="neg_log_loss").fit(X, y)
+    shares = peer.predict_proba(X_test)
+    return {
+        "loss": log_loss(y_test, shares, labels=peer.classes_),
+        "error": calibration_error(shares, y_test),
+    }
+
+
+def measure_half(model, X, X_test, y, y_test) -> dict[str, float]:
     fitted, whole = timed(lambda: clone(model).fit(X, y))
     _, bare = timed(lambda: clone(model).set_params(probability=False).fit(X, y))
     plain = clone(model).set_params(probability=False)
@@ -157,56 +169,38 @@ def measure(model, X, X_test, y, y_test) -> dict[str, float]:
 
 
 @threadpool_limits.wrap(limits=1)
-def measure_set(data: str, names) -> dict[str, dict[str, float]]:
-    """Means over the halves of a data set, by model and quantity."""
+def measure_set(name: str, data: str) -> dict[str, float]:
+    """Means over the halves of a data set, by quantity."""
     warnings.simplefilter("ignore")
-    found: dict = defaultdict(lambda: defaultdict(list))
-    for X, X_test, y, y_test in halves(data):
-        peer = LogisticRegressionCV(cv=5, max_iter=2_000, scoring="neg_log_loss").fit(X, y)
-        peer_loss = log_loss(y_test, peer.predict_proba(X_test), labels=range(y.max() + 1))
-        for name in names:
-            for what, value in measure(MODELS[name], X, X_test, y, y_test).items():
-                found[name][what].append(value)
-            found[name]["peer"].append(peer_loss)
-    print(data, flush=True)
-    return {
-        name: {what: float(np.mean(values)) for what, values in quantities.items()}
-        for name, quantities in found.items()
-    }
-
-
-def main(names) -> None:
-    sets = [data for data in SETS if load(data) is not None]
-    measured = Parallel(n_jobs=N_JOBS)(delayed(measure_set)(data, names) for data in sets)
-    found: dict = defaultdict(lambda: defaultdict(list))  # by model and quantity, one per data set
-    for of_set in measured:
-        for name, quantities in of_set.items():
-            for what, value in quantities.items():
-                found[name][what].append(value)
-    tables = [
-        Table("Probabilities", TEXT, HEADER, [loss_row(name, found[name]) for name in names]),
-        Table("Prediction sets", SET_TEXT, SET_HEADER, [set_row(n, found[n]) for n in names]),
+    every = [
+        measure_peer(*half) if name == PEER else measure_half(MODELS[name], *half)
+        for half in halves(data)
     ]
-    print(write_page("probabilities", tables))
+    means = {what: float(np.mean([each[what] for each in every])) for what in every[0]}
+    print(name, data, {what: round(value, 4) for what, value in means.items()}, flush=True)
+    return means
 
 
-def loss_row(name: str, found) -> tuple:
-    mean = {what: float(np.mean(values)) for what, values in found.items()}
-    apart = np.array(found["loss"]) - np.array(found["folds"])
+def measure(name: str, n_jobs: int) -> list[list]:
+    """Rows of both tables."""
+    sets = [data for data in SETS if load(data) is not None]
+    measured = Parallel(n_jobs=n_jobs)(delayed(measure_set)(name, data) for data in sets)
+    found = {what: np.array([each[what] for each in measured]) for what in measured[0]}
+    mean = {what: values.mean() for what, values in found.items()}
+    if name == PEER:
+        empty = [""] * 3
+        return [[(name, f"{mean['loss']:.3f}", *empty, f"{mean['error']:.3f}", "", "")], []]
+    apart = found["loss"] - found["folds"]
     error = apart.std(ddof=1) / np.sqrt(len(apart))
-    numbers = (mean["loss"], mean["folds"], apart.mean(), error, mean["peer"], mean["error"],
-               mean["folds error"])  # fmt: skip
-    time = np.sum(found["added"]) / np.sum(found["five"])
-    return (name, *(f"{number:.3f}" for number in numbers), f"{time:.2f}")
-
-
-def set_row(name: str, found) -> tuple:
-    mean = {what: float(np.mean(values)) for what, values in found.items()}
-    wanted = ("empty coverage", "empty rare", "empty size", "default coverage",
-              "conditional coverage", "conditional rare", "conditional size", "split coverage",
-              "split size")  # fmt: skip
-    return (name, *(f"{mean[what]:.3f}" for what in wanted))
+    numbers = (mean["loss"], mean["folds"], apart.mean(), error, mean["error"], mean["folds error"])
+    time = found["added"].sum() / found["five"].sum()
+    losses = (name, *(f"{number:.3f}" for number in numbers), f"{time:.2f}")
+    return [[losses], [(name, *(f"{mean[what]:.3f}" for what in IN_SETS))]]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(MODELS))
+    tables = [
+        Table("Probabilities", TEXT, HEADER),
+        Table("Prediction sets", SET_TEXT, SET_HEADER),
+    ]
+    measure_models("probabilities", tables, [*MODELS, PEER], measure)

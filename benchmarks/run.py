@@ -44,7 +44,7 @@ def stored_ratios(folder: Path, names: Sequence[str] | None = None) -> Ratios:
     found: Ratios = {}
     for path in sorted(folder.glob("*.json")):
         if names is None or path.stem in names:
-            for kind, ratios in json.loads(path.read_text())["ratios"].items():
+            for kind, ratios in json.loads(path.read_text()).get("ratios", {}).items():
                 found |= {(kind, path.stem, what): ratio for what, ratio in ratios.items()}
     return found
 
@@ -107,7 +107,8 @@ def write_overview(folder: Path) -> None:
             ]
         for (name, what), ratio in of_kind.items():
             lines.append(f"| {what} | {ratio:g} | [{name}]({name}.md) |")
-    machines = {json.loads(path.read_text())["machine"] for path in folder.glob("*.json")}
+    stored = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    machines = {each["machine"] for each in stored if "ratios" in each}
     lines += ["", *sorted(machines)]
     (folder / "README.md").write_text("\n".join(lines) + "\n")
 

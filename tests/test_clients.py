@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from crepes import ConformalClassifier
+from damped_scores import probabilities_by_definition
 from every_classifier import MODELS, every_classifier, every_model, make
 from mapie.classification import CrossConformalClassifier, SplitConformalClassifier
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import StackingClassifier, VotingClassifier
@@ -43,7 +43,7 @@ class Given(ClassifierMixin, BaseEstimator):
 
 
 def held_out_probabilities(model):
-    return softmax(model.inverse_temperature_ * model.loo_decision_function_, axis=1)
+    return probabilities_by_definition(model, model.loo_decision_function_)
 
 
 @every_model

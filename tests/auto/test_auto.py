@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discreg import AutoClassifier, LSRClassifier, load_model, save_model
-from discreg.base.calibration import class_columns, fit_inverse_temperature, log_probabilities
+from discreg.base.calibration import class_columns, fit_temperature, log_probabilities
 
 CONSTANT = "class frequencies are the prediction"
 
@@ -59,8 +59,8 @@ def test_held_out_metrics_of_a_candidate_are_those_of_refits():
             rest = np.arange(len(y)) != k
             refit = clone(classifier).fit(scaled[rest], y[rest])
             scores[k] = class_columns(refit.decision_function(scaled[[k]]))[0]
-        tau = fit_inverse_temperature(scores, y, np.ones(len(y)))
-        logs = log_probabilities(scores, tau)
+        temperature = fit_temperature(scores, y, np.ones(len(y)))
+        logs = log_probabilities(scores, temperature)
         assert candidate.accuracy == np.mean(logs.argmax(axis=1) == y)
         np.testing.assert_allclose(
             candidate.log_loss, -logs[np.arange(len(y)), y].mean(), rtol=1e-6

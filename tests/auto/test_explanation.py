@@ -20,6 +20,7 @@ from discreg import (
 )
 from discreg.auto._contributions import contributions_of, keeps_rows
 from discreg.auto._explanation import rows_to_keep
+from discreg.base.calibration import Temperature
 
 WITH_ROWS = [
     LSRClassifier(kernel="rbf", gamma=0.1),
@@ -63,7 +64,7 @@ def average_of(X, y, *classifiers):
     members = [make_pipeline(StandardScaler(), each).fit(X, indices) for each in classifiers]
     model.estimators_, model.weights_ = members, np.array([0.75, 0.25])[-len(members) :]
     model.weights_ /= model.weights_.sum()
-    model._temperatures = [3.0, 5.0][: len(members)]
+    model._temperatures = [Temperature(3.0), Temperature(5.0, spread=0.5)][: len(members)]
     model._rows = rows_to_keep(members, np.arange(len(y)), indices)
     return model
 
@@ -142,11 +143,12 @@ def test_contributions_of_an_average_add_up_to_the_mean_log_odds_of_the_members(
         assert found.log_odds == pytest.approx(model.weights_ @ odds, rel=1e-6)
         assert found.contributions.sum() + found.rest == pytest.approx(found.log_odds)
         constant = 0.0
-        for member, weight, tau in zip(
+        for member, weight, temperature in zip(
             model.estimators_, model.weights_, model._temperatures, strict=True
         ):
             assert keeps_rows(member[-1])
-            constant += weight * tau * member[-1].intercept_[0]
+            factor = temperature.factors(np.abs(member.decision_function([x])))[0]
+            constant += weight * factor * member[-1].intercept_[0]
         assert found.rest == pytest.approx(constant if found.label == 1 else -constant, rel=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""One temperature turns scores into probabilities: the best one, and never a change of winner."""
+"""Damped scores and one temperature: the best one, and never a change of winner."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.metrics import log_loss as reference_log_loss
 
-from discreg.base.calibration import fit_inverse_temperature, log_loss, probabilities
+from discreg.base.calibration import (
+    Temperature,
+    fit_temperature,
+    log_loss,
+    log_probabilities,
+    probabilities,
+)
 
 
 def noisy_scores(n_samples=80, n_classes=3, strength=1.0, seed=0):
@@ -16,6 +22,12 @@ def noisy_scores(n_samples=80, n_classes=3, strength=1.0, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n_samples) % n_classes
     return strength * (np.eye(n_classes)[y] + rng.normal(size=(n_samples, n_classes))), y
+
+
+def damped(scores, typical):
+    """Scores times asinh(x) / x, where x is their spread in units of the typical one."""
+    x = np.ptp(scores, axis=1, keepdims=True) / typical
+    return scores * np.arcsinh(x) / x
 
 
 def smoothed_loss(scores, y, weights, tau):
@@ -35,7 +47,12 @@ def smoothed_loss(scores, y, weights, tau):
 def test_fitted_temperature_has_the_least_loss(n_classes, strength):
     scores, y = noisy_scores(n_classes=n_classes, strength=strength)
     weights = np.random.default_rng(1).uniform(0.2, 3, size=len(y))
-    tau = fit_inverse_temperature(scores, y, weights)
+    found = fit_temperature(scores, y, weights)
+    spreads = np.ptp(scores, axis=1)
+    at_least = [weights[spreads <= found.spread].sum(), weights[spreads >= found.spread].sum()]
+    assert found.spread in spreads
+    assert min(at_least) >= weights.sum() / 2
+    tau, scores = found.inverse, damped(scores, found.spread)
     best = minimize_scalar(
         lambda power: smoothed_loss(scores, y, weights, np.exp(power) / strength),
         bounds=(-6, 6),
@@ -50,10 +67,10 @@ def test_fitted_temperature_has_the_least_loss(n_classes, strength):
 def test_perfect_separation_has_a_finite_temperature():
     y = np.arange(60) % 3
     for strength in (1e-6, 1.0, 1e6):
-        tau = fit_inverse_temperature(strength * np.eye(3)[y], y, np.ones(60))
-        assert 1 < tau * strength < 1e3
+        found = fit_temperature(strength * np.eye(3)[y], y, np.ones(60))
+        assert 1 < found.inverse * strength < 1e3
         # The smoothed target of n samples is the share that their classes get.
-        shares = probabilities(strength * np.eye(3), tau)
+        shares = probabilities(strength * np.eye(3), found)
         np.testing.assert_allclose(np.diag(shares), 61 / 62, rtol=1e-9)
 
 
@@ -61,7 +78,7 @@ def test_more_samples_that_are_separated_are_trusted_more():
     taus = []
     for n_samples in (6, 60, 600, 6_000_000):
         y = np.arange(6) % 3
-        taus.append(fit_inverse_temperature(np.eye(3)[y], y, np.full(6, n_samples / 6)))
+        taus.append(fit_temperature(np.eye(3)[y], y, np.full(6, n_samples / 6)).inverse)
     assert np.all(np.diff(taus) > 0)
     assert np.isfinite(taus[-1])
 
@@ -70,15 +87,15 @@ def test_scores_that_are_always_wrong_have_a_positive_temperature():
     """The winner keeps the largest probability, by a hair."""
     y = np.arange(60) % 3
     scores = -np.eye(3)[y]
-    tau = fit_inverse_temperature(scores, y, np.ones(60))
-    assert 0 < tau < 0.01
-    np.testing.assert_allclose(probabilities(scores, tau), 1 / 3, atol=1e-2)
+    found = fit_temperature(scores, y, np.ones(60))
+    assert 0 < found.inverse < 0.01
+    np.testing.assert_allclose(probabilities(scores, found), 1 / 3, atol=1e-2)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -3e5])
 def test_scores_that_are_all_equal_have_some_temperature(value):
     y = np.arange(9) % 3
-    tau = fit_inverse_temperature(np.full((9, 3), value), y, np.ones(9))
+    tau = fit_temperature(np.full((9, 3), value), y, np.ones(9)).inverse
     assert np.isfinite(tau)
     assert tau > 0
 
@@ -88,9 +105,9 @@ def test_scores_that_hardly_differ_have_a_finite_temperature(strength):
     scores, y = noisy_scores(strength=strength)
     weights = np.ones(len(y))
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        tau = fit_inverse_temperature(scores, y, weights)
-        loss = log_loss(scores, y, weights, tau)
-    assert 0 < tau < np.inf
+        found = fit_temperature(scores, y, weights)
+        loss = log_loss(scores, y, weights, found)
+    assert 0 < found.inverse < np.inf
     assert 0 < loss < np.inf
 
 
@@ -99,25 +116,30 @@ def test_weight_k_equals_k_copies(seed, n_classes):
     scores, y = noisy_scores(30, n_classes, seed=seed)
     copies = np.random.default_rng(seed).integers(1, 4, size=30)
     rows = np.repeat(np.arange(30), copies)
-    weighted = fit_inverse_temperature(scores, y, copies.astype(float))
-    copied = fit_inverse_temperature(scores[rows], y[rows], np.ones(len(rows)))
-    assert weighted == pytest.approx(copied, rel=1e-9)
+    weighted = fit_temperature(scores, y, copies.astype(float))
+    copied = fit_temperature(scores[rows], y[rows], np.ones(len(rows)))
+    assert weighted.inverse == pytest.approx(copied.inverse, rel=1e-9)
+    assert weighted.spread == copied.spread
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-9, 1e9))
 def test_scaling_the_scores_divides_the_temperature(seed, factor):
     scores, y = noisy_scores(30, seed=seed)
-    one = fit_inverse_temperature(scores, y, np.ones(30))
-    other = fit_inverse_temperature(factor * scores, y, np.ones(30))
-    assert other * factor == pytest.approx(one, rel=1e-9)
+    one = fit_temperature(scores, y, np.ones(30))
+    other = fit_temperature(factor * scores, y, np.ones(30))
+    assert other.inverse * factor == pytest.approx(one.inverse, rel=1e-9)
+    np.testing.assert_allclose(
+        probabilities(factor * scores, other), probabilities(scores, one), atol=1e-9
+    )
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_a_shift_of_all_scores_of_a_sample_does_not_matter(seed):
     scores, y = noisy_scores(30, seed=seed)
     shifts = np.random.default_rng(seed).normal(scale=10, size=(30, 1))
-    one = fit_inverse_temperature(scores, y, np.ones(30))
-    assert fit_inverse_temperature(scores + shifts, y, np.ones(30)) == pytest.approx(one, rel=1e-9)
+    one = fit_temperature(scores, y, np.ones(30))
+    other = fit_temperature(scores + shifts, y, np.ones(30))
+    assert other.inverse == pytest.approx(one.inverse, rel=1e-9)
     np.testing.assert_allclose(
         probabilities(scores + shifts, one), probabilities(scores, one), atol=1e-12
     )
@@ -126,8 +148,29 @@ def test_a_shift_of_all_scores_of_a_sample_does_not_matter(seed):
 def test_log_loss_is_that_of_the_probabilities():
     scores, y = noisy_scores()
     weights = np.random.default_rng(1).uniform(0.2, 3, size=len(y))
-    expected = reference_log_loss(y, probabilities(scores, 1.7), sample_weight=weights)
-    assert log_loss(scores, y, weights, 1.7) == pytest.approx(expected, rel=1e-12)
+    for found in (Temperature(1.7), Temperature(1.7, 0.4)):
+        shares = probabilities(scores, found)
+        expected = reference_log_loss(y, shares, sample_weight=weights)
+        assert log_loss(scores, y, weights, found) == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(log_probabilities(scores, found), np.log(shares), rtol=1e-12)
+
+
+def test_large_differences_are_damped():
+    scores = np.array([[0.0, 1e-4], [0.0, 3.0], [0.0, -3.0], [-4.0, 1e6]])
+    shares = probabilities(scores, Temperature(2.0, 0.5))
+    logits = np.log(shares[:, 1] / shares[:, 0])
+    np.testing.assert_allclose(logits[:3], 2 * 0.5 * np.arcsinh([2e-4, 6, -6]), rtol=1e-9)
+    assert logits[0] == pytest.approx(2e-4, rel=1e-6)  # small ones are not
+    assert logits[3] == pytest.approx(np.log(2 * 1_000_004 / 0.5), rel=1e-9)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30, unique=True))
+def test_probabilities_of_two_classes_have_the_order_of_the_scores(differences):
+    """The area under the ROC curve is that of the decision values."""
+    differences = np.sort(np.round(differences, 6))
+    scores = np.column_stack([np.zeros_like(differences), differences])
+    logits = np.diff(log_probabilities(scores, Temperature(1.0, 2.0)), axis=1)[:, 0]
+    assert np.all(np.diff(logits)[np.diff(differences) > 0] > 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -137,7 +180,7 @@ def test_the_largest_score_has_the_largest_probability(dtype):
     base = np.repeat(rng.normal(size=(200, 1)), 4, axis=1)
     scores = base + rng.choice([0, 1e-15, 1e-12, 1e-8], size=(200, 4)) * rng.normal(size=(200, 4))
     for tau in (1e-6, 1.0, 1e3):
-        shares = probabilities(scores, tau, dtype)
+        shares = probabilities(scores, Temperature(tau, 1e-6), dtype)
         assert shares.dtype == dtype
         np.testing.assert_array_equal(shares.argmax(axis=1), scores.argmax(axis=1))
         np.testing.assert_allclose(shares.sum(axis=1), 1, atol=4 * np.finfo(dtype).eps)
@@ -147,13 +190,15 @@ def test_extreme_scores_have_finite_probabilities():
     scores = np.array([[1e300, -1e300, 0.0], [-1e5, -1e5, -1e5]])
     for dtype in (np.float32, np.float64):
         np.testing.assert_allclose(
-            probabilities(scores, 1.0, dtype), [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-6
+            probabilities(scores, Temperature(1.0), dtype),
+            [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]],
+            rtol=1e-6,
         )
 
 
 def test_one_outlier_does_not_flatten_all_probabilities():
     y = np.arange(60) % 3
     scores = np.eye(3)[y] + 0.1 * np.random.default_rng(0).normal(size=(60, 3))
-    without = fit_inverse_temperature(scores, y, np.ones(60))
+    without = fit_temperature(scores, y, np.ones(60))
     scores[5] *= 1e6
-    assert fit_inverse_temperature(scores, y, np.ones(60)) > 0.5 * without
+    assert fit_temperature(scores, y, np.ones(60)).inverse > 0.5 * without.inverse

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from damped_scores import probabilities_by_definition
 from scipy import sparse
-from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
@@ -30,14 +30,10 @@ def data(n_classes=3):
     return X[rows[6:]], y[rows[6:]], X[rows[:6]]
 
 
-def columns(scores):
-    return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores
-
-
 def by_refits(model, X, y, weights, points, level, class_conditional):
     """Sets from fits to the training samples and a new one, with leave-one-out of each fit."""
     fitted = clone(model).fit(X, y, weights)
-    tau, factors = fitted.inverse_temperature_, model.class_weight or {}
+    factors = model.class_weight or {}
     importance = weights * np.array([factors.get(label, 1.0) for label in y.tolist()])
     sets = np.zeros((len(points), len(fitted.classes_)), dtype=bool)
     for i, x in enumerate(points):
@@ -45,7 +41,7 @@ def by_refits(model, X, y, weights, points, level, class_conditional):
             larger = clone(model).fit(
                 np.vstack([X, x]), np.append(y, label), np.append(weights, 1.0)
             )
-            shares = softmax(tau * columns(larger.loo_decision_function_), axis=1)
+            shares = probabilities_by_definition(fitted, larger.loo_decision_function_, importance)
             scores = 1 - shares[np.arange(len(y) + 1), np.append(y, label)]
             same = np.append(y, label) == label if class_conditional else np.full(len(y) + 1, True)
             given = np.append(importance, factors.get(label, 1.0)) * same

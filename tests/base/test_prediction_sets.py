@@ -28,7 +28,7 @@ def test_limit_is_the_quantile_of_one_more_score(level):
     """The ⌈level (n + 1)⌉-th smallest score; no limit if there are not so many."""
     scores, y = noisy(57)
     found = calibrated(scores, y)
-    own = np.sort(1 - probabilities(scores, found.inverse_temperature)[np.arange(57), y])
+    own = np.sort(1 - probabilities(scores, found.temperature)[np.arange(57), y])
     shares = np.linspace(0, 1, 10_001)[:, None] * [1, 0, 0, 0]
     rank = int(np.ceil(level * 58))
     inside = found.sets(shares, level, allow_empty=True)[:, 0]
@@ -41,8 +41,8 @@ def test_weights_count_as_copies():
     one = calibrated(scores, y, copies.astype(float))
     repeated = np.repeat(np.arange(80), copies)
     other = calibrated(scores[repeated], y[repeated])
-    assert one.inverse_temperature == pytest.approx(other.inverse_temperature, rel=1e-10)
-    shares = probabilities(noisy(200, seed=1)[0], one.inverse_temperature)
+    assert one.temperature.inverse == pytest.approx(other.temperature.inverse, rel=1e-10)
+    shares = probabilities(noisy(200, seed=1)[0], one.temperature)
     for conditional in (False, True):
         options = {"class_conditional": conditional, "allow_empty": True}
         assert_array_equal(one.sets(shares, 0.8, **options), other.sets(shares, 0.8, **options))
@@ -52,9 +52,7 @@ def test_scale_of_all_weights_does_not_matter():
     scores, y = noisy(80)
     small = calibrated(scores, y, np.full(80, 1e-3), np.full(80, 1e-3))
     large = calibrated(scores, y)
-    sets = [
-        each.sets(probabilities(scores, each.inverse_temperature), 0.9) for each in (small, large)
-    ]
+    sets = [each.sets(probabilities(scores, each.temperature), 0.9) for each in (small, large)]
     assert_array_equal(*sets)
 
 
@@ -62,14 +60,14 @@ def test_a_class_without_held_out_samples_is_in_every_conditional_set():
     scores, y = noisy(100)
     known = y != 2
     found = calibrated(scores[known], y[known])
-    shares = probabilities(scores, found.inverse_temperature)
+    shares = probabilities(scores, found.temperature)
     assert found.sets(shares, 0.9, class_conditional=True)[:, 2].all()
 
 
 def test_an_empty_set_gets_the_most_probable_class():
     scores, y = noisy(400)
     found = calibrated(scores, y)
-    shares = probabilities(noisy(400, seed=5)[0], found.inverse_temperature)
+    shares = probabilities(noisy(400, seed=5)[0], found.temperature)
     empty = found.sets(shares, 0.5, allow_empty=True)
     filled = found.sets(shares, 0.5)
     none = ~empty.any(axis=1)
@@ -82,8 +80,8 @@ def test_an_empty_set_gets_the_most_probable_class():
 def test_fewer_than_ten_samples_have_the_prior_temperature():
     scores, y = noisy(9)
     found = calibrated(scores, y)
-    assert found.inverse_temperature == pytest.approx(2.5 / np.ptp(scores, axis=1).mean())
-    assert calibrated(scores[:0], y[:0]).inverse_temperature == 1
+    assert found.temperature.inverse == pytest.approx(2.5 / np.ptp(scores, axis=1).mean())
+    assert calibrated(scores[:0], y[:0]).temperature.inverse == 1
 
 
 @pytest.mark.parametrize("class_conditional", [False, True])

@@ -109,3 +109,17 @@ def test_all_seen_rows_equal_leave_no_features():
     X[2:, 0] = 5.0
     regression = linear_regression(X, weights, centre=True)
     assert regression.size == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_centred_kernel_has_one_feature_less_than_samples(weighted):
+    """The errors of all its entries add up in the last pivot, which is zero without them."""
+    X, _, weights = data(300, 20)
+    weights = weights if weighted else np.ones(300)
+    for gamma in np.linspace(0.02, 0.03, 8):
+        kernel = rbf_kernel(X, gamma=gamma)
+        mean = centre_kernel(kernel, weights)
+        expected = kernel.copy()
+        regression = KernelRegression(kernel, weights, mean)
+        assert regression.size == 299
+        np.testing.assert_allclose(regression.X @ regression.X.T, expected, atol=1e-10)

@@ -124,6 +124,19 @@ def test_a_feature_of_one_sample_only(rank):
     np.testing.assert_allclose(found, refits(model, X, y), atol=1e-9)
 
 
+@pytest.mark.parametrize("gamma", [0.02, 0.03, 0.04, 0.05])
+def test_a_kernel_that_fits_all_samples(gamma):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    model = LRLRClassifier(kernel="rbf", gamma=gamma)
+    fitted = clone(model).fit(X, y)
+    assert fitted.score(X, y) == 1
+    for i in range(0, 178, 30):
+        rest = np.arange(178) != i
+        expected = clone(model).fit(X[rest], y[rest]).decision_function(X[[i]])[0]
+        np.testing.assert_allclose(fitted.loo_decision_function_[i], expected, atol=1e-8)
+
+
 def test_a_kernel_without_a_penalty():
     X, y = problem("iris")
     X, first = np.unique(X, axis=0, return_index=True)

@@ -20,6 +20,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from discreg import LDMClassifier, ODMClassifier
+from discreg.base.calibration import Temperature
 from discreg.base.calibration import log_loss as loss_at
 
 FIXED = {"gamma": 0.3, "degree": 2, "coef0": 1.0}
@@ -238,7 +239,8 @@ def test_many_samples_with_a_kernel_are_calibrated(name, n):
     probabilities = model.predict_proba(X[n:])
     scores = model.decision_function(X[n:])
     columns = np.column_stack([np.zeros_like(scores), scores])
-    best = min(loss_at(columns, y[n:], np.ones(2000), tau) for tau in np.geomspace(0.1, 100, 200))
+    taus = map(Temperature, np.geomspace(0.1, 100, 200))
+    best = min(loss_at(columns, y[n:], np.ones(2000), tau) for tau in taus)
     assert log_loss(y[n:], probabilities) <= 1.03 * best
     assert hasattr(model, "loo_decision_function_") == (n <= 2000)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from damped_scores import probabilities_by_definition
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
@@ -79,8 +80,8 @@ def test_any_scorer(scoring, metric):
     model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=("scale",), scoring=scoring)
     model.fit(X, y)
     scores = model.loo_decision_function_
-    shares = 1 / (1 + np.exp(-model.inverse_temperature_ * scores))
-    expected = metric(y, np.stack([1 - shares, shares], axis=1), (scores > 0).astype(int))
+    shares = probabilities_by_definition(model, scores)
+    expected = metric(y, shares, (scores > 0).astype(int))
     assert model.best_score_ == pytest.approx(expected, rel=1e-9)
 
 

@@ -17,6 +17,7 @@ SOLVERS = ["auto", "closed", "scatter", "gd", "ppa", "apg"]
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.*only one sample, which cannot be held out"),
+    pytest.mark.filterwarnings("ignore:.*have no held-out scores"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from damped_scores import probabilities_by_definition
 from drm_kinds import KINDS, TIGHT, close, every_kind, new_points, two_classes, wine
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -54,11 +55,11 @@ def test_probabilities_agree_with_predictions_at_ties(dtype):
         np.testing.assert_array_equal(model.decision_function(points) > 0, model.predict(points))
 
 
-def test_probabilities_are_the_softmax_of_the_residuals():
+def test_probabilities_are_the_softmax_of_damped_residuals():
     X, y = wine()
     model = DRMClassifier(probability=True).fit(X, y)
-    shares = np.exp(-model.inverse_temperature_ * model.class_residuals(new_points()))
-    close(model.predict_proba(new_points()), shares / shares.sum(axis=1, keepdims=True), 1e-12)
+    expected = probabilities_by_definition(model, -model.class_residuals(new_points()))
+    close(model.predict_proba(new_points()), expected, 1e-12)
 
 
 @pytest.mark.parametrize("data", [wine, two_classes])

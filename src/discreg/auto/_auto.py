@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
-from discreg.base.calibration import Calibration
+from discreg.base.calibration import Calibration, Temperature
 from discreg.base.caller import user_stacklevel
 from discreg.base.candidates import group_numbers
 from discreg.base.classifier import BaseClassifier
@@ -245,8 +245,8 @@ class AutoClassifier(BaseClassifier):
         """
         rows = self._new_rows(X)
         found = [
-            member_logs(member, tau, rows)
-            for member, tau in zip(self.estimators_, self._temperatures, strict=True)
+            member_logs(member, temperature, rows)
+            for member, temperature in zip(self.estimators_, self._temperatures, strict=True)
         ]
         return one_column_if_binary(average(found, self.weights_))
 
@@ -395,7 +395,7 @@ class AutoClassifier(BaseClassifier):
                 self._member(trial, scalers, samples) for trial in selection.members
             ]
         self.weights_ = selection.weights
-        self._temperatures = [trial.inverse_temperature for trial in selection.members]
+        self._temperatures = [trial.temperature for trial in selection.members]
         copies = np.maximum(samples.copies[samples.judged], 1.0)
         self._calibrated = Calibration.of(
             selection.log_probabilities,
@@ -403,7 +403,7 @@ class AutoClassifier(BaseClassifier):
             samples.weights,
             samples.weights / copies,
             len(self.classes_),
-            1.0 if selection.is_constant else None,
+            Temperature(1.0) if selection.is_constant else None,
         )
 
     def _member(self, trial: Trial, scalers: dict[str, Any], samples: Samples) -> Pipeline:
@@ -428,9 +428,10 @@ class HeldOutScorer:
             inside = [np.isin(samples.judged, test) for _, test in samples.folds]
             parts = [np.flatnonzero(part) for part in inside if part.any()]
         y, weights = self.labels[samples.y[samples.judged]], samples.weights
+        unit = Temperature(1.0)
         scores = [
             weighted_score(
-                self.scorer, HeldOut(found[k], self.labels), y[k], weights[k], self.labels, 1.0
+                self.scorer, HeldOut(found[k], self.labels), y[k], weights[k], self.labels, unit
             )[0]
             for k in parts
         ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.dummy import DummyClassifier
 
-from discreg.base.calibration import class_columns, log_probabilities
+from discreg.base.calibration import Temperature, class_columns, log_probabilities
 from discreg.linalg.types import Array, Indices
 
 __all__ = ["average", "beats", "greedy_weights", "member_logs", "optimism"]
@@ -65,11 +65,12 @@ def average(log_probabilities: Sequence[Array], weights: Array) -> Array:
     return np.asarray(np.log(np.maximum(total, np.finfo(np.float64).tiny)))
 
 
-def member_logs(member: Any, tau: float, rows: Any) -> Array:
-    """Compute the log-probabilities of a member, whose inverse temperature is `tau`."""
+def member_logs(member: Any, temperature: Temperature, rows: Any) -> Array:
+    """Compute the log-probabilities of a member."""
     if isinstance(member, DummyClassifier):
         return np.asarray(member.predict_log_proba(rows))
-    return np.asarray(log_probabilities(class_columns(member.decision_function(rows)), tau))
+    scores = class_columns(member.decision_function(rows))
+    return np.asarray(log_probabilities(scores, temperature), dtype=np.float64)
 
 
 def beats(loss: Array, baseline: Array, weights: Array, bias: float) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
 
+from discreg.base.calibration import class_columns
 from discreg.linalg.types import Array, Indices, MatrixLike
 from discreg.tables.frames import is_frame
 
@@ -282,8 +283,8 @@ def explain(auto: Any, logs: Array, rows: Any) -> PredictionExplanation:
     labels, members = auto.classes_, auto.estimators_
     first, second = np.argsort(-logs, kind="stable")[:2].tolist()
     of_members = [
-        member_logs(member, tau, rows)[0]
-        for member, tau in zip(members, auto._temperatures, strict=True)
+        member_logs(member, temperature, rows)[0]
+        for member, temperature in zip(members, auto._temperatures, strict=True)
     ]
     names = labels.tolist()
     votes = [
@@ -314,12 +315,14 @@ def _contributions(auto: Any, rows: Any, first: int, second: int) -> tuple[Indic
     seen, y = auto._rows
     total, contribute = np.zeros(len(y)), np.zeros(len(y), dtype=bool)
     members = zip(auto.estimators_, auto.weights_, auto._temperatures, strict=True)
-    for member, weight, tau in members:
+    for member, weight, temperature in members:
         classifier = _classifier(member)
         if keeps_rows(classifier):
             point = member[:-1].transform(rows)
             found = contributions_of(classifier, point, y, first, second)
-            total[found.rows] += weight * tau * found.values
+            scores = class_columns(member.decision_function(rows))
+            factor = temperature.factors(np.ptp(scores, axis=1))[0]
+            total[found.rows] += weight * factor * found.values
             contribute[found.rows] = True
     order = np.argsort(-total, kind="stable")
     order = order[contribute[order]]

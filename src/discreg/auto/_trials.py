@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold
 
-from discreg.base.calibration import fit_inverse_temperature, log_probabilities
+from discreg.base.calibration import Temperature, fit_temperature, log_probabilities
 from discreg.base.early_checks import leavable_rows
 from discreg.base.held_out import Fold, HeldOut, HeldOutScores, Setting, held_out_path
 from discreg.linalg.rows import class_sums
@@ -155,7 +155,7 @@ class Trial:
     machine : Machine
     params : dict
         Penalties of the classifier.
-    inverse_temperature : float
+    temperature : Temperature
     log_probabilities : ndarray of shape (n_judged, n_classes) or None
         Those of the held-out samples, if the candidate can become a member.
     score, log_loss, accuracy, balanced_accuracy : float
@@ -170,7 +170,7 @@ class Trial:
 
     machine: Machine
     params: Setting
-    inverse_temperature: float
+    temperature: Temperature
     log_probabilities: Array | None
     score: float
     log_loss: float
@@ -283,7 +283,7 @@ def _all_classes(held_out: HeldOut, n_classes: int) -> Array:
     """Return scores of all classes; one that the fold has not learned is below the others."""
     if len(held_out.classes) == n_classes:
         return held_out.scores
-    judge = HeldOutScores(np.arange(n_classes), held_out.classes, 1.0)
+    judge = HeldOutScores(np.arange(n_classes), held_out.classes, Temperature(1.0))
     lowest = held_out.scores.min(axis=1, keepdims=True)
     return judge._of_all_classes(held_out.scores, lowest - 1.0)
 
@@ -309,11 +309,11 @@ def _judge(
 ) -> Trial:
     """Calibrate held-out scores and compute their metrics."""
     y, weights = samples.y[samples.judged], samples.weights
-    tau = fit_inverse_temperature(scores, y, weights, samples.copies[samples.judged])
-    found = np.asarray(log_probabilities(scores, tau), dtype=np.float64)
+    temperature = fit_temperature(scores, y, weights, samples.copies[samples.judged])
+    found = np.asarray(log_probabilities(scores, temperature), dtype=np.float64)
     metrics = metrics_of(found, samples, scorer)
     return Trial(
-        machine, params, tau, found, **metrics,
+        machine, params, temperature, found, **metrics,
         seconds=seconds, n_samples=len(samples.y), held_out=held_out,
     )  # fmt: skip
 
@@ -350,7 +350,7 @@ def constant_trial(samples: Samples, scorer: Scorer | None) -> Trial:
     machine = Machine("constant", "none", "none", None)
     metrics = metrics_of(found, samples, scorer) if len(found) else UNKNOWN
     return Trial(
-        machine, {}, 1.0, found, **metrics,
+        machine, {}, Temperature(1.0), found, **metrics,
         seconds=0.0, n_samples=len(samples.y), held_out="not held out",
     )  # fmt: skip
 

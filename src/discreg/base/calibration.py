@@ -1,7 +1,7 @@
 """Probabilities and prediction sets from decision values, calibrated on held-out samples.
 
-Probabilities are the softmax of the scores times one number, the inverse temperature, so that
-predictions do not change.
+Probabilities are the softmax of the scores of a sample times a positive number, so that predictions
+do not change.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from discreg.linalg.types import Array, RealArray
 
 __all__ = [
     "Calibration",
+    "Temperature",
     "check_set_params",
     "class_columns",
-    "fit_inverse_temperature",
+    "fit_temperature",
     "log_loss",
     "log_probabilities",
     "probabilities",
@@ -29,23 +30,55 @@ __all__ = [
 LOWEST, HIGHEST = 1e-3, 1e3  # bounds of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
 SMALL_STEP = 1e-7  # relative, of Newton's method: the next one would be its square
-MOST_SPREAD = 10.0  # largest spread of a row's scores, in medians
 ROUNDING = 1e-12
 TINY = 1e-290
 SMALLEST_SPREAD = 1e-300  # with a smaller spread τ would overflow
+LARGEST_SPREAD = 1e300  # in medians
 FEWEST = 10  # with fewer held-out samples the inverse temperature is `PRIOR`
 PRIOR = 2.5  # inverse temperature per mean spread of the scores
 
 
 @dataclass(frozen=True)
+class Temperature:
+    """Conversion of scores to logits, which damps large differences.
+
+    The spread of a sample is the difference between its largest and its smallest score. With x, the
+    spread in units of `spread`, the logits are the scores times τ asinh(x) / x: the spread of the
+    logits grows as x for small x and as log x for large x. Scores far from those of the other
+    samples are not trusted as much as they claim.
+
+    Attributes
+    ----------
+    inverse : float
+        τ.
+    spread : float
+        Median of the spreads of held-out samples; infinity means no damping.
+    """
+
+    inverse: float
+    spread: float = np.inf
+
+    def factors(self, spreads: Array) -> Array:
+        """Compute the numbers by which the scores of samples with these spreads are multiplied."""
+        return self.inverse * _damping(spreads, self.spread)
+
+    def logits(self, scores: RealArray) -> Array:
+        """Compute the logits of scores whose last axis are the classes."""
+        scores = scores.astype(np.float64)
+        with np.errstate(over="ignore"):
+            spreads = scores.max(axis=-1, keepdims=True) - scores.min(axis=-1, keepdims=True)
+        return np.asarray(self.factors(spreads) * scores)
+
+
+@dataclass(frozen=True)
 class Calibration:
-    """Inverse temperature and nonconformity scores of held-out samples.
+    """Temperature and nonconformity scores of held-out samples.
 
     The nonconformity score of a sample is one minus the probability of its class.
 
     Attributes
     ----------
-    inverse_temperature : float
+    temperature : Temperature
     nonconformity : ndarray of shape (n_samples,)
     y : ndarray of shape (n_samples,)
         Class indices.
@@ -54,7 +87,7 @@ class Calibration:
     n_classes : int
     """
 
-    inverse_temperature: float
+    temperature: Temperature
     nonconformity: Array
     y: NDArray[np.intp]
     weights: Array
@@ -69,7 +102,7 @@ class Calibration:
         weights: Array,
         units: Array,
         n_classes: int,
-        inverse_temperature: float | None = None,
+        temperature: Temperature | None = None,
     ) -> Calibration:
         """Calibrate on the scores of held-out samples.
 
@@ -82,20 +115,16 @@ class Calibration:
         units : ndarray of shape (n_samples,)
             Weight of one copy of each sample.
         n_classes : int
-        inverse_temperature : float, optional
+        temperature : Temperature, optional
             If given, it is not fitted to the scores.
         """
-        if inverse_temperature is not None:
-            tau = inverse_temperature
-        elif float((weights / units).sum()) < FEWEST * (1 - ROUNDING):
-            spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
-            tau = PRIOR / spread if spread > SMALLEST_SPREAD else 1.0
-        else:
-            tau = fit_inverse_temperature(scores, y, weights, weights / units)
-        shares = probabilities(scores, tau)
+        if temperature is None:
+            temperature = _temperature(scores, y, weights, weights / units)
+        shares = probabilities(scores, temperature)
         nonconformity: Array = 1.0 - shares[np.arange(len(y)), y].astype(np.float64)
         order = np.argsort(nonconformity, kind="stable")
-        return cls(tau, nonconformity[order], y[order], weights[order], units[order], n_classes)
+        known = nonconformity[order], y[order], weights[order], units[order]
+        return cls(temperature, *known, n_classes)
 
     def sets(
         self,
@@ -139,6 +168,14 @@ class Calibration:
         return float(self.nonconformity[samples][place]) if place < len(reached) else np.inf
 
 
+def _temperature(scores: Array, y: NDArray[np.intp], weights: Array, copies: Array) -> Temperature:
+    """Fit the temperature; for few samples it depends on the spread of the scores only."""
+    if float(copies.sum()) < FEWEST * (1 - ROUNDING):
+        spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
+        return Temperature(PRIOR / spread if spread > SMALLEST_SPREAD else 1.0)
+    return fit_temperature(scores, y, weights, copies)
+
+
 def check_set_params(
     confidence_level: float, method: str, class_conditional: bool, allow_empty: bool
 ) -> None:
@@ -159,17 +196,16 @@ def class_columns(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores
 
 
-def fit_inverse_temperature(
+def fit_temperature(
     scores: Array, y: NDArray[np.intp], weights: Array, copies: Array | None = None
-) -> float:
-    """Find the τ for which softmax(τ · scores) has the smallest log-loss on held-out samples.
+) -> Temperature:
+    """Find the τ for which the probabilities have the smallest log-loss on held-out samples.
 
     Targets are smoothed: of n samples, each has the target (n + 1) / (n + 2) for its own class, and
     the other classes share the rest. Platt scaling does so with the samples of each class, which
     makes the probabilities of small classes too small. The loss is convex in τ. Newton's method
     minimises it over an interval of positive numbers: perfect separation does not send τ to
-    infinity, and uninformative scores do not send it to zero. To limit the influence of outliers,
-    rows whose spread exceeds ten times the median are scaled down to that spread.
+    infinity, and uninformative scores do not send it to zero.
 
     Parameters
     ----------
@@ -183,25 +219,25 @@ def fit_inverse_temperature(
 
     Returns
     -------
-    float
+    Temperature
     """
     copies = weights if copies is None else copies
     weights = weights / weights.max()  # the scale of all weights does not matter
     below = _below_largest(scores)
     spreads = -below.min(axis=0)
-    limit = MOST_SPREAD * _weighted_median(spreads, weights)
-    if limit > 0:
-        shrink = np.minimum(1.0, limit / np.maximum(spreads, limit))
-        below, spreads = below * shrink, spreads * shrink
+    typical = _weighted_median(spreads, weights)
+    if not typical > SMALLEST_SPREAD:
+        typical = np.inf
+    damping = _damping(spreads, typical)
+    below, spreads = below * damping, spreads * damping
     spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
-        return 1.0
+        return Temperature(1.0)
     below = below / spread
     of_other = 1 / ((copies.sum() + 2) * (len(below) - 1))  # target of each other class
     own = below[y, np.arange(len(y))]
     wanted = float((of_other * below.sum(axis=0) + (1 - len(below) * of_other) * own) @ weights)
-    low, high = LOWEST, HIGHEST
-    tau = 1.0
+    low, high, tau = LOWEST, HIGHEST, PRIOR
     for _ in range(MAX_STEPS):
         shares = np.exp(tau * below)
         totals = shares.sum(axis=0)
@@ -217,19 +253,21 @@ def fit_inverse_temperature(
         change, tau = abs(following - tau), following
         if change <= SMALL_STEP * tau:
             break
-    return float(tau / spread)
+    return Temperature(float(tau / spread), typical)
 
 
-def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, tau: float) -> float:
-    """Compute the weighted mean log-loss of softmax(τ · scores)."""
-    own = log_softmax(tau * scores, axis=1)[np.arange(len(y)), y]
+def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, temperature: Temperature) -> float:
+    """Compute the weighted mean log-loss of the probabilities."""
+    own = log_softmax(temperature.logits(scores), axis=1)[np.arange(len(y)), y]
     return float(-(weights @ own) / weights.sum())
 
 
-def probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
-    """Compute softmax(τ · scores); rounding never ties the class of the largest score."""
+def probabilities(
+    scores: RealArray, temperature: Temperature, dtype: type = np.float64
+) -> RealArray:
+    """Compute probabilities from scores; rounding never ties the class of the largest score."""
     below = _below_largest(scores.astype(np.float64))
-    shares = np.exp(tau * below)
+    shares = np.exp(temperature.factors(-below.min(axis=0)) * below)
     shares /= shares.sum(axis=0)
     shares = np.ascontiguousarray(shares.T, dtype=dtype)
     rows = np.arange(len(shares))
@@ -239,14 +277,16 @@ def probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> Re
     return np.asarray(shares)
 
 
-def log_probabilities(scores: RealArray, tau: float, dtype: type = np.float64) -> RealArray:
+def log_probabilities(
+    scores: RealArray, temperature: Temperature, dtype: type = np.float64
+) -> RealArray:
     """Compute the logarithms of `probabilities`, also where those are zero."""
-    shares = probabilities(scores, tau)
+    shares = probabilities(scores, temperature)
     return np.asarray(
         np.where(
             shares > TINY,
             np.log(np.maximum(shares, TINY)),
-            log_softmax(tau * scores.astype(np.float64), axis=1),
+            log_softmax(temperature.logits(scores), axis=1),
         )
     ).astype(dtype)
 
@@ -255,6 +295,15 @@ def _below_largest(scores: Array) -> Array:
     """Subtract the largest score of each sample; one row per class, which makes sums faster."""
     by_class = np.ascontiguousarray(scores.T)
     return np.asarray(by_class - by_class.max(axis=0))
+
+
+def _damping(spreads: Array, typical: float) -> Array:
+    """Compute asinh(x) / x for spreads in units of the typical one."""
+    if np.isinf(typical):
+        return np.ones_like(spreads)
+    with np.errstate(over="ignore"):
+        x = np.minimum(spreads / typical, LARGEST_SPREAD)
+    return np.divide(np.arcsinh(x), x, out=np.ones_like(x), where=x > 0)
 
 
 def _weighted_median(values: Array, weights: Array) -> float:

@@ -91,8 +91,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
     def predict_proba(self, X: MatrixLike) -> RealArray:
         """Predict class probabilities; the predicted class has the largest.
 
-        They are the softmax of the decision values times `inverse_temperature_`. With class or
-        sample weights they refer to the weighted population.
+        They are the softmax of the decision values times `inverse_temperature_`, where large
+        decision values are damped. With class or sample weights they refer to the weighted
+        population.
 
         Parameters
         ----------
@@ -104,7 +105,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         probabilities : ndarray of shape (n_samples, n_classes)
         """
         scores = class_columns(self.decision_function(X))
-        return probabilities(scores, self._calibration().inverse_temperature, scores.dtype.type)
+        return probabilities(scores, self._calibration().temperature, scores.dtype.type)
 
     @available_if(has_probability)
     @lazily
@@ -121,7 +122,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
         scores = class_columns(self.decision_function(X))
-        return log_probabilities(scores, self._calibration().inverse_temperature, scores.dtype.type)
+        return log_probabilities(scores, self._calibration().temperature, scores.dtype.type)
 
     @available_if(has_probability)
     @lazily
@@ -163,8 +164,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         options = {"class_conditional": class_conditional, "allow_empty": allow_empty}
         if method == "full":
             own, augmented = self._augmented(X)
-            tau = self._calibration().inverse_temperature
-            return full_sets(self._labels, own, augmented, tau, confidence_level, **options)
+            temperature = self._calibration().temperature
+            return full_sets(self._labels, own, augmented, temperature, confidence_level, **options)
         shares = np.asarray(self.predict_proba(X), dtype=np.float64)
         return self._calibration().sets(shares, confidence_level, **options)
 

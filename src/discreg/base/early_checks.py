@@ -21,6 +21,7 @@ from discreg.blocks.validation import require_two_classes
 from discreg.linalg.rows import class_sums, one_hot
 from discreg.linalg.types import Scoring
 
+from .calibration import Temperature
 from .held_out import Fold, HeldOut, Setting, Weights, weighted_score
 from .metrics import METRICS
 
@@ -138,7 +139,7 @@ def check_scorer(
         return
     perfect = HeldOut(one_hot(indices, len(classes)), classes)
     try:
-        weighted_score(scorer, perfect, classes[indices], weights, classes, 1.0)
+        weighted_score(scorer, perfect, classes[indices], weights, classes, Temperature(1.0))
     except Exception as error:
         if isinstance(scoring, str):  # a user's metric may be undefined for perfect scores
             raise ValueError(f"scoring={scoring!r} cannot be used. {error}") from error

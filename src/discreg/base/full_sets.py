@@ -31,7 +31,7 @@ from discreg.linalg.ridge import KernelRegression
 from discreg.linalg.rows import batches, row_dots
 from discreg.linalg.types import Array, Indices
 
-from .calibration import probabilities
+from .calibration import Temperature, probabilities
 
 __all__ = ["Augmented", "BorderedRegression", "TrainingLabels", "full_sets"]
 
@@ -71,7 +71,7 @@ def full_sets(
     labels: TrainingLabels,
     own: Array,
     augmented: Augmented,
-    tau: float,
+    temperature: Temperature,
     confidence_level: float,
     *,
     class_conditional: bool,
@@ -87,19 +87,18 @@ def full_sets(
     augmented : callable
         Computes the leave-one-out scores of the training samples together with some new samples. A
         score of NaN counts as the largest nonconformity.
-    tau : float
-        Inverse temperature.
+    temperature : Temperature
     confidence_level, class_conditional, allow_empty
         As for `predict_set`.
     """
     y, n_classes = labels.y, own.shape[1]
-    shares = np.asarray(probabilities(own, tau), dtype=np.float64)
+    shares = np.asarray(probabilities(own, temperature), dtype=np.float64)
     sets = np.zeros(own.shape, dtype=bool)
     everyone = np.arange(len(y))
     for rows in batches(len(own), max(1, BATCH_BYTES // (8 * len(y) * n_classes))):
         for k, scores in augmented(rows):
             compared = everyone[y == k] if class_conditional else everyone
-            among = softmax(tau * scores[:, compared], axis=2)
+            among = softmax(temperature.logits(scores[:, compared]), axis=2)
             of_class = among[:, np.arange(len(compared)), y[compared]]
             smaller = 1 - of_class < 1 - shares[rows, k, None] - ROUNDING
             weights = labels.weights[compared]

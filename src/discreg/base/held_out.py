@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.resources import threads_for_fit
 
-from .calibration import probabilities
+from .calibration import Temperature, probabilities
 from .left_out import LeftOut, one_column_if_binary
 
 if TYPE_CHECKING:
@@ -135,16 +135,16 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
         Class labels.
     learned : ndarray
         Class labels of the decision values. Other classes have lower values and no probability.
-    inverse_temperature : float
-        Factor of the decision values in `predict_proba`.
+    temperature : Temperature
+        Conversion of the decision values in `predict_proba`.
     """
 
     def __init__(
-        self, classes: NDArray[Any], learned: NDArray[Any], inverse_temperature: float
+        self, classes: NDArray[Any], learned: NDArray[Any], temperature: Temperature
     ) -> None:
         self.classes = classes
         self.learned = learned
-        self.inverse_temperature = inverse_temperature
+        self.temperature = temperature
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -165,8 +165,8 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
         return float(np.average(self.predict(scores) == y, weights=sample_weight))
 
     def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """Compute the softmax of the scores times the inverse temperature."""
-        found = probabilities(scores, self.inverse_temperature)
+        """Compute probabilities from the scores."""
+        found = probabilities(scores, self.temperature)
         return self._of_all_classes(found, np.zeros((len(scores), 1)))
 
     def _of_all_classes(self, values: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
@@ -236,7 +236,7 @@ def weighted_score(
     y: NDArray[Any],
     sample_weight: Any,
     classes: NDArray[Any],
-    inverse_temperature: float,
+    temperature: Temperature,
 ) -> tuple[float, bool]:
     """Score held-out samples; also return whether the scorer accepted their weights.
 
@@ -247,7 +247,7 @@ def weighted_score(
         y = y[held_out.rows]
     if weights is None and sample_weight is not None:
         weights = sample_weight if held_out.rows is None else sample_weight[held_out.rows]
-    judge = HeldOutScores(classes, held_out.classes, inverse_temperature)
+    judge = HeldOutScores(classes, held_out.classes, temperature)
     if weights is not None:
         try:
             return float(scorer(judge, scores, y, sample_weight=weights)), True

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +21,7 @@ from .caller import user_stacklevel
 __all__ = [
     "LeftOut",
     "calibrate",
+    "classes_named",
     "forget_calibration",
     "leavable_rows",
     "one_column_if_binary",
@@ -32,6 +36,17 @@ CALIBRATED = (
     "_calibrated",
     "_labels",
 )
+_named: ContextVar[bool] = ContextVar("classes of one sample are named", default=False)
+
+
+@contextmanager
+def classes_named(named: bool) -> Iterator[None]:
+    """Do not warn of classes of one sample in this thread if the caller has named them."""
+    token = _named.set(named)
+    try:
+        yield
+    finally:
+        _named.reset(token)
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,7 @@ def leavable_rows(
     if not alone.any():
         return kept
     others = kept.take(np.flatnonzero(~alone))
-    if not warn:
+    if not warn or _named.get():
         return others
     labels = classes[np.unique(kept.y[alone])].tolist()
     named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
@@ -121,7 +136,7 @@ def calibrate(
         kept.units[known],
         len(estimator.classes_),
     )
-    estimator.inverse_temperature_ = estimator._calibrated.inverse_temperature
+    estimator.inverse_temperature_ = estimator._calibrated.temperature.inverse
     estimator.loo_is_exact_ = bool(left_out.is_exact and known.all())
     n_known = int(known.sum())
     if warn and n_known < min(len(kept) / 2, ENOUGH):

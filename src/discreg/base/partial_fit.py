@@ -136,7 +136,7 @@ def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
         after = vars(estimator).get("_calibrated")
         if before is not None and after is not None and len(after.y) < len(before.y):
             estimator._calibrated = before
-            estimator.inverse_temperature_ = before.inverse_temperature
+            estimator.inverse_temperature_ = before.temperature.inverse
     else:
         estimator._forget_fit()
     estimator._partial_fit_state = state

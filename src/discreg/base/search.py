@@ -19,18 +19,15 @@ grid, and `_beyond` returns the next settings there.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils.metaestimators import available_if
 
 from discreg.blocks.lazy import lazily
@@ -56,28 +53,25 @@ from .components import settle_components
 from .early_checks import (
     check_scorer,
     check_settings,
-    find_missing_classes,
     is_of_single_samples,
     leavable_rows,
     scorer_of,
 )
+from .folds import check_folds, how_held_out, split_rows, warn_of_classes
 from .held_out import (
-    Fold,
     HeldOut,
     Judged,
     Setting,
     Weights,
     cv_results,
 )
+from .left_out import classes_named
 from .missing_params import with_missing_params
-from .trials import Trials, best_of, beyond, parts_of_rounds, stratified_folds, survivors
+from .rounds import best_of, beyond, try_all, try_beyond
+from .trials import Trials
 
 __all__ = ["ClassifierSearch"]
 
-
-N_FOLDS = 5
-MOST_BEYOND = 3  # steps beyond the edge of a grid
-SMALLEST_GAIN = 1e-3  # relative increase of the score that leads to a further step
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
         (None,),
@@ -200,24 +194,24 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         counts = np.ones(len(labels), dtype=bool)
         if self.cv is None:
             counts = leavable_rows(indices, weights, numbers, by_units=left_out)
-            _warn_of_classes(classes, indices, counts, numbers)
+            warn_of_classes(classes, indices, counts, numbers, probability=self.probability)
             counts &= True if weights is None else weights > 0
-        folds = [None] if left_out else self._folds(rows, labels, numbers, counts)
-        self._check_folds(folds, classes, indices, weights, counts)
+        folds = [None] if left_out else split_rows(self.cv, rows, labels, numbers, counts)
+        check_folds(folds, classes, indices, weights, counts)
         penalties = self._penalties(classifier, rows, labels, weights)
         check_settings(classifier, [*kernels, *penalties])
         grid = [(kernel, penalty) for kernel in kernels for penalty in penalties]
         data = rows, labels, weights
         whole = numbers if folds == [None] else None
         trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, counts, whole)
-        judged = self._try_all(trials, grid, indices, by_groups=numbers is not None)
+        judged = try_all(self, trials, grid, indices, by_groups=numbers is not None)
         n_given = len(grid)
-        self._try_beyond(trials, grid, judged)
+        try_beyond(self, trials, grid, judged)
         every = [penalty | kernel for kernel, penalty in grid]
         self.cv_results_ = self._results(every, judged, n_given, per_fold=folds != [None])
         self.cv_results_["beyond_grid"] = np.arange(len(every)) >= n_given
         best = best_of(judged)
-        self.cv_results_["held_out"] = [self._held_out_by(folds, numbers)] * len(every)
+        self.cv_results_["held_out"] = [how_held_out(folds, self.cv, numbers)] * len(every)
         self.best_params_ = every[best]
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         self.best_estimator_ = clone(classifier).set_params(
@@ -256,129 +250,6 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         formulas = self._has_leave_one_out if groups is None else self._has_leave_group_out
         known = self.scoring is None or is_of_single_samples(scorer)
         return self.cv is None and formulas and known
-
-    def _folds(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        groups: NDArray[np.intp] | None,
-        counts: NDArray[np.bool_],
-    ) -> list[Fold | None]:
-        """Split the rows into training and test rows of each fold."""
-        if self.cv is None and groups is None:
-            return list(stratified_folds(N_FOLDS, y, counts))
-        if self.cv is None and groups is not None:
-            splitter = StratifiedGroupKFold(min(N_FOLDS, int(groups.max()) + 1))
-            split = splitter.split(X, y, groups)
-            return [(train, test) for train, test in split if counts[test].any()]
-        splitter = check_cv(self.cv, y, classifier=True)
-        folds = list(splitter.split(X, y, groups))
-        if not folds:
-            raise ValueError(f"cv={self.cv!r} gives no splits. Use cv=5, or a list of splits.")
-        places = np.arange(len(y))
-        try:
-            return [(places[train], places[test]) for train, test in folds]
-        except IndexError as error:
-            raise ValueError(f"cv gives rows that X does not have: {error}.") from error
-
-    def _held_out_by(self, folds: Sequence[Fold | None], groups: Any) -> str:
-        """Say how samples were held out."""
-        what = "sample" if groups is None else "group"
-        if folds == [None]:
-            return f"one {what} at a time"
-        by_groups = self.cv is None and groups is not None
-        return f"{len(folds)} folds" + " of whole groups" * by_groups
-
-    def _check_folds(
-        self,
-        folds: Sequence[Fold | None],
-        classes: NDArray[Any],
-        indices: NDArray[np.intp],
-        weights: Weights,
-        counts: NDArray[np.bool_],
-    ) -> None:
-        """Refuse folds that cannot be fitted or scored; warn of classes that folds do not learn."""
-        missing = find_missing_classes(folds, classes, indices, weights, counts)
-        if missing:
-            number, label = missing[0]
-            warnings.warn(
-                f"The training parts of {len(missing)} of {len(folds)} folds lack a class, first "
-                f"that of fold {number}, which has no sample of class {label!r}. Held-out samples "
-                "of such a class count as errors. Use stratified folds, or fewer folds.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
-            )
-
-    def _try_all(
-        self,
-        trials: Trials,
-        grid: Sequence[tuple[Setting, Setting]],
-        indices: NDArray[np.intp],
-        *,
-        by_groups: bool,
-    ) -> list[list[Judged]]:
-        """Try all settings; without a `cv` on growing parts of the samples if there are many."""
-        parts = []
-        if self.cv is None and not by_groups:
-            parts = parts_of_rounds(indices, trials.weights, len(grid))
-        judged: list[list[Judged]] = [[] for _ in grid]
-        alive = list(range(len(grid)))
-        for number, part in enumerate([*parts, None]):
-            started = perf_counter()
-            here = trials if part is None else trials.on(part)
-            share = len(here.y) / len(trials.y)
-            plan = [(grid[k][0], self._for_share(grid[k][1], share)) for k in alive]
-            for k, found in zip(alive, here.judge(plan), strict=True):
-                judged[k] = found
-            if self.verbose:
-                best = best_of(judged)
-                print(
-                    f"Round {number + 1} of {len(parts) + 1}: {_settings(len(alive))} on "
-                    f"{len(here.y):,} samples in {perf_counter() - started:.1f} s, best score "
-                    f"{_mean_score(judged[best]):.4g} with {grid[best][1] | grid[best][0]}"
-                )
-            if part is not None:
-                alive = survivors(judged, alive)
-        return judged
-
-    def _try_beyond(
-        self,
-        trials: Trials,
-        grid: list[tuple[Setting, Setting]],
-        judged: list[list[Judged]],
-    ) -> None:
-        """Add settings beyond the edge of a default grid as long as the score increases."""
-        signature = inspect.signature(type(self).__init__).parameters
-        names = [
-            name
-            for name, candidates in self._continued.items()
-            if name in grid[0][0] | grid[0][1]
-            and type(getattr(self, candidates)) is type(signature[candidates].default)
-            and getattr(self, candidates) == signature[candidates].default  # `clone` copies tuples
-        ]
-        for _ in range(MOST_BEYOND):
-            best = best_of(judged)
-            if judged[best][0].failure is not None:
-                return
-            kernel, penalty = grid[best]
-            tried = [one | other for one, other in grid]
-            further = [
-                ({k: each[k] for k in kernel}, {k: each[k] for k in penalty})
-                for each in self._beyond(tried, kernel | penalty, names)
-            ]
-            if not further:
-                return
-            grid += further
-            judged += trials.judge(further)
-            if self.verbose:
-                top = best_of(judged)
-                print(
-                    f"Beyond the grid: {_settings(len(further))}, best score "
-                    f"{_mean_score(judged[top]):.4g} with {grid[top][1] | grid[top][0]}"
-                )
-            gain = _mean_score(judged[best_of(judged)]) - _mean_score(judged[best])
-            if not gain > SMALLEST_GAIN * abs(_mean_score(judged[best])):
-                return
 
     def _for_share(self, penalty: Setting, share: float) -> Setting:
         """Return the penalties for a share of the samples that correspond to those for all."""
@@ -419,7 +290,8 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: NDArray[Any], weights: Weights, judged: list[list[Judged]]
     ) -> None:
         """Fit the best setting to all samples; one warning counts all fits that stopped early."""
-        with collected_convergence() as last:
+        # Without a `cv`, the search has already named the classes of one sample.
+        with collected_convergence() as last, classes_named(self.cv is None):
             self.best_estimator_.fit(X, y, weights)
         fits = [each for on_folds in judged for each in on_folds]
         early = [each for each in fits if not each.converged]
@@ -556,36 +428,3 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         set_input_tags(tags.input_tags, self.kernel)
         return tags
-
-
-def _warn_of_classes(
-    classes: NDArray[Any],
-    indices: NDArray[np.intp],
-    counts: NDArray[np.bool_],
-    groups: NDArray[np.intp] | None,
-) -> None:
-    """Warn of classes whose samples are not held out; raise ValueError if no sample is."""
-    if counts.all():
-        return
-    what = "sample" if groups is None else "group"
-    if not counts.any():
-        raise ValueError(
-            f"Each class has only one {what}, so that none can be held out. Add samples."
-        )
-    labels = [repr(label) for label in classes[np.unique(indices[~counts])].tolist()]
-    named = ", ".join(labels[:3]) + ", ..." * (len(labels) > 3)
-    verb = f"Class {named} has" if len(labels) == 1 else f"Classes {named} have"
-    warnings.warn(
-        f"{verb} only one {what}, which cannot be held out. The scores of the settings are those "
-        "of the other classes.",
-        UserWarning,
-        stacklevel=user_stacklevel(),
-    )
-
-
-def _settings(number: int) -> str:
-    return f"{number} setting" + "s" * (number != 1)
-
-
-def _mean_score(on_folds: Sequence[Judged]) -> float:
-    return float(np.mean([each.score for each in on_folds]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -12,32 +12,20 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
 from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.validation import class_weights, find_labels, row_weights, sample_weights
 from discreg.linalg.rows import class_sums
 
-from .calibration import class_columns, fit_inverse_temperature, log_loss
+from .calibration import Temperature, class_columns, fit_temperature, log_loss
+from .folds import stratified_folds
 from .held_out import Fold, HeldOut, Judged, Setting, Weights, held_out_path, weighted_score
 from .left_out import LeftOut, calibrate
 
 if TYPE_CHECKING:
     from .search import ClassifierSearch
 
-__all__ = ["Trials", "best_of", "beyond", "parts_of_rounds", "stratified_folds", "survivors"]
-
-DIVISORS = (9, 3)  # of the number of samples in the rounds before the last one
-FEWEST_ROWS = 300  # of a round
-FEWEST_OF_CLASS = 10
-FEW_SETTINGS = 9  # which are tried on all samples
-KEPT = 3  # one setting of three stays in the next round
-# Distance from the best score within which settings stay, in standard errors. Settings err on the
-# same samples, so that the standard error of a difference is smaller than that of a score.
-NEAR = 0.5
-FEWEST_VALUES = 2  # of a parameter whose values are continued beyond the edge
-ROUNDING = 1e-12  # relative difference of equal losses
-SMALLEST = 1e-9  # value of a parameter beyond the edge
+__all__ = ["Trials"]
 
 
 @dataclass(frozen=True)
@@ -174,8 +162,8 @@ def _calibrated(
     held_out: Sequence[HeldOut],
     labels: Sequence[NDArray[Any]],
     weights: Sequence[Weights],
-) -> tuple[float, float]:
-    """Compute the inverse temperature and the log-loss over the held-out samples of all folds."""
+) -> tuple[Temperature, float]:
+    """Compute the temperature and the log-loss over the held-out samples of all folds."""
     classes = np.unique(np.concatenate([*labels, *(each.classes for each in held_out)]))
     scores, indices, counts = [], [], []
     for each, y, given in zip(held_out, labels, weights, strict=True):
@@ -187,91 +175,10 @@ def _calibrated(
         indices.append(find_labels(y[rows], classes)[1])
         counts.append(weight[rows] if each.weights is None else each.weights)
     if not scores:
-        return 1.0, np.nan
+        return Temperature(1.0), np.nan
     places, copies = np.concatenate(indices), np.concatenate(counts)
     sizes = class_sums(places, copies, len(classes))
     with np.errstate(divide="ignore"):  # no fold may hold out samples of a class
         row_weights = copies * class_weights(class_weight, classes, sizes)[places]
-    tau = fit_inverse_temperature(np.vstack(scores), places, row_weights, copies)
-    return tau, log_loss(np.vstack(scores), places, row_weights, tau)
-
-
-def stratified_folds(
-    n_folds: int, y: NDArray[Any], counts: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Split the samples that count into test parts; all others are in the training part."""
-    rows = np.flatnonzero(counts)
-    for _, test in StratifiedKFold(n_folds).split(rows, y[rows]):
-        yield np.setdiff1d(np.arange(len(y)), rows[test]), rows[test]
-
-
-def parts_of_rounds(
-    y: NDArray[np.intp], weights: Weights, n_settings: int
-) -> list[NDArray[np.intp]]:
-    """Return the rows of the rounds before the last one: nested, stratified random parts.
-
-    There are none for few settings or few rows.
-    """
-    if n_settings <= FEW_SETTINGS:
-        return []
-    seen = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
-    shuffled = np.random.default_rng(0).permutation(seen)
-    of_classes = [shuffled[y[shuffled] == k] for k in np.unique(y[seen])]
-    parts = []
-    for divisor in DIVISORS:
-        if len(seen) // divisor >= FEWEST_ROWS:
-            sizes = [max(len(rows) // divisor, FEWEST_OF_CLASS) for rows in of_classes]
-            chosen = [rows[:size] for rows, size in zip(of_classes, sizes, strict=True)]
-            parts.append(np.sort(np.concatenate(chosen)))
-    return parts
-
-
-def survivors(judged: Sequence[list[Judged]], alive: Sequence[int]) -> list[int]:
-    """Return the best third of the settings, and all within half a standard error of the best.
-
-    The standard error is that of a share; scores that are no shares have none.
-    """
-    scores = np.array([np.mean([each.score for each in judged[k]]) for k in alive])
-    losses = np.array([judged[k][0].log_loss for k in alive])
-    scores, losses = np.nan_to_num(scores, nan=-np.inf), np.nan_to_num(losses, nan=np.inf)
-    order = np.lexsort([losses, -scores])
-    best = scores[order[0]]
-    error = np.sqrt(max(best * (1 - best), 0.0) / judged[alive[order[0]]][0].n_rows)
-    stays = scores >= best - NEAR * error
-    stays[order[: -(-len(alive) // KEPT)]] = True
-    return [k for k, kept in zip(alive, stays, strict=True) if kept and np.isfinite(scores).any()]
-
-
-def best_of(judged: Sequence[list[Judged]]) -> int:
-    """Return the setting with the best score among those tried on most samples.
-
-    Ties go to the smallest log-loss, then to the first setting.
-    """
-    scores = np.array([np.mean([each.score for each in on_folds]) for on_folds in judged])
-    n_rows = np.array([on_folds[0].n_rows for on_folds in judged])
-    losses = np.array([on_folds[0].log_loss for on_folds in judged])
-    keys = np.where(n_rows == n_rows.max(), np.nan_to_num(scores, nan=-np.inf), -np.inf)
-    tied = np.flatnonzero(keys == keys.max())
-    of_tied = np.nan_to_num(losses[tied], nan=np.inf)
-    return int(tied[np.argmax(of_tied <= (1.0 + ROUNDING) * of_tied.min())])
-
-
-def beyond(tried: Sequence[Setting], best: Setting, names: Sequence[str]) -> list[Setting]:
-    """Return settings next to the best one beyond the edges of the grid, for some parameters.
-
-    The values of a parameter are continued by the ratio of the two at the edge. Zero ends them.
-    """
-    further = []
-    for name in names:
-        values = sorted({setting[name] for setting in tried})
-        if len(values) < FEWEST_VALUES:
-            continue
-        if best[name] == values[-1] and values[-2] > 0:
-            value = values[-1] * values[-1] / values[-2]
-        elif best[name] == values[0] > 0:
-            value = values[0] * values[0] / values[1]
-        else:
-            continue
-        if SMALLEST < value < 1 / SMALLEST:
-            further.append(best | {name: value})
-    return further
+    temperature = fit_temperature(np.vstack(scores), places, row_weights, copies)
+    return temperature, log_loss(np.vstack(scores), places, row_weights, temperature)

@@ -63,7 +63,8 @@ class KeptRows:
             np.concatenate([self.units, other.units]),
             np.concatenate([self.hashes, other.hashes]),
         )
-        return _smallest(both)
+        rows, weights = _smallest(both.hashes, both.y, both.units, both.weights)
+        return replace(both.take(rows), weights=weights)
 
     def take(self, rows: Any) -> KeptRows:
         """Return some of the rows."""
@@ -121,32 +122,33 @@ def kept_of_block(block: Block, factors: Array) -> KeptRows:
 def _kept(X: Any, y: NDArray[np.intp], weights: Array, factors: Array) -> KeptRows:
     """Keep the rows of positive weight with the smallest hashes, merging equal rows."""
     hashes = hash_rows(X, SEED)
-    n_candidates = MOST_ROWS
+    n_candidates = MOST_ROWS + MOST_ROWS // 10  # expected; more than 2,000 unless rows are equal
     while True:
         all_rows = n_candidates >= len(hashes)
         rows = np.arange(len(hashes))
         if not all_rows:
-            limit = np.partition(hashes, n_candidates - 1)[n_candidates - 1]
-            rows = np.flatnonzero(hashes <= limit)
+            rows = np.flatnonzero(hashes < np.uint64((n_candidates << 64) // len(hashes)))
         rows = rows[weights[rows] > 0]
         copies = weights[rows] / factors[y[rows]]
         units = np.minimum(copies, 1.0)
-        kept = _smallest(KeptRows(X[rows], y[rows], copies, units, hashes[rows], rows))
-        if len(kept) == MOST_ROWS or all_rows:
-            return kept
+        some, copies = _smallest(hashes[rows], y[rows], units, copies)
+        if len(some) == MOST_ROWS or all_rows:
+            rows = rows[some]
+            return KeptRows(X[rows], y[rows], copies, units[some], hashes[rows], rows)
         n_candidates *= MORE  # many of the candidates are equal or have no weight
 
 
-def _smallest(kept: KeptRows) -> KeptRows:
-    """Merge equal rows and keep those with the smallest hashes."""
-    if not len(kept):
-        return kept
-    order = np.argsort(kept.hashes)
-    if np.all(np.diff(kept.hashes[order]) != 0):
-        return kept.take(order[:MOST_ROWS])
-    keys = (kept.units, kept.y, kept.hashes)
+def _smallest(
+    hashes: NDArray[np.uint64], y: NDArray[np.intp], units: Array, weights: Array
+) -> tuple[NDArray[np.intp], Array]:
+    """Return the distinct rows with the smallest hashes, and their weights with those of copies."""
+    order = np.argsort(hashes)
+    if np.all(np.diff(hashes[order]) != 0):
+        order = order[:MOST_ROWS]
+        return order, weights[order]
+    keys = (units, y, hashes)
     order = np.lexsort(keys)
     differs = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
     firsts = np.flatnonzero(np.concatenate([[True], differs]))
-    weights = np.add.reduceat(kept.weights[order], firsts)
-    return replace(kept.take(order[firsts][:MOST_ROWS]), weights=weights[:MOST_ROWS])
+    merged = np.add.reduceat(weights[order], firsts)
+    return order[firsts][:MOST_ROWS], merged[:MOST_ROWS]

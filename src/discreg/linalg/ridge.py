@@ -130,8 +130,14 @@ class NormalEquations:
 
         They are φᵀ(ΦᵀSΦ + βI)⁻¹φ + 1/Σs, the latter with an intercept.
         """
-        own = row_dots(features, self.solve(features.T).T)
+        own = self.quadratic_forms(features)
         return own + 1.0 / self.total if self.centred else own
+
+    def quadratic_forms(self, features: Array) -> Array:
+        """Compute φᵀ(ΦᵀSΦ + βI)⁻¹φ of rows of Φ."""
+        n_rows, size = features.shape
+        solved = features @ self.solve(np.eye(size)) if size < n_rows else self.solve(features.T).T
+        return row_dots(features, solved)
 
     def without_constant(self, products: Array) -> Array:
         """Set the rows of constant features, which are rounding errors, to zero in place."""
@@ -223,6 +229,8 @@ class KernelRegression(Regression):
         with threads_for(len(kernel) ** 3 / 6):
             largest = largest_before_centring(kernel.diagonal(), kernel_mean, weights)
             factor, self._pivots = _features_of_kernel(kernel, weights > 0, largest)
+            if kernel_mean is not None and _is_rounding(factor[:, -1:], weights):
+                factor, self._pivots = factor[:, :-1], self._pivots[:-1]
             super().__init__(factor, weights, centre=False)
         self.centred = kernel_mean is not None
         self.n_features = None if original is None else original.shape[1]
@@ -283,6 +291,15 @@ def _features_of_kernel(
             of_seen[pivots], kernel[np.ix_(rows[pivots], ~seen)], lower=True, check_finite=False
         ).T
     return factor, rows[pivots]
+
+
+def _is_rounding(last: Array, weights: Array) -> bool:
+    """Return whether rounding has made the last feature of a centred kernel.
+
+    The mean of a centred feature is zero. One feature too many has its mean: the last pivot is the
+    sum of the rounding errors of all entries, which can exceed the rounding error of one.
+    """
+    return bool(np.any(np.abs(weights @ last) > 0.5 * (weights @ np.abs(last))))
 
 
 def largest_before_centring(diagonal: Array, mean: Array | None, weights: Array) -> float:

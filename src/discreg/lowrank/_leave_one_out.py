@@ -91,8 +91,7 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
     kept, features, indicators = prepared.kept, prepared.kept_features, Indicators.of(prepared)
     assert kept is not None
     regression, coef = prepared.regression, ranked.projected @ ranked.directions.T
-    fitted, solved = features @ coef, regression.solve(features.T).T
-    leverage = row_dots(features, solved)
+    fitted, leverage = features @ coef, regression.quadratic_forms(features)
     copies = kept.units * (prepared.sizes / prepared.class_weights)[kept.y]
     left_out = LeftOutUnits(indicators, kept.y, kept.units, copies)
     explained = None
@@ -104,15 +103,15 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
             rows, fitted[rows], leverage[rows, None], explained, rank
         )
     unknown = np.flatnonzero(np.isnan(scores).any(axis=1))
+    some = regression.solve(features[unknown].T).T
     if len(unknown) and explained is None:
-        some = solved[unknown]
         errors = some @ coef / (kept.units[unknown] * row_dots(some, some))[:, None]
         scores[unknown] = left_out.interpolated(unknown, errors)
     elif len(unknown):
         totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
         moments = totals * indicators.entries
-        for row in unknown.tolist():
-            group = left_out.group(row, features[[row]], solved[[row]])
+        for row, solved in zip(unknown.tolist(), some, strict=True):
+            group = left_out.group(row, features[[row]], solved[None])
             scores[[row]] = without_group(group, indicators, coef, moments, [rank])[0]
     return LeftOut(scores, is_exact=True)
 

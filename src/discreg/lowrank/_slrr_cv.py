@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import HeldOut, Setting
-from discreg.base.trials import beyond
+from discreg.base.rounds import beyond
 from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
 from discreg.linalg.types import ClassWeight, Scoring, Splitting

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from discreg.base.calibration import class_columns
 from discreg.base.left_out import LeftOut, calibrate, leavable_rows
 from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.rows import class_sums, matmul
@@ -191,4 +192,4 @@ def _left_out_together(
 
 def _columns(scores: list[Array]) -> Array:
     """Return one column per class; two classes have one score, that of the second."""
-    return np.column_stack([np.zeros_like(scores[0]), *scores] if len(scores) == 1 else scores)
+    return np.asarray(class_columns(scores[0] if len(scores) == 1 else np.column_stack(scores)))
