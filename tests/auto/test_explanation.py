@@ -184,7 +184,8 @@ def test_a_member_without_rows_is_in_the_rest(wine):
     intercept = rbf.intercept_[first] - rbf.intercept_[second]
     own, other = (each[first] - each[second] for each in (of_rbf, of_linear))
     assert found.contributions.sum() == pytest.approx(0.75 * 3.0 * (own - intercept))
-    assert found.rest == pytest.approx(0.75 * 3.0 * intercept + 0.25 * 5.0 * other)
+    damped = model._temperatures[1].factors(np.ptp(of_linear))
+    assert found.rest == pytest.approx(0.75 * 3.0 * intercept + 0.25 * damped * other)
 
 
 def test_a_sample_far_from_all_rows_is_decided_by_the_intercepts():
