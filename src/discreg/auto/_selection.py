@@ -79,7 +79,7 @@ class Selection:
             if beats(own, base, samples.weights, bias[decisive]):
                 apparent = metrics_of(best, samples, None)
                 metrics = {
-                    name: apparent[name] + (each if name == "log_loss" else -each)
+                    name: float(apparent[name] + (each if name == "log_loss" else -each))
                     for name, each in zip(METRICS, bias, strict=True)
                 }
                 chosen = [pool[k] for k in members]
