@@ -16,10 +16,14 @@ SMALL_GRIDS = {
     "lambda1s": (0.1,),
     "lambda2s": (0.1,),
 }
-MODELS = [name for name in discreg.__all__ if name.endswith("Classifier")]
+# AutoClassifier chooses among the models and has tests of its own in tests/auto.
+MODELS = [
+    name for name in discreg.__all__ if name.endswith("Classifier") and name != "AutoClassifier"
+]
 SEARCHES = [name for name in discreg.__all__ if name.endswith("ClassifierCV")]
 every_model = pytest.mark.parametrize("name", MODELS)
 every_classifier = pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
+every_estimator = pytest.mark.parametrize("name", [*MODELS, *SEARCHES, "AutoClassifier"])
 
 
 def make(name, **params):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from crepes import ConformalClassifier
 from damped_scores import probabilities_by_definition
-from every_classifier import MODELS, every_classifier, every_model, make
+from every_classifier import MODELS, every_estimator, every_model, make
 from mapie.classification import CrossConformalClassifier, SplitConformalClassifier
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -91,7 +91,7 @@ def test_sets_of_all_rows_are_smaller_than_of_a_split():
     assert np.all(np.mean(covered, axis=0) > 0.86)
 
 
-@every_classifier
+@every_estimator
 def test_conformal_libraries_accept_every_classifier(name):
     X, y = samples()
     split = SplitConformalClassifier(make(name).fit(X[:80], y[:80]), 0.9, prefit=True)
@@ -103,7 +103,7 @@ def test_conformal_libraries_accept_every_classifier(name):
         assert sets[np.arange(80), y[160:], 0].mean() > 0.8
 
 
-@every_classifier
+@every_estimator
 def test_reports_show_probabilities(name):
     skore = pytest.importorskip("skore")
     X, y = samples()
@@ -115,7 +115,7 @@ def test_reports_show_probabilities(name):
     assert set(report.metrics.roc_auc()) == {0, 1, 2}
 
 
-@every_classifier
+@every_estimator
 def test_estimators_of_scikit_learn_accept_every_classifier(name):
     X, y = samples(90, n_classes=2)
     model = make(name)

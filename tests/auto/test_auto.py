@@ -196,7 +196,8 @@ def _balanced(y):
 def test_a_class_of_one_sample_is_learned_but_not_judged():
     X, y = load_iris(return_X_y=True)
     rows = np.r_[0, 50:100, 100:150]
-    model = AutoClassifier().fit(X[rows], y[rows])
+    with pytest.warns(UserWarning, match="Class 0 has only one sample"):
+        model = AutoClassifier().fit(X[rows], y[rows])
     assert model.predict_proba(X).shape == (150, 3)
     assert np.isfinite(model.predict_proba(X)).all()
 

@@ -51,7 +51,7 @@ def test_it_says_what_it_found_and_what_it_did(finished):
         "<b>ill</b> (28)",
         "the most frequent class has 48",
         "2 numeric, 1 boolean, 1 categorical",
-        "up to 3 indicator columns",
+        "up to 4 indicator columns",
         "column 'unit' is constant and left out",
         "3 missing values in 2 columns ('a b', 'colour')",
         "The rarest class has 3 rows, so that some folds have no test row of it.",

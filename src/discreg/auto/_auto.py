@@ -18,8 +18,10 @@ from discreg.base.caller import user_stacklevel
 from discreg.base.candidates import group_numbers
 from discreg.base.classifier import BaseClassifier
 from discreg.base.early_checks import check_scorer, is_of_single_samples, scorer_of
+from discreg.base.folds import warn_of_classes
 from discreg.base.left_out import one_column_if_binary
 from discreg.blocks.validation import (
+    CLASS_WEIGHT,
     Choice,
     Number,
     class_weights,
@@ -156,6 +158,7 @@ class AutoClassifier(BaseClassifier):
             described="the name of a scorer or a callable",
         ),
         "ensemble": Choice((True, False)),
+        "class_weight": CLASS_WEIGHT,
         "time_budget": Choice((None,), others=(Number(0),)),
         "n_jobs": Choice((None,), others=(Number(integer=True),)),
         "verbose": Choice((True, False), others=(Number(0, closed="left", integer=True),)),
@@ -226,6 +229,9 @@ class AutoClassifier(BaseClassifier):
         indicators = getattr(self.preprocessor_, "is_indicator_", None)
         scalers = fitted_scalers(rows, weights, indicators)
         samples = self._samples(rows, indices, weights, numbers, scalers, scorer)
+        if len(samples.judged):
+            given = None if samples.are_duplicates else samples.groups
+            warn_of_classes(self.classes_, indices, samples.counted, given, probability=True)
         trials, pool = self._search(samples, scorer, clock)
         constant = constant_trial(samples, scorer)
         selection = Selection.of(pool, constant, samples, scorer, ensemble=self.ensemble)

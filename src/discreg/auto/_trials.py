@@ -130,6 +130,12 @@ class Samples:
         return TrainingSize(float(self.copies.sum()), n_features, len(self.factors))
 
     @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Whether the class of each sample remains if the sample is held out."""
+        by_units = self.groups is None
+        return leavable_rows(self.y, self.copies, self.groups, by_units=by_units)
+
+    @property
     def distinct(self) -> Indices:
         """Indices of the distinct rows in the order of their hashes."""
         return np.asarray(np.unique(self.hashes, return_index=True)[1])

@@ -171,7 +171,12 @@ def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
         hash_sparse_rows(X.data, X.indices, X.indptr, seed, hashes)
     else:
         parts = batches(len(X), max(1, HASHED_ENTRIES // X.shape[1]))
-        run_in_threads(lambda rows: hash_dense_rows(X[rows], seed, hashes[rows]), parts)
+
+        @np.errstate(over="ignore")  # without numba, products of integers warn
+        def hash_part(rows: slice) -> None:
+            hash_dense_rows(X[rows], seed, hashes[rows])
+
+        run_in_threads(hash_part, parts)
     return hashes
 
 
