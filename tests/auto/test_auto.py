@@ -280,7 +280,9 @@ def test_many_rows_are_compared_on_a_part_first(capsys):
 
 def test_the_kernel_of_very_many_rows_is_approximated():
     X, y = make_classification(2_500, 5, class_sep=1.5, random_state=0)
-    model = AutoClassifier().fit(X[:2_200], y[:2_200])
+    model = AutoClassifier(random_state=0).fit(X[:2_200], y[:2_200])
+    again = AutoClassifier(random_state=0).fit(X[:2_200], y[:2_200])
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
     assert {1000, None} >= set(model.cv_results_["n_components"][:3])
     assert abs(model.score(X[2_200:], y[2_200:]) - model.held_out_accuracy_) < 0.05
 

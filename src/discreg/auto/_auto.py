@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_X_y
+from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import Calibration, Temperature
@@ -396,7 +396,8 @@ class AutoClassifier(BaseClassifier):
         elif self.scoring is not None:
             tried.append("balanced")
         search = Search(families, scorer, clock, self.n_jobs, self.verbose)
-        found = search.run(samples, part, tried, n_components)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        found = search.run(samples, part, tried, n_components, seed)
         pool = [trial for trial in found if trial.log_probabilities is not None]
         return search.trials, pool[:POOL]
 
@@ -426,7 +427,6 @@ class AutoClassifier(BaseClassifier):
     def _member(self, trial: Trial, scalers: dict[str, Any], samples: Samples) -> Pipeline:
         machine = trial.machine
         classifier = machine.classifier(**trial.params)
-        classifier.set_params(random_state=self.random_state)
         classifier.fit(samples.X[machine.scaling], samples.y, samples.copies)
         return Pipeline([("scaler", scalers[machine.scaling]), ("classifier", classifier)])
 

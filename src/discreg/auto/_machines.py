@@ -54,6 +54,8 @@ class Machine:
     class_weight : dict, "balanced" or None
     n_components : int or None
         Number of components that approximate the kernel; None means the exact kernel.
+    seed : int
+        Seed for drawing the components.
     """
 
     family: str
@@ -62,6 +64,7 @@ class Machine:
     gamma: float | None
     class_weight: ClassWeight = None
     n_components: int | None = None
+    seed: int = 0
 
     def classifier(self, **params: Any) -> Any:
         """Create the unfitted classifier, without probabilities."""
@@ -71,6 +74,7 @@ class Machine:
             class_weight=self.class_weight,
             probability=False,
             n_components=self.n_components,
+            random_state=self.seed,
             **kernel,
             **params,
         )

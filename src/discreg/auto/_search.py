@@ -82,6 +82,7 @@ class Search:
         part: Samples | None,
         class_weights: Sequence[Any],
         n_components: int | None,
+        seed: int,
     ) -> list[Trial]:
         """Try candidates; return those of the last round, the best first.
 
@@ -94,10 +95,12 @@ class Search:
             Class weights to try, first those for all kernels.
         n_components : int or None
             Number of components that approximate a kernel of all samples.
+        seed : int
+            Seed for drawing them.
         """
         first = samples if part is None else part
         kernels = [
-            replace(machine, class_weight=class_weights[0])
+            replace(machine, class_weight=class_weights[0], seed=seed)
             for scaling, X in first.X.items()
             for machine in kernels_of(X, first.distinct, scaling)
         ]
