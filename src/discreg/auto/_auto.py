@@ -303,9 +303,12 @@ class AutoClassifier(BaseClassifier):
         leaderboard : DataFrame
             The best candidate first; `weight` is that in the average.
         """
-        import pandas as pd
-
         require_fitted(self)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            message = "leaderboard needs pandas: pip install pandas. cv_results_ does not."
+            raise ImportError(message) from error
         return pd.DataFrame(self.cv_results_).head(n)
 
     def _check_params(self) -> None:
