@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from discreg import AutoClassifier, LSRClassifier, load_model, save_model
 from discreg.base.calibration import class_columns, fit_temperature, log_probabilities
 
-CONSTANT = "class frequencies are the prediction"
+CONSTANT = "better than the class frequencies.*: the class frequencies are the prediction"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,41 @@ def test_repeated_rows_are_held_out_together():
         AutoClassifier().fit(np.vstack([X, X]), np.concatenate([y, y]))
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.4, 3.0])
+def test_the_weight_of_a_row_is_held_out_as_a_whole(scale):
+    # Part of the weight of a row in training would give its random label away.
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(80, 4)), random.integers(2, size=80)
+    with pytest.warns(UserWarning, match=CONSTANT):
+        AutoClassifier().fit(X, y, sample_weight=scale * random.uniform(1, 4, size=80))
+
+
+def test_copies_with_small_weights_are_held_out_together():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 4)), random.integers(2, size=60)
+    with pytest.warns(UserWarning, match=CONSTANT):
+        AutoClassifier().fit(np.vstack([X, X, X]), np.tile(y, 3), sample_weight=np.full(180, 0.5))
+
+
+def test_a_ranking_that_predicts_no_rare_label_is_kept():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 3))
+    y = (random.random(150) < 1 / (1 + np.exp(3.2 - 1.5 * X[:, 0]))).astype(int)
+    model = AutoClassifier(scoring="roc_auc", families=["LSR"]).fit(X, y)
+    assert not isinstance(model.estimators_[0], DummyClassifier)
+    assert model.leaderboard(1).score[0] > 0.75
+
+
+def test_folds_without_a_rare_class_do_not_count():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(80, 5)), np.repeat([0, 1], [77, 3])
+    X[77:] += 2.5
+    model = AutoClassifier(scoring="roc_auc", families=["LSR"]).fit(X, y)
+    assert np.isfinite(model.cv_results_["score"]).all()
+    with pytest.raises(ValueError, match="not defined on held-out samples"):
+        AutoClassifier(scoring=lambda *given, **weights: np.nan).fit(X, y)
+
+
 def test_samples_of_a_group_are_held_out_together():
     # Rows of a patient are similar, and each patient has a random label.
     random = np.random.default_rng(1)
@@ -203,7 +238,7 @@ def test_a_class_of_one_sample_is_learned_but_not_judged():
 
 
 def test_classes_of_one_sample_each_have_no_candidates():
-    with pytest.warns(UserWarning, match=CONSTANT):
+    with pytest.warns(UserWarning, match="none can be held out"):
         model = AutoClassifier().fit([[0.0], [1.0]], ["a", "b"])
     np.testing.assert_allclose(model.predict_proba([[0.5]]), [[0.5, 0.5]])
 
@@ -287,6 +322,13 @@ def test_the_kernel_of_very_many_rows_is_approximated():
     assert abs(model.score(X[2_200:], y[2_200:]) - model.held_out_accuracy_) < 0.05
 
 
+def test_without_time_one_candidate_is_tried_on_all_rows():
+    X, y = make_classification(600, 4, n_redundant=0, class_sep=2.0, random_state=0)
+    model = AutoClassifier(time_budget=1e-6).fit(X, y)
+    assert model.cv_results_["n_samples"][0] == 600
+    assert model.score(X, y) > 0.9
+
+
 def test_without_time_one_kernel_is_tried(wine):
     X_train, _, y_train, _ = wine
     model = AutoClassifier(time_budget=1e-6).fit(X_train, y_train)
@@ -308,9 +350,10 @@ def test_pipelines_and_sets(wine):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"families": "LSR"}, "families must be 'auto' or names among"),
-        ({"families": ["LSR", "SVM"]}, "families must be 'auto' or names among"),
-        ({"families": []}, "families must be 'auto' or names among"),
+        ({"families": "LSR"}, "families must be 'auto' or a list of names among"),
+        ({"families": ["LSR", "SVM"]}, "families must be 'auto' or a list of names among"),
+        ({"families": None}, "families must be 'auto' or a list of names among"),
+        ({"families": []}, "families must be 'auto' or a list of names among"),
         ({"time_budget": -1.0}, "time_budget"),
         ({"scoring": 3}, "scoring"),
         ({"ensemble": "yes"}, "ensemble"),

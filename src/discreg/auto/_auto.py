@@ -59,7 +59,8 @@ PART = 350  # rows of this part
 MOST_EXACT = 2_000  # rows up to which kernels are exact and all families are tried
 MOST_COMPONENTS, LARGEST_FEATURES = 1_000, 1 << 27  # components, and their number for all rows
 POOL = 60  # best candidates that can become members
-FEWEST_DISTINCT = 0.5  # share of distinct rows from which equal rows are held out together
+FEWEST_DISTINCT = 0.5  # share of distinct rows from which equal rows are copies
+FEWEST_MIXED = 0.5  # share of rows that occur with several classes in a table of counts
 
 
 class AutoClassifier(BaseClassifier):
@@ -206,8 +207,9 @@ class AutoClassifier(BaseClassifier):
             Sample weights; weight k is equivalent to repeating the sample k times.
         groups : array-like of shape (n_samples,), default=None
             Group labels of the samples, such as patients, which are held out together. Without
-            them, equal rows are held out together if at least half of the rows are distinct;
-            otherwise equal rows count as different samples.
+            them, equal rows are held out together, and so is all of the weight of a row. Only in
+            a table of counts, where less than half of the rows are distinct and most of them occur
+            with several classes, equal rows are different samples.
 
         Returns
         -------
@@ -313,12 +315,13 @@ class AutoClassifier(BaseClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        families = [] if isinstance(self.families, str) else list(self.families)
+        is_list = np.iterable(self.families) and not isinstance(self.families, str)
+        families = list(self.families) if is_list else []
         unknown = [name for name in families if name not in FAMILIES]
         if unknown or (self.families != "auto" and not families):
             raise ValueError(
-                f"families must be 'auto' or names among {', '.join(map(repr, FAMILIES))}; got "
-                f"{self.families!r}."
+                "families must be 'auto' or a list of names among "
+                f"{', '.join(map(repr, FAMILIES))}; got {self.families!r}."
             )
 
     def _training_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
@@ -331,9 +334,9 @@ class AutoClassifier(BaseClassifier):
             )
         if not is_frame(X):
             return training_rows(self, X, y)
-        validate_data(self, X, y, skip_check_array=True)  # names and number of columns
         preprocessor = TablePreprocessor()
         rows, labels = check_X_y(preprocessor.fit_transform(X), y)
+        validate_data(self, X, y, skip_check_array=True)  # names and number of columns
         self.preprocessor_ = preprocessor
         return rows, labels
 
@@ -365,9 +368,8 @@ class AutoClassifier(BaseClassifier):
         sizes = class_sums(y, weights, len(self.classes_))
         hashes, are_duplicates = hash_rows(rows, 0), False
         if groups is None:
-            distinct, numbers = np.unique(hashes, return_inverse=True)
-            share = len(distinct) / weights.sum()
-            are_duplicates = FEWEST_DISTINCT <= share < 1 and len(distinct) > 1
+            numbers = np.unique(hashes, return_inverse=True)[1]
+            are_duplicates = _are_copies(numbers, y, weights)
             groups = numbers if are_duplicates else None
         return Samples.of(
             {name: scaler.transform(rows) for name, scaler in scalers.items()},
@@ -407,7 +409,7 @@ class AutoClassifier(BaseClassifier):
     def _fit_members(self, selection: Selection, scalers: dict[str, Any], samples: Samples) -> None:
         """Fit the members to all samples, and calibrate their average."""
         if selection.is_constant:
-            _warn_of_constant()
+            _warn_of_constant(judged=len(samples.judged) > 0)
             weights = samples.copies * samples.factors[samples.y]
             constant = DummyClassifier(strategy="prior")
             self.estimators_ = [constant.fit(samples.y[:, None], samples.y, weights)]
@@ -434,11 +436,32 @@ class AutoClassifier(BaseClassifier):
         return Pipeline([("scaler", scalers[machine.scaling]), ("classifier", classifier)])
 
 
-def _warn_of_constant() -> None:
-    warnings.warn(
+def _are_copies(numbers: Indices, y: Indices, weights: Array) -> bool:
+    """Return whether rows with the same number are copies of one sample.
+
+    A row of a weight above 1 counts as copies. In a table of counts, few rows are distinct and most
+    of them occur with several classes: there equal rows are different samples.
+    """
+    n_distinct, n_classes = int(numbers.max()) + 1, int(y.max()) + 1
+    if n_distinct == 1 or (n_distinct == len(y) and weights.max() <= 1):
+        return False
+    counts = np.zeros((n_distinct, n_classes))
+    np.add.at(counts, (numbers, y), weights)
+    is_mixed = np.count_nonzero(counts, axis=1) > 1
+    share = counts[is_mixed].sum() / weights.sum()
+    return bool(n_distinct >= FEWEST_DISTINCT * weights.sum() or share < FEWEST_MIXED)
+
+
+def _warn_of_constant(*, judged: bool) -> None:
+    reason = (
         "No candidate predicts held-out samples better than the class frequencies by more than the "
-        "standard error, so that the class frequencies are the prediction. Check features and "
-        "labels, or add samples.",
+        "standard error"
+        if judged
+        else "Every class has only one sample or group, so that none can be held out"
+    )
+    warnings.warn(
+        f"{reason}: the class frequencies are the prediction. Check features and labels, or add "
+        "samples.",
         UserWarning,
         stacklevel=user_stacklevel(),
     )

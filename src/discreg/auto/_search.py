@@ -118,7 +118,8 @@ class Search:
                 (replace(path[0].machine, n_components=n_components), _ridge(path[0], first))
                 for path in finalists
             ]
-            paths = self._round("All samples", plan, samples) or paths
+            self.started = False  # the best one is tried in any case
+            paths = self._round("All samples", plan, samples)
         return sorted((trial for path in paths for trial in path), key=lambda trial: trial.key)
 
     def _variants(self, class_weights: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -188,5 +189,6 @@ def _work(machine: Machine, samples: Samples) -> float:
     n_rows, n_features = len(samples.y), samples.size.n_features
     width = n_features if machine.kernel == "linear" else machine.n_components or n_rows
     width = min(width, n_rows)
-    n_folds = 1 if FAMILIES[machine.family].leaves_out(groups=False) else len(samples.folds)
+    one_by_one = FAMILIES[machine.family].leaves_out(groups=samples.groups is not None)
+    n_folds = 1 if one_by_one and not samples.by_folds else len(samples.folds)
     return float(n_folds * (10 * n_rows * width**2 + n_rows * width * n_features))

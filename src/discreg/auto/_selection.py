@@ -10,7 +10,8 @@ import numpy as np
 from discreg.linalg.types import Array
 
 from ._average import average, beats, greedy_weights, optimism
-from ._trials import Samples, Scorer, Trial, losses_of, metrics_of
+from ._scoring import HeldOutScorer
+from ._trials import Samples, Trial, losses_of, metrics_of
 
 __all__ = ["Selection"]
 
@@ -45,7 +46,7 @@ class Selection:
         pool: Sequence[Trial],
         constant: Trial,
         samples: Samples,
-        scorer: Scorer | None,
+        scorer: HeldOutScorer | None,
         *,
         ensemble: bool,
     ) -> Selection:
@@ -59,24 +60,25 @@ class Selection:
             The class frequencies.
         samples : Samples
         scorer : callable or None
-            None means the log-loss. Otherwise the mean error of the classes tells whether the
-            members are better than the class frequencies.
+            None means the log-loss, which must be lower than that of the class frequencies. With
+            a scorer of labels, it suffices that the mean error of the classes is lower.
         ensemble : bool
             Whether to average candidates rather than to take the best.
         """
         logs = [trial.log_probabilities for trial in pool if trial.log_probabilities is not None]
-        if logs:
+        if logs and np.ptp(samples.y[samples.judged]):
             weights = np.eye(len(pool))[0]
             if ensemble:
                 found = [np.exp(each) for each in logs]
                 weights = greedy_weights(found, lambda mean: _loss(mean, samples, scorer))
             members = np.flatnonzero(weights).tolist()
             best = average([logs[k] for k in members], weights[members])
-            decisive = 0 if scorer is None else METRICS.index("balanced_accuracy")
+            of_labels = scorer is not None and scorer.is_of_labels
+            decisive = METRICS.index("balanced_accuracy" if of_labels else "log_loss")
             losses = np.array([losses_of(each, samples) for each in logs]).transpose(1, 0, 2)
             bias = optimism(losses, decisive, samples.weights, samples.units)
-            own, base = (losses_of(each, samples)[decisive] for each in (best, constant.logs))
-            if beats(own, base, samples.weights, bias[decisive]):
+            own, base = (losses_of(each, samples) for each in (best, constant.logs))
+            if any(beats(own[k], base[k], samples.weights, bias[k]) for k in {0, decisive}):
                 apparent = metrics_of(best, samples, None)
                 metrics = {
                     name: float(apparent[name] + (each if name == "log_loss" else -each))
@@ -88,7 +90,7 @@ class Selection:
         return cls([constant], np.ones(1), constant.logs, metrics, is_constant=True)
 
 
-def _loss(mean: Array, samples: Samples, scorer: Scorer | None) -> tuple[float, float]:
+def _loss(mean: Array, samples: Samples, scorer: HeldOutScorer | None) -> tuple[float, float]:
     """Return what decides first and second, smaller being better."""
     found = metrics_of(np.log(np.maximum(mean, np.finfo(np.float64).tiny)), samples, scorer)
     return -found["score"], found["log_loss"]

@@ -29,6 +29,7 @@ __all__ = [
     "check_scorer",
     "check_settings",
     "find_missing_classes",
+    "is_of_labels",
     "is_of_single_samples",
     "leavable_rows",
     "scorer_of",
@@ -145,6 +146,11 @@ def check_scorer(
             raise ValueError(f"scoring={scoring!r} cannot be used. {error}") from error
 
 
+def is_of_labels(scorer: Callable[..., float]) -> bool:
+    """Return whether a scorer is known to need only labels."""
+    return isinstance(scorer, SCORER) and scorer._response_method == "predict"
+
+
 def is_of_single_samples(scorer: Callable[..., float]) -> bool:
     """Return whether a scorer is known to need only labels, or to be the log-loss or Brier score.
 
@@ -152,7 +158,7 @@ def is_of_single_samples(scorer: Callable[..., float]) -> bool:
     """
     if not isinstance(scorer, SCORER):
         return False
-    return scorer._response_method == "predict" or scorer._score_func in LOSSES
+    return is_of_labels(scorer) or scorer._score_func in LOSSES
 
 
 def check_settings(classifier: Any, settings: Sequence[Setting]) -> None:
