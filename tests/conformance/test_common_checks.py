@@ -135,7 +135,9 @@ def pairs_of_estimator_and_check():
                 yield pytest.param(candidate, check, marks=marks, id=f"{parameters}-{title}")
 
 
-# One check asks for three folds where a class has two samples, and several have random labels.
+# One check asks for three folds where a class has two samples, several have random labels, and
+# those of sample weights have classes of one sample.
+@pytest.mark.filterwarnings("ignore:Class.* only one sample, which cannot be held out:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* class frequencies are the prediction:UserWarning")
 @pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
 @pytest.mark.parametrize(("estimator", "check"), list(pairs_of_estimator_and_check()))
