@@ -107,7 +107,7 @@ def base_set(name: str) -> str:
 
 
 def half(base: str) -> str:
-    """The half of a base set: defaults may be chosen on the first, the second is only judged."""
+    """The half of a base set: one to choose defaults on, and one to judge them."""
     return "judged" if zlib.crc32(base.encode()) % 2 else "choosing"
 
 
