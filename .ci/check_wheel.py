@@ -20,6 +20,13 @@ X, y = load_iris(return_X_y=True)
 accuracy = discreg.ReLSRClassifier().fit(X, y).score(X, y)
 assert accuracy > 0.8, accuracy
 
+try:
+    discreg.compare(X, y)
+    advice = ""
+except ModuleNotFoundError as error:
+    advice = str(error)
+assert "pip install 'discreg[compare]'" in advice, "discreg.compare does not name its extra"
+
 command = Path(sysconfig.get_path("scripts")) / "discreg"
 help_page = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
 assert help_page.returncode != 0, "discreg ran without its extra"

@@ -108,7 +108,7 @@ def base_set(name: str) -> str:
 
 def half(base: str) -> str:
     """The half of a base set: one to choose defaults on, and one to judge them."""
-    return "judged" if zlib.crc32(base.encode()) % 2 else "choosing"
+    return "judged" if zlib.crc32(f"discreg/{base}".encode()) % 2 else "choosing"
 
 
 @cache

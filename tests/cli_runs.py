@@ -53,14 +53,15 @@ def interrupt(process):
 
 
 def attempts(output: Path) -> list[tuple[str, bool]]:
-    """Fits that a run has begun, and whether each ended; empty before it has begun any."""
+    """Fits to folds that a run has begun, and whether each ended; empty before it has begun any."""
     store = output / "results.sqlite"
     if not store.exists():
         return []
     with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
         try:
             rows = connection.execute(
-                "SELECT model, repeat, fold, ended IS NOT NULL FROM attempts ORDER BY id"
+                "SELECT model, repeat, fold, ended IS NOT NULL FROM attempts WHERE dataset = "
+                "(SELECT dataset FROM attempts ORDER BY id LIMIT 1) ORDER BY id"
             ).fetchall()
         except sqlite3.OperationalError:  # the table is about to be made
             return []
@@ -93,11 +94,11 @@ def easy_frame(n_rows=90, n_columns=4):
 def odd_frame():
     """What people have: texts, truth values, gaps, a constant, names with spaces, a rare class."""
     chance = np.random.default_rng(1)
-    kind = np.repeat(["<b>ill</b>", 'well, "so-so"', "rare"], [28, 29, 3])
+    kind = np.repeat(["<b>ill</b>", 'well, "so-so"', "rare"], [28, 24, 8])
     frame = pd.DataFrame(
         {
-            "Größe (cm)": chance.normal(170, 10, 60) + 20 * (kind == "rare"),
-            "a b": chance.normal(size=60),
+            "Größe (cm)": chance.normal(170, 10, 60) + 40 * (kind == "rare"),
+            "a b": chance.normal(size=60) + 3 * (kind == "<b>ill</b>"),
             "colour": chance.choice(["red", "green", "blue"], 60),
             "smokes": chance.choice([True, False], 60),
             "unit": "cm",

@@ -103,6 +103,13 @@ def read_arrays(path: Path) -> DataSet:
 
 
 @pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of the data sets; tests in shared_data are collected only if there is one."""
+    assert DATA_FOLDER is not None
+    return DATA_FOLDER
+
+
+@pytest.fixture(scope="session")
 def load_data():
     """A function from a data set's name ("iris", "keel/ecoli1") to its ``DataSet``."""
     if DATA_FOLDER is None:

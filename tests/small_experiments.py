@@ -68,6 +68,18 @@ class FirstIsSlow(Recorded):
 
 
 @dataclass(frozen=True)
+class FirstComputes(Recorded):
+    """Fits of model 0 compute without end in compiled code; those of others only wait."""
+
+    seconds: float = 1.0
+
+    def run(self, key):
+        while key.model == "model 0":
+            np.linalg.svd(np.ones((600, 600)))
+        return super().run(key)
+
+
+@dataclass(frozen=True)
 class Unreadable(Recorded):
     """An experiment that no worker can read."""
 

@@ -88,7 +88,7 @@ def test_signs_that_a_terminal_cannot_show_are_no_error(monkeypatch, table):
     frame.to_csv(table, index=False)
     screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", screen)
-    assert run("compare", table, "--target", "kind", "--models", "none") == 2
+    assert run("compare", table, "--target", "kind", "--output", table) == 2
     screen.flush()
     assert rb"h\xeatre (30)" in screen.buffer.getvalue()
 
@@ -131,16 +131,17 @@ MALFORMED = {
     "blank.csv": (lambda path: path.write_text("\n\n"), "empty"),
     "header.csv": (lambda path: path.write_text("a,b,y\n"), "no rows|no data"),
     "cut.csv.gz": (write_cut_gzip, "gzip"),
-    "binary.csv": (write_binary, "not UTF-8"),
+    "binary.csv": (write_binary, "not a text file|not UTF-8"),
     "ragged.tsv": (lambda path: path.write_text("a\ty\n1\tu\n1\t2\tv\n"), "line 3"),
     "cut.parquet": (write_cut_parquet, "not a valid Parquet"),
     "text.parquet": (lambda path: path.write_text("a,b\n"), "not a valid Parquet"),
     "broken.arff": (lambda path: path.write_text("@relation r\n@attribute a\n@data\n1\n"), "line"),
     "broken.svm": (lambda path: path.write_text("1 1:2\n1 x:2\n"), "line 2"),
-    "words.txt": (lambda path: path.write_text("some words\n"), "svmlight"),
+    "words.txt": (lambda path: path.write_text("some words\n"), "no rows of data"),
     "without.npz": (write_npz_without_X, "'X'"),
     "text.npz": (lambda path: path.write_text("a,b\n"), "npz"),
-    "book.xlsx": (lambda path: path.write_text("a,b\n"), r"\.csv"),
+    "book.xlsx": (lambda path: path.write_text("a,b\n"), "not a valid Excel file"),
+    "book.xls": (lambda path: path.write_text("a,b\n"), r"save the sheet as \.xlsx or \.csv"),
     "nothing": (lambda path: path.write_text("a,b\n"), r"\.csv"),
 }
 
@@ -181,17 +182,33 @@ MISTAKES = {
         "All rows outside fold 1 of 2 belong to class",
     ),
     "one class": (["--target", "one"], "only one class, 'a'"),
-    "regression": (["--target", "x2"], "looks like regression"),
+    "regression": (["--target", "x2"], "looks like a measured quantity, not classes"),
     "gaps in the target": (["--target", "gaps"], "missing in 2 of 90 rows (rows 3, 7)"),
     "both sources": (["--target", "kind", "--dataset", "iris"], "FILE or --dataset, not both"),
-    "model misspelt": (["--target", "kind", "--models", "LSR,RidgCV"], "Did you mean RidgeCV?"),
-    "empty model": (["--target", "kind", "--models", "LSR,"], "There is no model ''"),
+    "model misspelt": (["--target", "kind", "--candidates", "LSR,Ridg"], "Did you mean Ridge?"),
+    "empty model": (["--target", "kind", "--candidates", "LSR,"], "There is no model ''"),
+    "no such module": (["--target", "kind", "--candidates", "no:model"], "cannot be imported"),
+    "excluded misspelt": (["--target", "kind", "--exclude", "LSRR"], "Did you mean LSR?"),
+    "metric misspelt": (["--target", "kind", "--scoring", "acuracy"], "Did you mean accuracy?"),
+    "metric of two classes": (["--target", "kind", "--scoring", "f1"], "cannot be used"),
+    "no such class": (
+        ["--target", "two", "--scoring", "f1", "--pos-label", "maybe"],
+        "they are 'no', 'yes'",
+    ),
+    "no such groups": (["--target", "kind", "--groups", "x9"], "no column 'x9' for the groups"),
+    "no such weights": (["--target", "kind", "--sample-weight", "x9"], "no column 'x9'"),
+    "no such time": (["--target", "kind", "--time-column", "x9"], "no column 'x9' for the time"),
+    "nothing to drop": (["--target", "kind", "--drop", "x9"], "x9"),
+    "two kinds of folds": (
+        ["--target", "kind", "--fold", "two", "--time-column", "x1"],
+        "--fold and --time-column cannot be combined",
+    ),
     "no time": (["--target", "kind", "--time-budget", "soon"], "90s, 10m or 1h"),
     "negative time": (["--target", "kind", "--time-budget", "-3s"], "90s, 10m or 1h"),
     "no process": (["--target", "kind", "--n-jobs", "0"], "--n-jobs"),
     "one part": (["--target", "kind", "--folds", "1"], "--folds"),
     "no repeat": (["--target", "kind", "--repeats", "0"], "--repeats"),
-    "unknown option": (["--target", "kind", "--fast"], "--fast"),
+    "unknown option": (["--target", "kind", "--quick"], "--quick"),
 }
 
 

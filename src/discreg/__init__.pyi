@@ -9,6 +9,8 @@ from .auto import PredictionExplanation as PredictionExplanation
 from .base.metrics import g_mean_score as g_mean_score
 from .base.penalty_path import PenaltyPath as PenaltyPath
 from .base.penalty_path import penalty_path as penalty_path
+from .comparison.compare import compare as compare
+from .comparison.result import Comparison as Comparison
 from .inspection import CoefficientDisplay as CoefficientDisplay
 from .inspection import LeaderboardDisplay as LeaderboardDisplay
 from .inspection import MarginDistributionDisplay as MarginDistributionDisplay

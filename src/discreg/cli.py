@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -140,13 +141,14 @@ def options(
     pass
 
 
-@app.command(help="Compare all models on a table and write a report.", epilog=EXIT_CODES)
+@app.command(help="Compare models on a table, recommend one and write a report.", epilog=EXIT_CODES)
 @reports_errors
 def compare(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Table in CSV, TSV, Parquet, ARFF, svmlight or npz format, or gzipped.",
+            help="Table in CSV, TSV, Excel, JSON, Parquet, Feather, ARFF, svmlight or npz format, "
+            "or compressed.",
             parser=parse_path,
             metavar="FILE",
         ),
@@ -160,9 +162,46 @@ def compare(
             metavar="PATH",
         ),
     ] = Path("discreg-comparison"),
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            help="Metric that tunes and ranks models: a scorer of scikit-learn, or g_mean; by "
+            "default accuracy, or balanced_accuracy if a class is rare."
+        ),
+    ] = None,
+    pos_label: Annotated[
+        str | None,
+        typer.Option(help="Class that precision and recall refer to; the rarer one by default."),
+    ] = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            help="Models to compare, for example ReLSR,DRM,SVC or package.module:name; all by "
+            "default."
+        ),
+    ] = None,
+    exclude: Annotated[
+        str | None, typer.Option(help="Models to leave out, for example LDA,SVC.")
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column whose rows stay together in all folds, such as patients."),
+    ] = None,
+    sample_weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
     fold: Annotated[
         str | None,
         typer.Option(help="Column with the fold that tests each row, instead of random folds."),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="Test table, instead of folds.", parser=parse_path, metavar="FILE"),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(help="Column that orders the rows in time; folds never look ahead."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out; can be repeated.")
     ] = None,
     dataset: Annotated[
         str | None,
@@ -171,10 +210,10 @@ def compare(
             "iris or digits."
         ),
     ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option(help="Models to compare, for example ReLSR,DRM,SVC; all by default."),
-    ] = None,
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", help="Compare Auto, LSR, ReLSR, Logistic and RandomForest only."),
+    ] = False,
     folds: Annotated[
         int | None, typer.Option(help="Number of cross-validation folds; 5 by default.", min=2)
     ] = None,
@@ -182,7 +221,9 @@ def compare(
         int | None,
         typer.Option(help="Number of repeated cross-validations; 2 by default.", min=1),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random folds.", min=0, max=2**31)] = 0,
+    random_state: Annotated[
+        int, typer.Option(help="Seed of folds and models.", min=0, max=2**31)
+    ] = 0,
     n_jobs: Annotated[
         int | None, typer.Option(help="Number of processes; one per core by default.", min=1)
     ] = None,
@@ -192,37 +233,73 @@ def compare(
             help="Stop after this time, for example 90s, 10m or 1h; the same command continues."
         ),
     ] = None,
+    show_rows: Annotated[
+        bool, typer.Option("--show-rows", help="Show predictions of single rows in the report.")
+    ] = False,
 ) -> int:
     seconds = parse_seconds(time_budget)
+    splits = {"--fold": fold, "--test": test, "--time-column": time_column}
+    given = [option for option, value in splits.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(f"{given[0]} and {given[1]} cannot be combined.")
     if fold is not None and (folds is not None or repeats is not None):
         raise InputError(
             "--fold takes the folds from the table and cannot be combined with --folds or "
             "--repeats."
         )
-    from discreg.comparison import console, nested_cv
-    from discreg.comparison import run as comparison
+    from discreg.comparison import console
+    from discreg.comparison.candidates import FAST
+    from discreg.comparison.compare import number_of_jobs
+    from discreg.comparison.prepare import prepare_table
+    from discreg.comparison.run import execute
 
-    table = _table(file, target, fold, dataset)
-    console.show_table(table)
+    if fast:
+        candidates = candidates or ",".join(FAST)
+        folds, repeats = folds or (None if fold or test else 3), repeats or 1
+    roles = {"groups": groups, "sample_weight": sample_weight, "time": time_column, "fold": fold}
+    table = _table(file, target, dataset, drop=drop, test=test, **roles)
+    prepared = prepare_table(
+        table,
+        scoring=scoring,
+        pos_label=pos_label,
+        candidates=_names(candidates),
+        exclude=_names(exclude),
+        n_folds=folds,
+        n_repeats=repeats,
+        random_state=random_state,
+        source=None if file is None else str(file),
+        command=shlex.join(["discreg", *sys.argv[1:]]),
+    )
+    console.show_prepared(prepared)
     with console.ProgressBar() as on_progress:
-        result = comparison.compare(
-            table,
+        comparison, progress = execute(
+            prepared,
             output,
-            models=None if models is None else [name.strip() for name in models.split(",")],
-            n_repeats=repeats or nested_cv.N_REPEATS,
-            n_folds=folds or nested_cv.N_FOLDS,
-            seed=seed,
-            n_jobs=n_jobs or os.cpu_count() or 1,
+            n_jobs=number_of_jobs(n_jobs),
             time_budget=seconds,
             on_progress=on_progress,
+            show_rows=show_rows,
         )
-    console.show_comparison(result, output)
-    if result.progress.stopped_by == "interrupt":
+    console.show_comparison(comparison, output)
+    if progress.stopped_by == "interrupt":
         return INTERRUPTED
-    return DONE if result.findings.model_file is not None else FAILED
+    is_lost = comparison.verdict.recommended is not None and comparison.findings.model_file is None
+    return FAILED if is_lost or comparison.verdict.best is None else DONE
 
 
-@app.command(help="Predict the labels of new rows with a saved model.", epilog=EXIT_CODES)
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+PRIVACY = (
+    "Privacy: kernel models and DRM keep training rows in the model file, so that sharing the file "
+    "shares these rows."
+)
+
+
+@app.command(
+    help=f"Predict the labels of new rows with a saved model. {PRIVACY}", epilog=EXIT_CODES
+)
 @reports_errors
 def predict(
     model: Annotated[
@@ -240,16 +317,37 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="CSV file to write; by default the labels are printed.",
+            help="CSV file to write; by default the labels are printed. A file that this command "
+            "has not written is not replaced.",
             parser=parse_path,
             metavar="PATH",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of FILE to repeat in the result, such as an identifier; repeatable.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    confidence_level: Annotated[
+        float | None,
+        typer.Option(
+            help="Add sets of labels that contain the true one with this probability, such as 0.9."
+        ),
+    ] = None,
+    recall: Annotated[
+        float | None,
+        typer.Option(
+            help="With two classes, find at least this share of the positive class: use the "
+            "threshold that reached it on held-out rows, such as 0.9."
         ),
     ] = None,
     raw: Annotated[
         bool,
         typer.Option(
             "--raw",
-            help="Write labels unchanged that a spreadsheet would execute as formulas; by default "
+            help="Write texts unchanged that a spreadsheet would execute as formulas; by default "
             "they begin with an apostrophe in the CSV file.",
         ),
     ] = False,
@@ -263,9 +361,18 @@ def predict(
     ] = None,
 ) -> int:
     from discreg.comparison import console
-    from discreg.comparison.predict import predict, without_formulas
+    from discreg.comparison.predict import check_output, predict, without_formulas
 
-    predicted = predict(model, file, max_bytes=max_bytes)
+    if output is not None:
+        check_output(output, model, file)
+    predicted = predict(
+        model,
+        file,
+        keep=keep or (),
+        confidence_level=confidence_level,
+        recall=recall,
+        max_bytes=max_bytes,
+    )
     if output is not None and not raw:
         predicted = without_formulas(predicted)
     for note in predicted.notes:
@@ -282,7 +389,7 @@ def predict(
     return DONE
 
 
-def _table(file: Path | None, target: str | None, fold: str | None, dataset: str | None) -> Table:
+def _table(file: Path | None, target: str | None, dataset: str | None, **columns: Any) -> Table:
     """Read the table from a file, or load a data set of scikit-learn."""
     from discreg.comparison.bundled import DEFAULT, bundled_table
     from discreg.tables.table import read_table
@@ -290,11 +397,11 @@ def _table(file: Path | None, target: str | None, fold: str | None, dataset: str
     if file is not None:
         if dataset is not None:
             raise InputError("Give a FILE or --dataset, not both.")
-        return read_table(file, target=target, fold=fold)
-    if target is not None or fold is not None:
+        return read_table(file, target=target, **columns)
+    if target is not None or any(columns.values()):
         raise InputError(
-            "--target and --fold need a FILE with these columns: discreg compare FILE --target "
-            "COLUMN"
+            "--target and other options that name columns or files need a FILE: discreg compare "
+            "FILE --target COLUMN"
         )
     return bundled_table(dataset or DEFAULT)
 

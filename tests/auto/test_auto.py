@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import log_loss
+from sklearn.metrics import f1_score, log_loss, make_scorer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -362,3 +362,25 @@ def test_pipelines_and_sets(wine):
 def test_wrong_parameters_are_named(params, message):
     with pytest.raises(ValueError, match=message):
         AutoClassifier(**params).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+
+
+def test_values_whose_squares_overflow_are_refused():
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
+    with pytest.raises(ValueError, match=r"X has values up to 1.9e\+201, whose squares overflow"):
+        AutoClassifier().fit(1e200 * X, y)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
+def test_missing_groups_are_refused(missing):
+    X, y = np.arange(8.0)[:, None], np.repeat([0, 1], 4)
+    with pytest.raises(ValueError, match="groups has missing values"):
+        AutoClassifier().fit(X, y, groups=pd.Series(["a", "b", missing, "c"] * 2, dtype=object))
+
+
+def test_a_metric_of_one_class_needs_to_know_it():
+    X, y = np.arange(20.0)[:, None], np.repeat(["healthy", "ill"], 10)
+    advice = r"scoring='f1_macro'.*scoring=make_scorer\(f1_score, pos_label='ill'\)"
+    with pytest.raises(ValueError, match=advice):
+        AutoClassifier(scoring="f1").fit(X, y)
+    model = AutoClassifier(scoring=make_scorer(f1_score, pos_label="ill"), families=["LSR"])
+    assert model.fit(X, y).score(X, y) == 1.0

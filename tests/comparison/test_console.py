@@ -1,34 +1,43 @@
 """What is printed: names as they are, lines as long as they are, nothing that is not ranked."""
 
 import io
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from report_findings import MODELS, findings_of, results_of
+from report_findings import rare
 from rich.console import Console
 
 from discreg.comparison import console
 from discreg.comparison.engine import Progress
 from discreg.comparison.experiment import Key
-from discreg.comparison.run import ComparisonResult
-from discreg.comparison.statistics import below_the_best
+from discreg.comparison.prepare import prepare_table
+from discreg.comparison.result import Comparison
 from discreg.tables.table import Table
 
 HOSTILE = "[red]a:smile:\\[/b]"
 CLEARS = "\x1b[2J\x1b]0;title\a\r!"  # clears the screen, changes the title, overwrites the line
 
 
-def compared(findings):
-    verdict = None
-    if len(findings.results):
-        verdict = below_the_best(findings.results, "accuracy", failures=findings.failures)
-    return ComparisonResult(findings, verdict, Progress(10, 0, 10))
+def prepared(name, X, y):
+    return prepare_table(Table.from_arrays(name, X, y), candidates=["LSR"], n_folds=2)
+
+
+def comparison_of(findings):
+    evidence, verdict, table = findings.evidence, findings.verdict, findings.table
+    return Comparison(evidence=evidence, verdict=verdict, table=table, findings=findings)
+
+
+def ranked(printed):
+    """The first words of the lines of the printed table of models."""
+    return [line.split()[0] for line in printed if re.search(r"\d \(-?\d\.\d+ to ", line)]
 
 
 def test_names_are_printed_as_they_are(capsys):
     y = np.repeat([HOSTILE, "b"], 5)
-    console.show_table(Table.from_arrays(HOSTILE, np.arange(20.0).reshape(10, 2) ** 2, y))
+    console.show_prepared(prepared(HOSTILE, np.arange(20.0).reshape(10, 2) ** 2, y))
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == f"{HOSTILE}: 10 rows, 2 features, 2 classes"
     assert f"{HOSTILE} (5)" in second
@@ -37,19 +46,26 @@ def test_names_are_printed_as_they_are(capsys):
 def test_control_characters_do_not_reach_the_terminal(capsys, tmp_path):
     y = np.repeat([CLEARS, "b"], 5)
     X = pd.DataFrame({CLEARS: np.arange(10.0) ** 2, "same": 1.0})
-    console.show_table(Table.from_arrays(CLEARS, X, y))
-    failures = {Key("table", MODELS[0], 0, 0): f"ValueError: {CLEARS}"}
-    lost = results_of(MODELS).query(f"model != {MODELS[0]!r} or fold > 0")
-    findings = findings_of(
-        results=lost, failures=failures, incomplete=f"no {CLEARS}", judged_by=[CLEARS]
-    )
+    console.show_prepared(prepared(CLEARS, X, y))
+    findings = rare()
+    verdict = replace(findings.verdict, sentence=CLEARS, not_judged={"LSR": CLEARS})
+    findings = replace(findings, verdict=verdict, incomplete=f"no {CLEARS}")
     (tmp_path / f"{CLEARS}.html").touch()
-    console.show_comparison(compared(findings), tmp_path)
-    nothing = findings_of(results=lost[:0], failures=failures)
-    console.show_comparison(compared(nothing), tmp_path)
+    console.show_comparison(comparison_of(findings), tmp_path)
     printed = capsys.readouterr().out
-    assert printed.count(r"\x1b[2J\x1b]0;title\x07") == 8
+    assert printed.count(r"\x1b[2J\x1b]0;title\x07") >= 6
     assert not {"\x1b", "\a", "\r"} & {*printed}
+
+
+def test_flags_are_printed(capsys):
+    table = Table.from_arrays(
+        "few", np.random.default_rng(0).normal(size=(40, 2)), [0] * 36 + [1] * 4
+    )
+    console.show_prepared(prepare_table(table, candidates=["LSR"]))
+    printed = capsys.readouterr().out
+    assert "rare class: " in printed
+    assert "ranked by balanced accuracy, because the rarest class '1' has 10" in printed
+    assert "There are 4 folds instead of 5" in printed
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -63,44 +79,24 @@ def test_labels_are_escaped_on_a_terminal_and_unchanged_in_a_pipe(monkeypatch, i
 
 def test_many_classes_are_counted(capsys):
     y = np.arange(60) // 2
-    console.show_table(Table.from_arrays("many", np.random.default_rng(0).normal(size=(60, 2)), y))
+    console.show_prepared(prepared("many", np.random.default_rng(0).normal(size=(60, 2)), y))
     assert "and 18 more; the most frequent class has 3" in capsys.readouterr().out
 
 
-def test_the_ranking_has_every_model_once_the_best_first_and_the_majority(capsys, tmp_path):
-    findings = findings_of()
-    console.show_comparison(compared(findings), tmp_path)
+def test_the_ranking_has_every_judged_model_once_the_best_first(capsys, tmp_path):
+    findings = rare()
+    console.show_comparison(comparison_of(findings), tmp_path)
     printed = capsys.readouterr().out.splitlines()
-    rows = [line.split() for line in printed if "±" in line]
-    assert sorted(row[0] for row in rows) == sorted(MODELS)
-    means = [float(row[1]) for row in rows]
-    assert means == sorted(means, reverse=True)
-    (majority,) = [line.split() for line in printed if line.startswith("majority class")]
-    assert float(majority[-1]) == pytest.approx(findings.majority_rate, abs=5e-4)
+    judged = findings.table[findings.table["reason"] == ""]
+    assert ranked(printed) == [str(name) for name in judged.index]
+    assert findings.verdict.sentence in printed
 
 
-def test_a_model_without_all_folds_is_not_ranked(capsys, tmp_path):
-    results = results_of(MODELS)
-    lost = (results["model"] == MODELS[0]) & (results["fold"] == 0)
-    failures = {Key("table", MODELS[0], 0, 0): "MemoryError: 9 GB\nin it.py, line 3"}
-    console.show_comparison(
-        compared(findings_of(results=results[~lost], failures=failures)), tmp_path
-    )
-    printed = capsys.readouterr().out.splitlines()
-    assert MODELS[0] not in [line.split()[0] for line in printed if "±" in line]
-    (reason,) = [line for line in printed if line.startswith(f"{MODELS[0]} is not ranked")]
-    assert reason.endswith("MemoryError: 9 GB")
-
-
-def test_a_comparison_that_failed_everywhere_says_why(capsys, tmp_path):
-    failures = {
-        Key("table", "KNN", 0, fold): "ValueError: too few\nin it.py, line 3" for fold in range(3)
-    }
-    nothing = results_of(MODELS)[:0]
-    console.show_comparison(compared(findings_of(results=nothing, failures=failures)), tmp_path)
-    printed = capsys.readouterr().out
-    assert "No model has finished a fold.\nKNN failed: ValueError: too few\n" in printed
-    assert printed.count("KNN failed") == 1
+def test_a_model_that_is_not_judged_is_named_with_the_reason(capsys, tmp_path):
+    findings = rare()
+    verdict = replace(findings.verdict, not_judged={"SVC": "finished 0 of 5 folds"})
+    console.show_comparison(comparison_of(replace(findings, verdict=verdict)), tmp_path)
+    assert "SVC is not ranked: finished 0 of 5 folds" in capsys.readouterr().out.splitlines()
 
 
 def test_files_are_named_in_one_line_each_and_others_are_not(capsys, tmp_path):
@@ -108,10 +104,12 @@ def test_files_are_named_in_one_line_each_and_others_are_not(capsys, tmp_path):
     folder.mkdir()
     for name in ("model.skops", "report.html", "results.sqlite", "results.parquet"):
         (folder / name).touch()
-    console.show_comparison(compared(findings_of(model_file="model.skops")), folder)
+    findings = replace(rare(), model_file="model.skops")
+    console.show_comparison(comparison_of(findings), folder)
     paths = [str(folder / name) for name in ("model.skops", "report.html", "results.parquet")]
     assert capsys.readouterr().out.splitlines()[-3:] == paths
-    console.show_comparison(compared(findings_of(model_file=None)), folder)  # an old model is there
+    findings = replace(findings, model_file=None)  # an old model is there
+    console.show_comparison(comparison_of(findings), folder)
     printed = capsys.readouterr().out.splitlines()
     assert printed[-2:] == paths[1:]
     assert paths[0] not in printed
@@ -127,6 +125,16 @@ def test_the_bar_tells_how_far_a_run_is_and_how_long_it_takes(monkeypatch):
     assert "4/8" in shown
     assert r"fits [b]\x07 LSR" in shown
     assert "about 12.0 s left" in shown
+
+
+def test_a_log_file_gets_a_line_for_every_tenth_of_the_fits(capsys):
+    with console.ProgressBar() as update:
+        for n_ended in range(101):
+            update(Progress(100, 0, n_ended, 0, float(n_ended), Key("data", "LSR", 0, 1)))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "100 of 100 fits after 100.0 s, latest LSR"
+    assert lines[5] == "50 of 100 fits after 50.0 s, latest LSR, about 50.0 s left"
 
 
 def test_a_bar_without_progress_shows_nothing(capsys):

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from small_experiments import FirstIsSlow, Recorded, Threads, Troubled, Unreadable
+from small_experiments import FirstComputes, FirstIsSlow, Recorded, Threads, Troubled, Unreadable
 
 from discreg.comparison import engine
 from discreg.comparison.experiment import Key
@@ -73,6 +73,17 @@ def test_a_model_that_raises_or_whose_worker_is_killed_leaves_the_others_alone(t
     assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 4, 0)
 
 
+@pytest.mark.linux
+def test_a_fit_is_stopped_after_its_time_of_computing(tmp_path, log):
+    with Store(tmp_path / "store", {}) as store:
+        progress = engine.run(FirstComputes(log, n_models=3, n_folds=2), store, fit_limit=0.5)
+        ended = {key.model for key in store.ended()}
+        reason = store.failures()[Key("data", "model 0", 0, 0)]
+    assert ended == {"model 1", "model 2"}
+    assert (progress.n_ended, progress.n_dropped) == (4, 2)
+    assert reason == "the fit exceeded its time limit of 0.5 s"
+
+
 def test_a_slow_model_is_stopped_and_occupies_one_worker(tmp_path, log):
     experiment = FirstIsSlow(log, n_models=10, n_folds=2)
     with Store(tmp_path / "store", {}) as store:
@@ -80,7 +91,7 @@ def test_a_slow_model_is_stopped_and_occupies_one_worker(tmp_path, log):
         ended = {(key.model, key.fold) for key in store.ended()}
         reason = store.failures()[Key("data", "model 0", 0, 0)]
     assert ended == {(f"model {model}", fold) for model in range(1, 10) for fold in range(2)}
-    assert reason == "the fit exceeded its time limit"
+    assert reason == "the fit exceeded its time limit of 3 s"
     assert (progress.n_dropped, progress.stopped_by) == (2, None)
 
 
@@ -231,8 +242,11 @@ def test_a_worker_has_one_thread_and_this_process_keeps_its_environment(tmp_path
 
 
 def test_a_function_is_called_in_another_process(tmp_path):
-    with Store(tmp_path / "store", {}) as store:
-        pid = engine.call_in_worker(store, os.getpid)
+    with (
+        Store(tmp_path / "store", {}) as store,
+        engine.open_pool(store, 1, os.getpid) as pool,
+    ):
+        pid = engine.call_in_worker(pool)
     assert pid != os.getpid()
     assert not is_alive(pid)
 
@@ -244,6 +258,18 @@ def test_a_function_is_called_in_another_process(tmp_path):
 def test_an_error_in_another_process_is_raised_here(tmp_path, function, argument, error):
     with (
         Store(tmp_path / "store", {}) as store,
+        engine.open_pool(store, 1, function) as pool,
         pytest.raises(ChildProcessError, match=error),
     ):
-        engine.call_in_worker(store, function, argument)
+        engine.call_in_worker(pool, argument)
+
+
+def test_two_runs_share_workers_and_the_second_does_not_wait_for_the_first(tmp_path, log):
+    slow = FirstIsSlow(log, n_models=1, n_folds=1)
+    with (
+        Store(tmp_path / "store", {}) as store,
+        engine.open_pool(store, 1, slow.run) as pool,
+    ):
+        assert engine.run(slow, store, time_budget=1, pool=pool).stopped_by == "time budget"
+        quick = Recorded(log, n_models=2, n_folds=1)
+        assert engine.call_in_worker(pool, quick.keys()[1]).values["fold"] == 0

@@ -9,18 +9,29 @@ import pytest
 from cli_runs import odd_frame, refused, run, start
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
-from discreg.comparison.nested_cv import NestedCrossValidation
+from discreg import LSRClassifier, TablePreprocessor
 from discreg.model_files import load_model, save_model
 from discreg.tables.classifier import TableClassifier
+from discreg.tables.expected import expected_columns
 from discreg.tables.table import read_table
+
+MODELS = {"LSR": LSRClassifier(), "Logistic": LogisticRegression()}
+THRESHOLDS = {0.5: 0.7, 0.9: 0.3}
 
 
 def fitted_to(path, model, **columns):
     """The path of a model, beside the file of the rows that it was fitted to."""
     table = read_table(path, **columns)
-    pipeline, _ = NestedCrossValidation(table, [model]).final(model)
-    save_model(TableClassifier.of(pipeline, table), path.with_name(f"{model}.skops"))
+    kinds = expected_columns(table).kinds
+    before = TablePreprocessor(scale=True, kinds=kinds) if kinds else MaxAbsScaler()
+    pipeline = make_pipeline(before, MODELS[model]).fit(table.X, table.y)
+    thresholds = THRESHOLDS if len(table.class_counts) == 2 else None
+    fitted = TableClassifier.of(pipeline, table, thresholds=thresholds)
+    save_model(fitted, path.with_name(f"{model}.skops"))
     return path.with_name(f"{model}.skops")
 
 
@@ -40,9 +51,10 @@ def test_labels_and_probabilities_are_written_row_by_row(table, capsys):
     assert capsys.readouterr().out == f"Wrote 60 labels to {output}.\n"
     predicted = pd.read_csv(output)
     classes = [str(label) for label in load_model(model).classes_]
-    assert list(predicted) == ["label", *(f"probability of {label}" for label in classes)]
+    assert list(predicted) == ["row", "label", *(f"probability of {label}" for label in classes)]
+    assert predicted["row"].tolist() == list(range(1, 61))
     assert predicted["label"].tolist() == load_model(model).predict(new).tolist()
-    probabilities = predicted.iloc[:, 1:].to_numpy()
+    probabilities = predicted.iloc[:, 2:].to_numpy()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
     assert [classes[place] for place in probabilities.argmax(axis=1)] == [*predicted["label"]]
 
@@ -51,8 +63,8 @@ def test_without_a_file_to_write_the_labels_are_printed_as_csv(table, capsys):
     model = fitted_to(table, "LSR", target="kind")
     assert run("predict", model, table) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert printed.columns[0] == "label"
-    np.testing.assert_allclose(printed.iloc[:, 1:].sum(axis=1), 1, rtol=1e-12)
+    assert [*printed.columns[:2]] == ["row", "label"]
+    np.testing.assert_allclose(printed.iloc[:, 2:].sum(axis=1), 1, rtol=1e-12)
     assert {*printed["label"]} <= {*odd_frame()["kind"]}
     assert len(printed) == 60
 
@@ -61,7 +73,7 @@ def test_a_reader_that_leaves_early_is_no_error(table):
     big = table.with_name("big.csv")
     pd.concat([odd_frame()] * 300).to_csv(big, index=False)
     process = start("predict", fitted_to(table, "Logistic", target="kind"), big)
-    assert process.stdout.readline().startswith("label,")
+    assert process.stdout.readline().startswith("row,label,")
     process.stdout.close()
     assert process.stderr.read() == ""
     process.wait()
@@ -78,7 +90,7 @@ def test_labels_are_spelt_as_in_the_table(tmp_path, capsys):
         assert run("predict", model, tmp_path / "table.csv") == 0
         printed = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)
         assert {*printed["label"]} == expected
-        assert list(printed)[1:] == [f"probability of {label}" for label in sorted(expected)]
+        assert list(printed)[2:] == [f"probability of {label}" for label in sorted(expected)]
 
 
 def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
@@ -147,7 +159,7 @@ def test_labels_that_are_formulas_begin_with_an_apostrophe_in_the_file(tmp_path,
         label if label in LABELS[5:] else f"'{label}" for label in read_labels(model, frame)[:7]
     ]
     for line in output.read_text().splitlines()[1:]:  # one cell, whichever sign separates cells
-        assert line.startswith(("\"'", '"-1.50"', '"a=b;=c",'))
+        assert line.partition(",")[2].startswith(("\"'", '"-1.50"', '"a=b;=c",'))
     assert run(*arguments, "--output", output, "--raw") == 0
     assert capsys.readouterr().err == ""
     assert [*pd.read_csv(output, dtype=str)["label"]] == read_labels(model, frame)
@@ -170,7 +182,7 @@ def test_whole_numbers_are_written_as_numbers(tmp_path, capsys):
     output = tmp_path / "labels.csv"
     assert run("predict", model, tmp_path / "table.csv", "--output", output) == 0
     lines = output.read_text().splitlines()
-    assert [line.split(",")[0] for line in lines] == ['"label"', *frame["kind"].astype(str)]
+    assert [line.split(",")[1] for line in lines] == ['"label"', *frame["kind"].astype(str)]
     assert capsys.readouterr().err == ""
 
 
@@ -253,3 +265,105 @@ def test_sparse_rows_are_labelled_and_others_refused(tmp_path, table, capsys):
     wide = sparse.csr_array(np.eye(9))
     dump_svmlight_file(wide, np.zeros(9), str(tmp_path / "wide.svm"), zero_based=False)
     assert "fitted to 5" in refused(capsys, "predict", model, tmp_path / "wide.svm")
+
+
+@pytest.fixture
+def cases(tmp_path):
+    """A file of two classes, with identifiers, of which the rarer is 'case'."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3 == 0
+    frame = pd.DataFrame(
+        {
+            "patient": [f"{place:03d}" for place in range(90)],
+            "a": rng.normal(size=90) + y,
+            "b": rng.normal(size=90) + y,
+            "label": np.where(y, "case", "control"),
+        }
+    )
+    frame.to_csv(tmp_path / "cases.csv", index=False)
+    return tmp_path / "cases.csv"
+
+
+def predictions(capsys, *arguments):
+    assert run("predict", *arguments) == 0
+    printed = capsys.readouterr()
+    return pd.read_csv(io.StringIO(printed.out), dtype={"patient": str}), printed.err
+
+
+def test_columns_of_the_file_are_kept(cases, capsys):
+    model = fitted_to(cases, "LSR", target="label")
+    keep = ("--keep", "patient", "--keep", "label", "--keep", "a")
+    found, _ = predictions(capsys, model, cases, *keep)
+    assert list(found)[:5] == ["row", "patient", "label (file)", "a", "label"]
+    given = pd.read_csv(cases, dtype={"patient": str})
+    assert found["patient"].tolist() == given["patient"].tolist()
+    assert found["label (file)"].tolist() == given["label"].tolist()
+    np.testing.assert_array_equal(found["a"], given["a"])
+    said = refused(capsys, "predict", model, cases, "--keep", "patients")
+    assert "no column 'patients' for the identifiers to keep; did you mean 'patient'?" in said
+
+
+def test_kept_formulas_begin_with_an_apostrophe(cases, capsys):
+    model = fitted_to(cases, "LSR", target="label")
+    text = cases.read_text().replace("000,", "=1+1,")
+    cases.write_text(text)
+    output = cases.with_name("labels.csv")
+    assert run("predict", model, cases, "--keep", "patient", "--output", output) == 0
+    assert "'=1+1'" in capsys.readouterr().err
+    assert pd.read_csv(output, dtype=str)["patient"][0] == "'=1+1"
+
+
+@pytest.mark.parametrize(("recall", "threshold"), [(0.9, 0.3), (0.8, 0.3), (0.5, 0.7)])
+def test_labels_at_a_recall(cases, capsys, recall, threshold):
+    model = fitted_to(cases, "Logistic", target="label")
+    found, told = predictions(capsys, model, cases, "--recall", recall)
+    is_case = found["probability of case"] >= threshold
+    assert found["label"].tolist() == np.where(is_case, "case", "control").tolist()
+    assert 0 < is_case.sum() < 90
+    used = "50%" if recall == 0.5 else "90%"
+    assert f"from {threshold} on are labelled 'case', which found {used} of such rows" in told
+
+
+def test_recalls_without_a_threshold_are_refused(cases, table, capsys):
+    model = fitted_to(cases, "LSR", target="label")
+    assert "the largest stored recall is 0.9" in refused(
+        capsys, "predict", model, cases, "--recall", 0.95
+    )
+    assert "between 0 and 1, not 90" in refused(capsys, "predict", model, cases, "--recall", 90)
+    three = fitted_to(table, "Logistic", target="kind")
+    assert "has no thresholds" in refused(capsys, "predict", three, table, "--recall", 0.9)
+
+
+def test_prediction_sets(cases, capsys):
+    model = fitted_to(cases, "LSR", target="label")
+    found, _ = predictions(capsys, model, cases, "--confidence-level", 0.9)
+    fitted = load_model(model)
+    sets = fitted.predict_set(pd.read_csv(cases), 0.9)
+    assert {*found["prediction set"]} <= {"case", "control", "case | control"}
+    for place, label in enumerate(fitted.classes_):
+        parts = found["prediction set"].str.split(" | ", regex=False)
+        assert [label in each for each in parts] == sets[:, place].tolist()
+    said = refused(capsys, "predict", model, cases, "--confidence-level", 90)
+    assert "between 0 and 1, not 90" in said
+    other = fitted_to(cases, "Logistic", target="label")
+    said = refused(capsys, "predict", other, cases, "--confidence-level", 0.9)
+    assert "LogisticRegression has no prediction sets" in said
+
+
+def test_files_of_others_are_not_replaced(cases, capsys):
+    model = fitted_to(cases, "LSR", target="label")
+    mine = cases.with_name("mine.csv")
+    mine.write_text("row,label\n1,precious\n")
+    said = refused(capsys, "predict", model, cases, "--output", mine)
+    assert "exists and was not written by discreg predict" in said
+    assert mine.read_text() == "row,label\n1,precious\n"
+    assert "is read by this command" in refused(capsys, "predict", model, cases, "--output", cases)
+    output = cases.with_name("labels.csv")
+    for _ in range(2):  # its own file is replaced
+        assert run("predict", model, cases, "--output", output) == 0
+
+
+def test_the_help_tells_what_model_files_contain(capsys):
+    assert run("predict", "--help") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "kernel models and DRM keep training rows in the model file" in told

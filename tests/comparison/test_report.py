@@ -1,272 +1,254 @@
 """The page of a comparison: what it says, in which order, and that it is safe to open."""
 
-import re
+import base64
+import hashlib
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_findings import MODELS, findings_of, results_of
+from report_findings import (
+    COLUMNS,
+    HOSTILE_NAMES,
+    METHODS,
+    hostile,
+    nothing_learned,
+    rare,
+    ten_classes,
+)
 
 from discreg.comparison.experiment import Key
+from discreg.comparison.flags import Flag
 from discreg.comparison.report import write_report
 
-HOSTILE = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>"
+UNCLOSED = ("meta", "link", "img", "br", "line", "circle")
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, headings and the text that a reader sees."""
+    """Tags with their attributes, headings, scripts and the text that a reader sees."""
 
-    def __init__(self, text):
+    def __init__(self, findings, path):
         super().__init__()
-        self.tags, self.headings, self.words, self._open = [], [], [], []
-        self.feed(text)
+        self.tags, self.headings, self.words, self.scripts = [], [], [], []
+        self._open = []
+        write_report(path, findings)
+        assert [found.name for found in path.parent.iterdir()] == [path.name]
+        self.feed(path.read_text(encoding="utf-8"))
         self.text = " ".join(" ".join(self.words).split()).replace("\N{NO-BREAK SPACE}", " ")
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
-        if tag not in ("meta", "link", "img", "br"):
+        if tag not in UNCLOSED:
             self._open.append(tag)
+        if tag == "h2":
+            self.headings.append("")
 
     def handle_endtag(self, tag):
-        assert self._open.pop() == tag
+        if tag not in UNCLOSED:
+            assert self._open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self._open:
+        if "script" in self._open:
+            self.scripts.append(data)
+        elif "style" not in self._open:
             self.words.append(data)
-        if self._open and self._open[-1] in ("h1", "h2"):
-            self.headings.append(data)
+        if self._open and self._open[-1] == "h2":
+            self.headings[-1] += data
 
     def all(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
 
+    def classes(self, tag):
+        return [attributes.get("class", "") for attributes in self.all(tag)]
+
 
 @pytest.fixture
 def written(tmp_path):
-    def write(**changes):
-        path = tmp_path / "report.html"
-        write_report(path, findings_of(**{"models": MODELS[:6]} | changes))
-        return path.read_text(encoding="utf-8")
-
-    return write
+    return lambda findings: Page(findings, tmp_path / "report.html")
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(path, findings_of())
-    return Page(path.read_text(encoding="utf-8"))
+    return Page(rare(), tmp_path_factory.mktemp("report") / "report.html")
 
 
 def test_parts_come_in_the_order_of_a_reader(page):
+    recommended = rare().verdict.recommended
     assert page.headings == [
-        "Which classifier to use for tumours.csv",
         "Ranking",
-        "Which differences are significant",
-        "Plots",
-        "The data",
-        "How the models were compared",
-        "Failures and warnings",
+        f"The recommended model: {recommended}",
+        "The table",
         "Use the model",
-        "Versions",
+        "How to describe this comparison",
+        "Details",
     ]
-    assert page.text.index("Use GReLSRClassifierCV") < page.text.index("Ranking")
+    words = ("data/rare.csv", f"Use {recommended}", rare().verdict.sentence, "Ranking")
+    places = [page.text.index(each) for each in words]
+    assert places == sorted(places)
+
+
+def test_the_title_has_target_file_date_metric_folds_and_command(page):
+    findings = rare()
+    for text in (
+        findings.target,
+        findings.source,
+        findings.date,
+        findings.metric_title,
+        findings.folds,
+        findings.command,
+        "2,134 rows, 5 features, 2 classes",
+    ):
+        assert text in page.text
 
 
 def test_page_needs_nothing_from_elsewhere(page):
-    assert not page.all("script")
     assert [link["href"] for link in page.all("link")] == ["data:,"]
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.all("img"))
-    policy = [meta.get("content") for meta in page.all("meta") if "http-equiv" in meta]
-    assert policy == ["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]
-
-
-def test_every_image_and_table_has_words(page):
-    assert len(page.all("img")) == 6
     assert all(image["alt"] for image in page.all("img"))
-    assert len(page.all("table")) == len(page.all("caption")) == 3
+    assert page.all("script") == [{}]
 
 
-def test_tie_names_the_quickest_and_no_winner(page):
-    assert (
-        "GReLSRClassifierCV has the highest mean accuracy, but LSRClassifierCV, DLSRClassifierCV, "
-        "ReLSRClassifierCV and 5 others are not significantly worse on these 10 folds; "
-        "LSRClassifierCV was the fastest of them to fit."
-    ) in page.text
-    assert "is significant on" not in page.text
-    assert page.text.count("not significantly worse") == 9  # the sentence and eight rows
-
-
-def test_clear_winner_is_called_one(written):
-    results = results_of(MODELS[:3])
-    results.loc[(results["model"] == MODELS[2]) & (results["metric"] == "accuracy"), "value"] += 0.2
-    page = Page(written(results=results))
-    assert f"Use {MODELS[2]}" in page.text
-    assert "is significant on these 10 folds" in page.text
-    assert "not significantly worse on" not in page.text
-
-
-def test_majority_rate_is_beside_every_accuracy(page):
-    rate = 124 / (30 + 77 + 124)
-    assert page.text.count(f"majority {rate:.3f}") == len(MODELS)
-    assert f"Always predicting the most frequent class has accuracy {rate:.3f}." in page.text
-
-
-def test_model_no_better_than_the_majority_is_said_to_be(written):
-    page = Page(written(class_counts={"rare": 5, "frequent": 95}))
-    assert "the accuracy of GReLSRClassifierCV" in page.text
-    assert "is not significantly higher on these folds" in page.text
-
-
-def test_scores_that_a_model_does_not_have_are_dashes(written):
-    page = written()
-    cells = re.findall(r'data-title="log-loss">([^<]*)<', page)
-    assert [cell.strip() == "–" for cell in cells].count(True) == 2
-    assert len(cells) == 6
-
-
-def test_score_of_some_folds_says_so(written):
-    results = results_of(MODELS[:3])
-    of_loss = results[(results["metric"] == "log_loss") & (results["model"] == MODELS[1])]
-    results.loc[of_loss.index[:4], "value"] = np.nan
-    assert "6 of 10 folds" in Page(written(results=results)).text
-
-
-def test_ranking_metric_comes_first(written):
-    page = written(metric="log_loss")
-    titles = re.findall(r'<th scope="col">([^<]*)</th>', page)
-    assert titles[1:4] == ["log‑loss", "95\N{NO-BREAK SPACE}% interval", "accuracy"]
-    text = Page(page).text
-    assert "lowest mean log-loss" in text
-
-
-def test_any_metric_can_rank(written):
-    results = results_of(MODELS[:3])
-    results["metric"] = results["metric"].replace("macro_f1", "area_under_curve")
-    page = written(results=results, metric="area_under_curve")
-    titles = re.findall(r'<th scope="col">([^<]*)</th>', page)
-    assert titles[1:4] == ["area under curve", "95\N{NO-BREAK SPACE}% interval", "accuracy"]
-
-
-def test_intervals_stay_within_what_is_possible(written):
-    results = results_of(MODELS[:2])
-    results.loc[results["metric"] == "accuracy", "value"] = np.tile([0.97, 1.0], 10)
-    page = Page(written(results=results))
-    assert re.search(r"interval from 0\.9\d\d to 1\.000", page.text)
-
-
-def test_everything_a_person_wrote_is_escaped(written):
-    models = (HOSTILE, *MODELS[1:6])
-    text = written(
-        models=models,
-        name=HOSTILE,
-        labels=(HOSTILE, "b", "c"),
-        notes=(HOSTILE,),
-        judged_by=(HOSTILE,),
-        incomplete=HOSTILE,
-        failures={Key("table", HOSTILE, 0, 0): HOSTILE},
-        warnings={Key("table", HOSTILE, 0, 0): [HOSTILE]},
-        model_file=HOSTILE,
-        usage=HOSTILE,
-        versions={HOSTILE: HOSTILE},
+def test_only_the_script_of_the_page_may_run(page):
+    (policy,) = [meta["content"] for meta in page.all("meta") if "http-equiv" in meta]
+    (script,) = page.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'"
     )
-    page = Page(text)
-    assert not page.all("script")
-    assert not any("onerror" in attributes for _, attributes in page.tags)
-    assert page.text.count("onerror=alert(1)") > 12
 
 
-def test_the_style_is_not_escaped(written):
-    assert 'font: 1rem/1.55 system-ui, -apple-system, "Segoe UI"' in written()
+def test_the_score_to_expect_stands_beside_the_measured_one_and_the_baseline(page):
+    estimate, baseline = rare().verdict.estimate, rare().verdict.baseline
+    assert f"{estimate.corrected:.3f} {estimate.low:.3f} to {estimate.high:.3f}" in page.text
+    assert f"Measured: {estimate.mean:.3f}, the best of many." in page.text
+    assert f"balanced accuracy of the majority class {baseline:.3f}" in page.text
 
 
-def test_unfinished_run_says_so_before_the_answer(written):
-    page = Page(written(incomplete="Stopped by the time budget of 60 s."))
-    assert page.text.index("Stopped by the time budget") < page.text.index("Use ")
+def test_the_confusion_matrix_has_names_and_every_row_once(page):
+    findings = rare()
+    held = findings.evidence.held_out[findings.verdict.recommended][0]
+    right = int((held.labels == findings.evidence.y).sum())
+    assert f"{right:,} of 2,134 held-out predictions are correct, one prediction per row" in (
+        page.text
+    )
+    assert "predicted as true class control case control" in page.text
 
 
-def test_failed_model_is_not_ranked_and_its_reason_is_told(written):
-    results = results_of(MODELS[:6])
-    failed = (results["model"] == MODELS[0]) & (results["repeat"] == 1)
-    key = Key("table", MODELS[0], 1, 0)
-    page = Page(written(results=results[~failed], failures={key: "MemoryError: 9 GB\nat x"}))
-    assert f"Use {MODELS[0]}" not in page.text
-    assert f"{MODELS[0]} not ranked: finished 5 of 10 folds: MemoryError: 9 GB" in page.text
-    assert "Failures (1)" in page.text
+def test_the_calibration_of_balanced_models_is_explained(page):
+    selected = rare().table.loc[rare().verdict.recommended, "parameters"]
+    assert "class_weight=balanced" in selected
+    assert "Balanced class weights raise the probabilities of rare classes." in page.text
 
 
-def test_equal_warnings_are_told_once(page):
-    assert page.text.count("Variables are collinear.") == 1
-    assert "Warnings (3)" in page.text
+def test_every_column_is_listed_with_its_treatment(page):
+    for column in COLUMNS:
+        assert f"{column.name} {column.kind}" in page.text
+        assert column.treatment in page.text
 
 
-def test_no_failures_and_no_warnings_are_told(written):
-    assert "Failures and warnings None." in Page(written(warnings={})).text
+def test_methods_and_versions_are_there(page):
+    assert METHODS in page.text
+    assert "scikit-learn 1.9.0" in page.text
 
 
-def test_plots_need_their_arrays(written):
-    flat = {MODELS[0]: np.array([3.0, 3.0]), MODELS[1]: np.array([3.0])}
-    page = Page(written(confusion={}, margins={}, rank_scores={}, histories=flat))
-    assert len(page.all("img")) == 2
+def test_plots_of_two_classes(page):
+    alternatives = [image["alt"] for image in page.all("img")]
+    begins = ["ROC curve", "Precision-recall", "Calibration", "Permutation importance", "Held-out"]
+    begins += ["balanced accuracy of 12 models", "Mean ranks", "Cumulative distribution"]
+    assert len(alternatives) == len(begins)
+    assert all(a.startswith(b) for a, b in zip(alternatives, begins, strict=True))
 
 
-@pytest.mark.parametrize("n_folds", [1, 2])
-def test_few_folds_and_one_model_make_a_page(written, n_folds):
-    results = results_of(MODELS[:1], n_folds=n_folds)
-    page = Page(written(results=results, confusion={}, margins={}, rank_scores={}, histories={}))
-    assert "is the only model that finished every fold" in page.text
-    assert not re.search(r"\bnan\b", page.text)
+def test_many_classes_have_a_threshold_for_none(written):
+    page = written(ten_classes())
+    assert "Thresholds for" not in page.text
+    assert "ROC curves" in page.text
+    assert "Not judged: its fits exceeded 60 s" in page.text
+    assert "LRRR and SVC were not judged" in page.text
 
 
-def test_nothing_finished_recommends_nothing(written):
-    results = results_of(MODELS[:2])
-    results["value"] = np.nan
-    page = Page(written(results=results, model_file=None))
-    assert "No model can be recommended" in page.text
-    assert not re.search(r"\bnan\b", page.text)
-    assert not page.all("img")
+def test_nothing_is_recommended_if_nothing_beats_the_majority_class(written):
+    page = written(nothing_learned())
+    assert "Nothing beats the majority class" in page.text
+    assert page.headings[1] == (
+        f"The best mean, which is not recommended: {nothing_learned().verdict.best}"
+    )
+    assert "recommended" not in page.classes("tr")
+    assert "Use the model" not in page.headings
 
 
-def test_many_classes_are_numbered_as_on_the_axes(written):
-    labels = tuple(f"kind {place}" for place in range(40))
-    page = Page(written(labels=labels))
-    assert "40 kind 39" in page.text
-    assert "class numbers" in page.text
+@pytest.fixture(scope="module")
+def full_page(tmp_path_factory):
+    """A page with flags, warnings, wrong rows and a model that keeps rows."""
+    flags = [
+        Flag("free text", "Column note is free text."),
+        Flag("repeating identifier", "Column patient_id repeats.", "danger", ("patient_id",)),
+    ]
+    warned = {Key("rare", "LDA", 0, fold): ["Variables are collinear."] for fold in range(3)}
+    full = replace(
+        rare(),
+        evidence=replace(rare().evidence, warnings=warned),
+        flags=flags,
+        incomplete="3 fits are missing.",
+        keeps_rows=True,
+        show_rows=True,
+    )
+    return Page(full, tmp_path_factory.mktemp("full") / "report.html")
 
 
-def test_most_frequent_mistakes_are_told(written):
-    counts = np.array([[50, 7, 0], [0, 40, 2], [0, 0, 9]])
-    page = Page(written(confusion=dict.fromkeys(MODELS, counts)))
-    assert "malignant predicted as benign: 7 of 57 benign predicted as unsure: 2 of 42" in page.text
-    assert "99 of 108 held-out predictions are correct" in page.text
+def test_dangers_come_before_notes_and_after_the_verdict(full_page):
+    texts = ("3 fits are missing.", "Column patient_id repeats.", "Column note is free text.")
+    places = [full_page.text.index(text) for text in (rare().verdict.sentence, *texts, "Ranking")]
+    assert places == sorted(places)
+    assert [each for each in full_page.classes("li") if each] == ["danger", "danger"]
 
 
-def test_page_of_a_large_comparison_is_small(written):
-    margins = {model: np.random.default_rng(0).normal(size=100_000) for model in MODELS}
-    labels = tuple(f"kind {place}" for place in range(100))
-    page = written(models=MODELS, labels=labels, margins=margins)
-    assert len(page.encode()) < 1_000_000
+def test_a_model_file_with_training_rows_is_marked(page, full_page):
+    words = "The model file contains training rows."
+    assert words in full_page.text
+    assert words not in page.text
 
 
-def test_page_that_cannot_be_made_leaves_the_old_one(tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    with pytest.raises(ValueError, match="no metric 'recall'"):
-        write_report(path, findings_of(metric="recall"))
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
+def test_single_rows_are_shown_only_if_wanted(page, full_page):
+    words = "Wrong predictions with the highest probabilities"
+    assert words in full_page.text
+    assert words not in page.text
 
 
-def test_page_that_cannot_be_put_in_place_leaves_no_draft(tmp_path):
-    path = tmp_path / "report.html"
-    path.mkdir()
-    with pytest.raises(IsADirectoryError):
-        write_report(path, findings_of())
-    assert list(tmp_path.iterdir()) == [path]
+def test_failures_and_warnings_are_counted_by_message(full_page):
+    assert "Warnings (3)" in full_page.text
+    assert "LDA , 3 fits: Variables are collinear." in full_page.text
 
 
-def test_new_page_replaces_the_old_one(tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    write_report(path, findings_of())
-    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert list(tmp_path.iterdir()) == [path]
+def test_a_page_of_little_evidence_has_neither_plots_of_the_model_nor_intervals(written):
+    unknown = ["low", "high", "difference_low", "difference_high"]
+    unknown += ["p_better", "p_equivalent", "p_worse"]
+    table = rare().table.copy()
+    table[unknown] = np.nan
+    evidence = replace(rare().evidence, held_out={})
+    page = written(
+        replace(rare(), table=table, evidence=evidence, importance=None, learning_curve=None)
+    )
+    assert page.headings[1] == "The table"
+    assert len(page.all("img")) == 2  # scores and ranks
+    assert "nan" not in page.text.lower().split()
+
+
+@pytest.fixture(scope="module")
+def hostile_page(tmp_path_factory):
+    return Page(hostile(), tmp_path_factory.mktemp("hostile") / "report.html")
+
+
+def test_names_are_text_and_never_tags_scripts_or_templates(hostile_page):
+    assert hostile_page.all("script") == [{}]
+    assert not hostile_page.all("b")
+    assert all(image["src"].startswith("data:") for image in hostile_page.all("img"))
+    for name in HOSTILE_NAMES[:4]:
+        assert name in hostile_page.text
+
+
+def test_control_characters_do_not_change_the_direction_of_text(hostile_page):
+    assert "\u202e" not in hostile_page.text
+    assert "\x00" not in hostile_page.text
+    assert "c\\u202ed" in hostile_page.text

@@ -5,14 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from discreg.comparison.experiment import Key
 from discreg.comparison.statistics import (
-    below_the_best,
     critical_difference,
     friedman_nemenyi,
-    judged_results,
     paired_p_value,
-    summary,
     win_tie_loss,
 )
 
@@ -41,45 +37,9 @@ def noise():
     return np.random.default_rng(0).normal(scale=0.01, size=(4, 10))
 
 
-def test_summary_has_mean_and_interval_of_the_corrected_variance():
-    values = np.array([0.8, 0.9, 0.7, 0.8, 0.85, 0.75, 0.9, 0.8, 0.7, 0.8])
-    row = summary(scores_of({"a": values}), "accuracy").loc["a"]
-    error = np.sqrt((1 / 10 + 1 / 4) * values.var(ddof=1))
-    low, high = stats.t.interval(0.95, 9, loc=values.mean(), scale=error)
-    assert row["mean"] == pytest.approx(values.mean(), rel=1e-14)
-    assert row["std"] == pytest.approx(values.std(ddof=1), rel=1e-14)
-    assert (row["low"], row["high"]) == pytest.approx((low, high), rel=1e-12)
-    assert row["n_folds"] == 10
-
-
-@pytest.mark.parametrize(
-    ("metric", "order"), [("accuracy", ["c", "a", "b"]), ("log_loss", ["b", "a", "c"])]
-)
-def test_summary_begins_with_the_best(metric, order):
-    results = scores_of({"a": [0.5, 0.6], "b": [0.1, 0.2], "c": [0.8, 0.9]}, metric=metric)
-    assert list(summary(results, metric).index) == order
-
-
-def test_summary_counts_only_folds_that_have_a_value():
-    row = summary(scores_of({"a": [0.5, np.nan, 0.7]}), "accuracy").loc["a"]
-    assert (row["mean"], row["n_folds"]) == (pytest.approx(0.6), 2)
-
-
-@pytest.mark.parametrize(("values", "end"), [([0.5], np.nan), ([0.5, 0.5], 0.5)])
-def test_one_fold_has_no_interval_and_equal_folds_have_no_width(values, end):
-    row = summary(scores_of({"a": values}), "accuracy").loc["a"]
-    assert list(row[["mean", "low", "high"]]) == pytest.approx([0.5, end, end], nan_ok=True)
-
-
-def test_scores_of_several_data_sets_have_no_common_summary():
-    results = table_of(rows_of("a", [0.5], dataset="x"), rows_of("a", [0.7], dataset="y"))
-    with pytest.raises(ValueError, match="2 data sets cannot be averaged"):
-        summary(results, "accuracy")
-
-
 def test_unknown_metric_is_answered_with_those_there_are():
     with pytest.raises(ValueError, match="no metric 'recall'; they have accuracy"):
-        summary(scores_of({"a": [0.5]}), "recall")
+        win_tie_loss(scores_of({"a": [0.5]}), "recall")
 
 
 # The paired test
@@ -148,195 +108,6 @@ def test_pairs_without_two_common_folds_do_not_count():
 
 def test_one_model_has_no_pairs():
     assert win_tie_loss(scores_of({"a": [0.5, 0.6]}), "accuracy").empty
-
-
-# The verdict
-
-
-def timed(models, seconds, **settings):
-    return pd.concat(
-        [
-            scores_of(models, **settings),
-            scores_of(
-                {model: [seconds[model]] * len(values) for model, values in models.items()},
-                metric="fit_seconds",
-            ),
-        ],
-        ignore_index=True,
-    )
-
-
-def test_a_lead_within_noise_is_called_so_and_the_quickest_is_named(noise):
-    models = {"slow": 0.9 + noise[0], "quick": 0.899 + noise[1], "bad": 0.6 + noise[2]}
-    verdict = below_the_best(timed(models, {"slow": 9, "quick": 1, "bad": 0.1}), "accuracy")
-    assert (verdict.best, verdict.tied, verdict.below) == ("slow", ["quick"], ["bad"])
-    assert verdict.sentence == (
-        "slow has the highest mean accuracy, but quick is not significantly worse on these 10 "
-        "folds; quick was the fastest of them to fit."
-    )
-
-
-def test_equal_means_are_called_equal_and_the_first_is_taken(noise):
-    equal = 0.9 + noise[0]
-    models = {"b": equal, "a": np.roll(equal, 3), "bad": 0.6 + noise[2]}
-    verdict = below_the_best(timed(models, {"b": 9, "a": 1, "bad": 0.1}), "accuracy")
-    assert (verdict.best, verdict.tied, verdict.below) == ("b", ["a"], ["bad"])
-    assert verdict.sentence == (
-        "b and a have the same mean accuracy, the highest, on these 10 folds; a was the fastest "
-        "of them to fit."
-    )
-    models["near"] = 0.8999 + noise[1] - noise[1].mean() + noise[0].mean()
-    sentence = below_the_best(scores_of(models), "accuracy").sentence
-    assert sentence == (
-        "b and a have the same mean accuracy, the highest, and near is not significantly worse "
-        "on these 10 folds."
-    )
-
-
-def test_intervals_of_an_early_end_are_those_of_the_folds_of_the_design(noise):
-    results = scores_of({"a": 0.9 + noise[0], "b": 0.8 + noise[1]})
-    some = results[(results["repeat"] == 0) & (results["fold"] < 2)]
-    row = summary(some, "accuracy", n_folds=5).loc["a"]
-    scores = some.loc[some["model"] == "a", "value"]
-    error = scores.std(ddof=1) * np.sqrt(1 / 2 + 1 / 4)
-    assert row["high"] - row["mean"] == pytest.approx(error * stats.t.isf(0.025, 1))
-    lead = 0.1 + noise[0, :2] - noise[1, :2]
-    verdict = below_the_best(some, "accuracy", n_folds=5)
-    assert verdict.p_values["b"] == pytest.approx(paired_p_value(lead, test_to_train=1 / 4))
-
-
-def test_clear_lead_is_called_one(noise):
-    models = {"a": 0.9 + noise[0], "b": 0.6 + noise[1], "c": 0.5 + noise[2]}
-    verdict = below_the_best(timed(models, {"a": 9, "b": 1, "c": 1}), "accuracy")
-    assert (verdict.best, verdict.tied, verdict.below) == ("a", [], ["b", "c"])
-    assert "its lead over each of b and c is significant on these 10 folds" in verdict.sentence
-
-
-def test_smallest_loss_is_the_best(noise):
-    results = scores_of({"a": 0.9 + noise[0], "b": 0.2 + noise[1]}, metric="log_loss")
-    verdict = below_the_best(results, "log_loss")
-    assert (verdict.best, verdict.below) == ("b", ["a"])
-    assert "lowest mean log-loss" in verdict.sentence
-
-
-def test_p_values_are_corrected_for_all_pairs_of_models(noise):
-    lead = noise[0] - noise[0].mean() + 0.0115
-    alone = {"a": 0.9 + lead, "b": np.full(10, 0.9)}
-    p_value = paired_p_value(lead, test_to_train=1 / 4)
-    assert p_value < 0.05 < 2 * p_value
-    assert below_the_best(scores_of(alone), "accuracy").below == ["b"]
-    verdict = below_the_best(scores_of(alone | {"c": 0.9 + lead - 0.001}), "accuracy")
-    assert verdict.p_values["c"] == pytest.approx(3 * 2**-9)  # of three pairs
-    assert verdict.p_values["b"] == pytest.approx(1.5 * p_value)
-    verdict = below_the_best(scores_of(alone | {"c": 0.9 + lead + 1e-4 * noise[1]}), "accuracy")
-    assert min(verdict.p_values.values()) == pytest.approx(3 * p_value, rel=0.02)
-    assert verdict.below == []
-
-
-def test_corrected_p_values_never_fall_as_the_raw_ones_rise():
-    base = np.random.default_rng(1).normal(scale=0.02, size=(8, 10))
-    models = {str(place): 0.8 - 0.005 * place + row for place, row in enumerate(base)}
-    verdict = below_the_best(scores_of(models), "accuracy")
-    raw = {
-        name: paired_p_value(models[verdict.best] - models[name], test_to_train=1 / 4)
-        for name in verdict.p_values
-    }
-    in_order = [verdict.p_values[name] for name in sorted(raw, key=raw.get)]
-    assert in_order == sorted(in_order)
-    assert in_order[0] == pytest.approx(min(1, 28 * min(raw.values())))  # pairs of eight
-
-
-def test_pure_noise_rarely_has_a_winner():
-    chance = np.random.default_rng(0)
-    n_called = 0
-    for _ in range(100):
-        draws = chance.normal(0.8, 0.03, size=(6, 10))
-        models = {str(place): values for place, values in enumerate(draws)}
-        n_called += bool(below_the_best(scores_of(models), "accuracy").below)
-    assert n_called <= 5
-
-
-def test_two_folds_of_equal_difference_call_no_winner():
-    verdict = below_the_best(scores_of({"a": [0.9, 0.9], "b": [0.8, 0.8]}), "accuracy")
-    assert (verdict.best, verdict.tied, verdict.below) == ("a", ["b"], [])
-
-
-def test_one_model_is_compared_with_none():
-    verdict = below_the_best(scores_of({"a": [0.9, 0.8]}), "accuracy")
-    assert (verdict.best, verdict.tied) == ("a", [])
-    assert "there is no comparison" in verdict.sentence
-
-
-def test_model_that_failed_is_listed_with_the_reason(noise):
-    results = scores_of({"a": 0.8 + noise[0], "b": 0.99 + noise[1, :9]})
-    failures = {
-        Key("table", "b", 1, 4): "MemoryError: 12 GB\nmore",
-        Key("table", "c", 0, 0): "ValueError: no",
-    }
-    verdict = below_the_best(results, "accuracy", failures=failures)
-    assert (verdict.best, verdict.n_folds) == ("a", 10)
-    assert verdict.incomplete == {
-        "b": "finished 9 of 10 folds: MemoryError: 12 GB",
-        "c": "finished 0 of 10 folds: ValueError: no",
-    }
-
-
-def test_model_with_an_undefined_score_is_not_judged():
-    results = scores_of({"a": [0.5, 0.6], "b": [0.1, np.nan]}, metric="log_loss")
-    verdict = below_the_best(results, "log_loss")
-    assert verdict.best == "a"
-    assert verdict.incomplete == {"b": "log-loss is undefined on 1 of 2 folds"}
-
-
-def test_model_that_never_has_the_metric_is_not_judged():
-    results = pd.concat(
-        [scores_of({"a": [0.5, 0.6]}, metric="log_loss"), scores_of({"b": [0.9, 0.9]})]
-    )
-    verdict = below_the_best(results, "log_loss")
-    assert verdict.incomplete == {"b": "log-loss is undefined on 2 of 2 folds"}
-
-
-def test_fold_that_few_models_have_reached_is_not_judged(noise):
-    models = {str(place): 0.8 + row[:7] for place, row in enumerate(noise)}
-    models["0"] = 0.8 + noise[0, :8]
-    verdict = below_the_best(scores_of(models), "accuracy")
-    assert (verdict.n_folds, verdict.incomplete) == (7, {})
-
-
-def test_model_that_has_only_begun_does_not_take_the_folds_of_the_others(noise):
-    models = {"a": 0.8 + noise[0], "b": 0.8 + noise[1], "late": 0.8 + noise[2, :2]}
-    verdict = below_the_best(scores_of(models), "accuracy")
-    assert (verdict.n_folds, verdict.incomplete) == (10, {"late": "finished 2 of 10 folds"})
-
-
-def test_judged_results_are_those_of_the_verdict(noise):
-    models = {"a": 0.8 + noise[0, :8], "b": 0.8 + noise[1, :7], "c": 0.8 + noise[2, :7]}
-    models["late"] = 0.8 + noise[3, :2]
-    judged = judged_results(timed(models, dict.fromkeys(models, 1.0)), "accuracy")
-    assert set(judged["model"]) == {"a", "b", "c"}
-    assert set(judged["metric"]) == {"accuracy", "fit_seconds"}
-    assert judged.groupby(["model", "metric"]).size().eq(7).all()
-
-
-def test_nothing_finished_recommends_nothing():
-    verdict = below_the_best(scores_of({"a": [np.nan, np.nan]}), "accuracy")
-    assert (verdict.best, verdict.n_folds) == (None, 0)
-    assert "none can be recommended" in verdict.sentence
-
-
-def test_without_times_nothing_is_said_of_them(noise):
-    verdict = below_the_best(scores_of({"a": 0.9 + noise[0], "b": 0.899 + noise[1]}), "accuracy")
-    assert verdict.sentence.endswith("b is not significantly worse on these 10 folds.")
-
-
-def test_long_lists_name_the_quickest_model(noise):
-    models = {f"m{place}": 0.9 - 1e-5 * place + noise[0] for place in range(9)}
-    models = {name: values + 0.001 * noise[1] * int(name[1]) for name, values in models.items()}
-    seconds = dict.fromkeys(models, 5.0) | {"m7": 1.0}
-    verdict = below_the_best(timed(models, seconds), "accuracy")
-    assert len(verdict.tied) == 8
-    assert "but m7, " in verdict.sentence
-    assert " and 5 others are not significantly worse" in verdict.sentence
 
 
 # Ranks

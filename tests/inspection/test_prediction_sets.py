@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import load_wine
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
@@ -38,6 +39,13 @@ def test_labels_that_the_model_does_not_know_are_never_covered():
     strange = np.where(np.arange(len(y_new)) < 44, y_new, "unknown")
     display = PredictionSetDisplay.from_estimator(model, X_new, strange, levels=0.999)
     assert display.coverage[0] <= 44 / len(y_new)
+
+
+def test_calibration_is_drawn_by_scikit_learn():
+    X, y, X_new, y_new = halves()
+    model = make_pipeline(StandardScaler(), LSRClassifier()).fit(X, y == "b")
+    display = CalibrationDisplay.from_estimator(model, X_new, y_new == "b")
+    np.testing.assert_array_equal(display.y_prob, model.predict_proba(X_new)[:, 1])
 
 
 def test_other_classifiers_are_refused():

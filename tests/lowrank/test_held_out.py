@@ -220,7 +220,7 @@ def test_slrr_holds_out_five_folds(name, params):
 
 def test_slrr_at_a_lower_rank():
     X, y = problem("iris")
-    model = SLRRClassifier(rank=1, beta=0.5, tol=1e-9)
+    model = SLRRClassifier(rank=1, beta=0.5, tol=1e-11)
     found = clone(model).fit(X, y).loo_decision_function_
     expected = without_folds(model, X, y, np.ones(len(y)))
     np.testing.assert_allclose(found, expected, atol=1e-4)

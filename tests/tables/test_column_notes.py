@@ -32,7 +32,7 @@ def table(n_rows=20):
 
 
 def test_all_columns_are_described_and_the_useful_ones_kept():
-    X, columns, notes = describe(table())
+    X, columns, notes, identifiers = describe(table())
     assert [(column.name, column.kind) for column in columns] == [
         ("size", "numeric"),
         ("flag", "boolean"),
@@ -44,6 +44,7 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
         ("count", "identifier"),
     ]
     assert list(X) == ["size", "flag", "colour"]
+    assert list(identifiers) == ["patient", "Id", "count"]
     assert (columns[2].n_distinct, columns[2].n_missing) == (3, 1)
     text = "\n".join(notes)
     assert "3 of 8 columns are used: 1 numeric, 1 boolean, 1 categorical" in text
@@ -51,8 +52,8 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
     assert "column 'site' is constant and left out" in text
     assert "column 'blank' is empty and left out" in text
     assert (
-        "columns 'patient', 'Id', 'count' look like identifiers, by name or with a different value "
-        "in nearly every row, and are left out"
+        "columns 'patient', 'Id', 'count' look like identifiers, by their name or values, and are "
+        "left out"
     ) in text
     assert (
         "1 missing value in 1 column ('colour'): the median of the training rows replaces numbers"
@@ -61,7 +62,7 @@ def test_all_columns_are_described_and_the_useful_ones_kept():
 
 
 def test_numbers_in_the_order_of_the_rows_are_left_out_even_if_rows_are_gone():
-    _, columns, _ = describe(table().drop(index=[3, 7]))
+    _, columns, *_ = describe(table().drop(index=[3, 7]))
     assert columns[-1].kind == "identifier"
 
 
@@ -72,7 +73,7 @@ def test_different_whole_numbers_by_another_name_are_kept():
 
 def test_a_column_that_a_few_texts_keep_from_being_numeric_is_noted():
     frame = pd.DataFrame({"age": ["41", "52"] * 20 + ["old"], "x": np.arange(41) % 2})
-    _, columns, notes = describe(frame)
+    _, columns, notes, _ = describe(frame)
     assert columns[0].kind == "categorical"
     assert any("'age' is numeric except for 1 cell, the first 'old' in row 41" in n for n in notes)
 

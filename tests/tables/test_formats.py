@@ -170,8 +170,9 @@ def test_a_header_may_end_with_a_delimiter(write):
         ("a,b,a\n1,2,3\n", "columns 1 and 3 have the same name 'a'; rename one"),
         ("a,b, a\n1,2,3\n", "have the same name 'a'"),
         ("5.1,3,5.1\n5,3,1\n", "add a header line: the first line looks like data"),
-        (b"a,b\n1,2\nM\xfcller,3\n", "line 3 is not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "line 1 is not UTF-8"),
+        (b"a,b\n1,2\nM\xfcller\x81,3\n", "line 3 is not UTF-8"),
+        (b"a,b\n1,\xff\0\n", "it contains zero bytes"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "the file is not valid UTF-16 (truncated data)"),
     ],
 )
 def test_malformed_csv_is_refused_with_its_place(write, text, said):
@@ -195,11 +196,6 @@ def test_a_quote_that_swallows_a_long_file_is_found(write):
 )
 def test_malformed_svmlight_is_refused_with_its_place(write, text, said):
     assert said in message(write("t.svm", text))
-
-
-@pytest.mark.parametrize("text", ["a b c\n1 2 3\n", "a,b\n1,2\n", ""])
-def test_text_files_that_are_not_svmlight_are_refused_with_advice(write, text):
-    assert "rename it to .csv" in message(write("t.txt", text))
 
 
 @pytest.mark.parametrize(
@@ -283,9 +279,11 @@ def test_a_missing_file_is_answered_with_the_nearest_one(write, tmp_path):
 
 def test_folders_and_unknown_types_are_refused(write, tmp_path):
     assert "this is a directory" in message(tmp_path)
-    assert "files of type '.xlsx' are not supported; supported types are .csv, " in message(
-        write("t.xlsx", "")
-    )
+    said = message(write("t.xls", ""))
+    assert "files of type '.xls' are not supported; save the sheet as .xlsx or .csv; " in said
+    assert "supported types are .csv, .tsv, " in said
+    assert said.endswith("also with .gz, .zip, .bz2, .xz, .zst")
+    assert "files without a type, such as .csv, are not supported" in message(write("t", ""))
 
 
 def test_nearest_ignores_case_and_leaves_the_unlike():

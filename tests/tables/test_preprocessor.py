@@ -417,3 +417,18 @@ def test_a_new_fit_forgets_the_old_one():
     preprocessor = TablePreprocessor().fit(rich_frame()).fit(np.eye(3))
     assert not hasattr(preprocessor, "feature_names_in_")
     np.testing.assert_array_equal(preprocessor.transform(np.eye(3)), np.eye(3))
+
+
+def test_features_have_different_names():
+    table = pd.DataFrame({"c": ["a", "b"] * 3, "c_a": np.arange(6) % 4, "c_a_2": np.arange(6) % 5})
+    names = TablePreprocessor().fit(table).get_feature_names_out().tolist()
+    assert names == ["c_a", "c_a_2", "c_a_3", "c_b"]
+
+
+def test_true_and_one_are_different_categories():
+    table = pd.DataFrame({"c": [True, 1, "x", 1, True, None]}, dtype=object)
+    preprocessor = TablePreprocessor().fit(table)
+    assert preprocessor.categories_["c"][:3] == ["1", "True", "x"]
+    np.testing.assert_array_equal(
+        preprocessor.transform(table)[:, :2], [[0, 1], [1, 0], [0, 0], [1, 0], [0, 1], [0, 0]]
+    )

@@ -132,7 +132,7 @@ def test_a_wrong_name_is_answered_with_the_nearest_and_all(write, role):
         (["a", "b", "c"], "has 3 classes in 3 rows, and none of them has two rows or more"),
         (["a", "b", "a"], "has 2 classes in 3 rows, and only one of them has two rows or more"),
         (np.repeat(np.arange(30) / 7, 2), "30 different numbers in 60 rows (0, 0.142857, 0.285714"),
-        (np.arange(30), "30 different numbers in 30 rows (0, 1, 2, ...), which looks like regress"),
+        (np.arange(30), "30 different numbers in 30 rows (0, 1, 2, ...): this looks like a score"),
     ],
 )
 def test_labels_that_are_no_classes_are_refused(write, labels, said):

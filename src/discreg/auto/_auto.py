@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.dummy import DummyClassifier
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import Calibration, Temperature
-from discreg.base.caller import user_stacklevel
 from discreg.base.candidates import group_numbers
 from discreg.base.classifier import BaseClassifier
 from discreg.base.early_checks import check_scorer, is_of_single_samples, scorer_of
 from discreg.base.folds import warn_of_classes
 from discreg.base.left_out import one_column_if_binary
+from discreg.blocks.lazy import lazily
+from discreg.blocks.source import BlockSource, open_blocks
 from discreg.blocks.validation import (
     CLASS_WEIGHT,
     Choice,
     Number,
     class_weights,
     encode_labels,
-    is_out_of_core,
+    is_streamed,
     new_rows,
     require_fitted,
     row_weights,
     sample_weights,
     training_rows,
 )
-from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike, RealArray, Scoring
 from discreg.tables.frames import is_frame
@@ -42,6 +40,8 @@ from discreg.tables.preprocessor import TablePreprocessor
 from ._average import average, member_logs
 from ._explanation import PredictionExplanation, explain, one_row, rows_to_keep
 from ._machines import FAMILIES
+from ._members import fitted_member, n_components_for, warn_of_constant
+from ._rows import sample_of_blocks, samples_of
 from ._scaling import fitted_scalers
 from ._scoring import HeldOutScorer
 from ._search import Clock, Search
@@ -57,10 +57,8 @@ DEFAULT_FAMILIES = ("LSR", "LRRR", "DRM")  # they have exact leave-one-out score
 MANY_ROWS = 500  # from which candidates are first compared on a part of the rows
 PART = 350  # rows of this part
 MOST_EXACT = 2_000  # rows up to which kernels are exact and all families are tried
-MOST_COMPONENTS, LARGEST_FEATURES = 1_000, 1 << 27  # components, and their number for all rows
 POOL = 60  # best candidates that can become members
-FEWEST_DISTINCT = 0.5  # share of distinct rows from which equal rows are copies
-FEWEST_MIXED = 0.5  # share of rows that occur with several classes in a table of counts
+MANY_FOR_KERNELS = 1_000_000  # rows from which models are linear
 
 
 class AutoClassifier(BaseClassifier):
@@ -131,7 +129,11 @@ class AutoClassifier(BaseClassifier):
     Up to 500 rows, all candidates are tried on all rows. With more rows, they are compared on some
     350 rows, and the best three kernels and the best candidate of the other families are tried on
     all rows. From 2,000 rows on, only least squares regression is tried, with kernels approximated
-    by up to 1,000 components, and 5,000 rows are judged.
+    by up to 1,000 components, and 5,000 rows are judged. From a million rows on, models are linear.
+
+    The members for rows that are not in memory (large memory maps and Dask collections) are chosen
+    on a sample of at most some 4,000 rows, which has at least ten rows of each class, drawn by a
+    hash of their values. The scalers are fitted to the sample, the members to all rows.
 
     The default families LSR, LRRR and DRM have exact leave-one-out scores. ReLSR and ODM are held
     out in five folds; on the data of the benchmark they did not improve the average.
@@ -197,10 +199,12 @@ class AutoClassifier(BaseClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, DataFrame, memory map or dask Array} of shape \
+                (n_samples, n_features)
             Training data. The columns of a data frame of pandas or polars, which may contain
             categories, texts, dates and missing values, are converted to numbers by
-            :class:`~discreg.TablePreprocessor`.
+            :class:`~discreg.TablePreprocessor`. Members are chosen on a sample of the rows of a
+            large memory map or a Dask collection, and fitted to all rows block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or float, default=None
@@ -218,7 +222,11 @@ class AutoClassifier(BaseClassifier):
         """
         clock = Clock(self.time_budget)
         self._check_params()
-        rows, labels = self._training_rows(X, y)
+        source = None
+        if is_streamed(X):
+            source, rows, labels, sample_weight = self._rows_of_blocks(X, y, sample_weight, groups)
+        else:
+            rows, labels = self._training_rows(X, y)
         self.classes_, indices = encode_labels(labels)
         row_weights(sample_weight, self.class_weight, self.classes_, indices)  # checks all classes
         weights = sample_weights(sample_weight, len(indices))
@@ -230,20 +238,25 @@ class AutoClassifier(BaseClassifier):
         scorer = self._scorer(indices, weights)
         indicators = getattr(self.preprocessor_, "is_indicator_", None)
         scalers = fitted_scalers(rows, weights, indicators)
-        samples = self._samples(rows, indices, weights, numbers, scalers, scorer)
+        sizes = class_sums(indices, weights, len(self.classes_))
+        factors = class_weights(self.class_weight, self.classes_, sizes)
+        by_folds = scorer is not None and not is_of_single_samples(scorer.scorer)
+        scaled = {name: scaler.transform(rows) for name, scaler in scalers.items()}
+        samples = samples_of(rows, scaled, indices, weights, factors, numbers, by_folds=by_folds)
         if len(samples.judged):
             given = None if samples.are_duplicates else samples.groups
             warn_of_classes(self.classes_, indices, samples.counted, given, probability=True)
-        trials, pool = self._search(samples, scorer, clock)
+        trials, pool = self._search(samples, scorer, clock, source)
         constant = constant_trial(samples, scorer)
         selection = Selection.of(pool, constant, samples, scorer, ensemble=self.ensemble)
-        self._fit_members(selection, scalers, samples)
+        self._fit_members(selection, scalers, samples, source)
         self._rows = rows_to_keep(self.estimators_, seen, indices)
         for name, value in selection.metrics.items():
             setattr(self, f"held_out_{name}_", value)
         self.cv_results_ = results_of([*trials, constant], selection.members, selection.weights)
         return self
 
+    @lazily
     def decision_function(self, X: MatrixLike) -> RealArray:
         """Compute the logarithms of the members' mean probabilities, before the last calibration.
 
@@ -327,11 +340,6 @@ class AutoClassifier(BaseClassifier):
     def _training_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         """Check training data, and convert the columns of a data frame to numbers."""
         self.preprocessor_ = None
-        if is_out_of_core(X):
-            raise ValueError(
-                "AutoClassifier holds rows out and needs them in memory. Fit it to a sample of the "
-                "rows, and fit a member of estimators_ to all rows."
-            )
         if not is_frame(X):
             return training_rows(self, X, y)
         preprocessor = TablePreprocessor()
@@ -339,6 +347,17 @@ class AutoClassifier(BaseClassifier):
         validate_data(self, X, y, skip_check_array=True)  # names and number of columns
         self.preprocessor_ = preprocessor
         return rows, labels
+
+    def _rows_of_blocks(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[BlockSource, Any, NDArray[Any], Array]:
+        """Draw the rows to choose members on; the members are fitted to all rows of the source."""
+        if groups is not None:
+            raise ValueError("groups needs X in memory. Pass X and groups as arrays.")
+        self.preprocessor_ = None
+        source = open_blocks(self, X, y, sample_weight, None)
+        rows, indices, weights = sample_of_blocks(source)
+        return source, rows, source.layout.classes[indices], weights
 
     def _new_rows(self, X: Any) -> Any:
         """Check samples to predict, and convert the columns of a data frame to numbers."""
@@ -355,35 +374,12 @@ class AutoClassifier(BaseClassifier):
         check_scorer(scorer, self.scoring, self.classes_, y, weights)
         return HeldOutScorer(scorer, self.classes_)
 
-    def _samples(
-        self,
-        rows: Any,
-        y: Indices,
-        weights: Array,
-        groups: Indices | None,
-        scalers: dict[str, Any],
-        scorer: HeldOutScorer | None,
-    ) -> Samples:
-        """Scale the samples and decide how they are held out."""
-        sizes = class_sums(y, weights, len(self.classes_))
-        hashes, are_duplicates = hash_rows(rows, 0), False
-        if groups is None:
-            numbers = np.unique(hashes, return_inverse=True)[1]
-            are_duplicates = _are_copies(numbers, y, weights)
-            groups = numbers if are_duplicates else None
-        return Samples.of(
-            {name: scaler.transform(rows) for name, scaler in scalers.items()},
-            y,
-            weights,
-            class_weights(self.class_weight, self.classes_, sizes),
-            hashes,
-            groups,
-            are_duplicates=are_duplicates,
-            by_folds=scorer is not None and not is_of_single_samples(scorer.scorer),
-        )
-
     def _search(
-        self, samples: Samples, scorer: HeldOutScorer | None, clock: Clock
+        self,
+        samples: Samples,
+        scorer: HeldOutScorer | None,
+        clock: Clock,
+        source: BlockSource | None,
     ) -> tuple[list[Trial], list[Trial]]:
         """Try candidates; return all of them, and the best ones that can be members."""
         if not len(samples.judged):
@@ -392,30 +388,39 @@ class AutoClassifier(BaseClassifier):
         n_rows, n_components, part = len(samples.y), None, None
         if n_rows > MANY_ROWS:
             part = samples.part(PART)
-        if n_rows > MOST_EXACT:
+        if source is not None:
+            n_rows = source.n_rows
+        if source is not None or n_rows > MOST_EXACT:
             families = ("LSR",)
-            n_components = min(MOST_COMPONENTS, max(1, LARGEST_FEATURES // n_rows))
+            n_components = n_components_for(n_rows)
         tried: list[ClassWeight] = [None]
         if self.class_weight is not None:
             tried = [dict(enumerate(samples.factors.tolist()))]
         elif self.scoring is not None:
             tried.append("balanced")
-        search = Search(families, scorer, clock, self.n_jobs, self.verbose)
+        linear = n_rows >= MANY_FOR_KERNELS
+        search = Search(families, scorer, clock, self.n_jobs, self.verbose, linear=linear)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = search.run(samples, part, tried, n_components, seed)
         pool = [trial for trial in found if trial.log_probabilities is not None]
         return search.trials, pool[:POOL]
 
-    def _fit_members(self, selection: Selection, scalers: dict[str, Any], samples: Samples) -> None:
+    def _fit_members(
+        self,
+        selection: Selection,
+        scalers: dict[str, Any],
+        samples: Samples,
+        source: BlockSource | None,
+    ) -> None:
         """Fit the members to all samples, and calibrate their average."""
         if selection.is_constant:
-            _warn_of_constant(judged=len(samples.judged) > 0)
+            warn_of_constant(judged=len(samples.judged) > 0)
             weights = samples.copies * samples.factors[samples.y]
             constant = DummyClassifier(strategy="prior")
             self.estimators_ = [constant.fit(samples.y[:, None], samples.y, weights)]
         else:
             self.estimators_ = [
-                self._member(trial, scalers, samples) for trial in selection.members
+                fitted_member(trial, scalers, samples, source) for trial in selection.members
             ]
         self.weights_ = selection.weights
         self._temperatures = [trial.temperature for trial in selection.members]
@@ -428,40 +433,3 @@ class AutoClassifier(BaseClassifier):
             len(self.classes_),
             Temperature(1.0) if selection.is_constant else None,
         )
-
-    def _member(self, trial: Trial, scalers: dict[str, Any], samples: Samples) -> Pipeline:
-        machine = trial.machine
-        classifier = machine.classifier(**trial.params)
-        classifier.fit(samples.X[machine.scaling], samples.y, samples.copies)
-        return Pipeline([("scaler", scalers[machine.scaling]), ("classifier", classifier)])
-
-
-def _are_copies(numbers: Indices, y: Indices, weights: Array) -> bool:
-    """Return whether rows with the same number are copies of one sample.
-
-    A row of a weight above 1 counts as copies. In a table of counts, few rows are distinct and most
-    of them occur with several classes: there equal rows are different samples.
-    """
-    n_distinct, n_classes = int(numbers.max()) + 1, int(y.max()) + 1
-    if n_distinct == 1 or (n_distinct == len(y) and weights.max() <= 1):
-        return False
-    counts = np.zeros((n_distinct, n_classes))
-    np.add.at(counts, (numbers, y), weights)
-    is_mixed = np.count_nonzero(counts, axis=1) > 1
-    share = counts[is_mixed].sum() / weights.sum()
-    return bool(n_distinct >= FEWEST_DISTINCT * weights.sum() or share < FEWEST_MIXED)
-
-
-def _warn_of_constant(*, judged: bool) -> None:
-    reason = (
-        "No candidate predicts held-out samples better than the class frequencies by more than the "
-        "standard error"
-        if judged
-        else "Every class has only one sample or group, so that none can be held out"
-    )
-    warnings.warn(
-        f"{reason}: the class frequencies are the prediction. Check features and labels, or add "
-        "samples.",
-        UserWarning,
-        stacklevel=user_stacklevel(),
-    )

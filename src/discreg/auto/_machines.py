@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from discreg.margin import ODMClassifierCV
 from discreg.representation import DRMClassifierCV
 from discreg.retargeted import LSRClassifierCV, ReLSRClassifierCV
 
-__all__ = ["FAMILIES", "Family", "Machine", "TrainingSize", "kernels_of", "ridge_of"]
+__all__ = ["FAMILIES", "Family", "Machine", "TrainingSize", "kernels_of", "params_for", "ridge_of"]
 
 # Widths relative to the inverse of the median distance, squared for "rbf".
 WIDTHS = {"rbf": (0.1, 0.3, 1.0, 3.0, 10.0), "laplacian": (0.1, 0.4, 1.5, 5.0)}
@@ -135,6 +135,14 @@ def ridge_of(machine: Machine, size: TrainingSize, params: Setting) -> float | N
     if machine.family not in ("LSR", "LRRR", "ReLSR"):
         return None
     return float(params["beta"] / _unit(machine, size))
+
+
+def params_for(machine: Machine, params: Setting, size: TrainingSize, total: float) -> Setting:
+    """Return the same relative penalty for another sum of the sample weights."""
+    ridge = ridge_of(machine, size, params)
+    if ridge is None:
+        return params
+    return params | {"beta": ridge * _unit(machine, replace(size, total=total))}
 
 
 def _unit(machine: Machine, size: TrainingSize) -> float:

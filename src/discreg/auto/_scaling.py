@@ -17,6 +17,7 @@ from discreg.linalg.types import Array, MatrixLike
 __all__ = ["RankScaler", "fitted_scalers"]
 
 MOST_KNOTS = 1_000  # of the function of a feature
+LARGEST = 1e150  # absolute value of which sums of squares do not overflow
 
 
 class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -103,6 +104,12 @@ def fitted_scalers(X: Any, weights: Array, indicators: Any = None) -> dict[str, 
     """
     if sparse.issparse(X):
         return {"largest": MaxAbsScaler().fit(X)}
+    largest = float(np.abs(X).max())
+    if largest > LARGEST:
+        raise ValueError(
+            f"X has values up to {largest:.3g}, whose squares overflow. Divide the features by "
+            "their largest values, for example with sklearn.preprocessing.MaxAbsScaler."
+        )
     scalers = {"standard": StandardScaler(), "ranks": RankScaler()}
     fitted = {name: scaler.fit(X, sample_weight=weights) for name, scaler in scalers.items()}
     if indicators is not None:

@@ -18,6 +18,8 @@ __all__ = ["Clock", "Search", "describe"]
 BEST_OF_PART = 3  # kernels that are tried on all samples after a part of them
 BEST_KERNELS = 2  # with which the other families are tried
 RATE = 2e9  # multiplications per second, before any is measured
+FIXED, PER_SCORE = 1e8, 1e4  # multiplications that take as long as a small path, and as a score
+REFITS = 2.0  # time of a path on all samples with the fits of its members, relative to the path
 
 
 class Clock:
@@ -32,7 +34,7 @@ class Clock:
     def __init__(self, budget: float | None) -> None:
         self.started = time.perf_counter()
         self.budget = np.inf if budget is None else budget
-        self.rates: dict[str, float] = {}  # slowest multiplications per second by family
+        self.measured: dict[str, tuple[float, float]] = {}  # the most work, and its speed
 
     @property
     def left(self) -> float:
@@ -41,12 +43,17 @@ class Clock:
 
     def allows(self, family: str, work: float) -> bool:
         """Return whether this many multiplications are expected to end in time."""
-        return work / self.rates.get(family, RATE) < self.left
+        return work / self.measured.get(family, (0.0, RATE))[1] < self.left
 
     def learn(self, family: str, work: float, seconds: float) -> None:
-        """Measure the speed of work that has ended."""
+        """Measure the speed of work that has ended.
+
+        The most work decides, because large matrices are multiplied faster than small ones, and of
+        equal work the slowest.
+        """
         if seconds > 0:
-            self.rates[family] = min(work / seconds, self.rates.get(family, np.inf))
+            known, new = self.measured.get(family, (0.0, RATE)), (work, work / seconds)
+            self.measured[family] = max(known, new, key=lambda each: (each[0], -each[1]))
 
 
 @dataclass
@@ -62,6 +69,8 @@ class Search:
     clock : Clock
     n_jobs : int or None
     verbose : int
+    linear : bool
+        Whether only linear models are tried.
     trials : list of Trial
         All trials so far.
     started : bool
@@ -73,6 +82,7 @@ class Search:
     clock: Clock
     n_jobs: int | None
     verbose: int
+    linear: bool = False
     trials: list[Trial] = field(default_factory=list)
     started: bool = False
 
@@ -103,6 +113,7 @@ class Search:
             replace(machine, class_weight=class_weights[0], seed=seed)
             for scaling, X in first.X.items()
             for machine in kernels_of(X, first.distinct, scaling)
+            if machine.kernel == "linear" or not self.linear
         ]
         paths = self._round("Kernels", [(machine, None) for machine in kernels], first)
         tops, others = [path[0] for path in paths[:BEST_KERNELS]], []
@@ -118,8 +129,13 @@ class Search:
                 (replace(path[0].machine, n_components=n_components), _ridge(path[0], first))
                 for path in finalists
             ]
-            self.started = False  # the best one is tried in any case
-            paths = self._round("All samples", plan, samples)
+            if paths and not any(self._allows(machine, samples, REFITS) for machine, _ in plan):
+                # One machine is tried in any case: the cheapest, which is linear.
+                cheapest = min(paths, key=lambda path: _work(path[0].machine, samples))[0]
+                machine = replace(cheapest.machine, n_components=n_components)
+                plan = [(machine, _ridge(cheapest, first))]
+                self.started = False
+            paths = self._round("All samples", plan, samples, REFITS)
         return sorted((trial for path in paths for trial in path), key=lambda trial: trial.key)
 
     def _variants(self, class_weights: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,17 +149,22 @@ class Search:
                 yield what, {"family": family, "class_weight": class_weight}
 
     def _round(
-        self, name: str, plan: Sequence[tuple[Machine, float | None]], samples: Samples
+        self,
+        name: str,
+        plan: Sequence[tuple[Machine, float | None]],
+        samples: Samples,
+        factor: float = 1.0,
     ) -> list[list[Trial]]:
         """Try machines for which there is time; the one with the best candidate comes first.
 
-        The second item of the plan is a good penalty, if one is known.
+        The second item of the plan is a good penalty, if one is known. There must be time for the
+        path times the factor.
         """
         started, paths = time.perf_counter(), []
         jobs = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="n_jobs")(
             delayed(try_machine)(machine, samples, ridge, self.scorer)
             for machine, ridge in plan
-            if self._has_time(machine, samples)
+            if self._has_time(machine, samples, factor)
         )
         for path in jobs:
             if path:
@@ -162,11 +183,14 @@ class Search:
             )
         return paths
 
-    def _has_time(self, machine: Machine, samples: Samples) -> bool:
+    def _has_time(self, machine: Machine, samples: Samples, factor: float) -> bool:
         """Return whether a machine may start; the first one always does."""
-        may_start = not self.started or self.clock.allows(machine.family, _work(machine, samples))
+        may_start = not self.started or self._allows(machine, samples, factor)
         self.started = True
         return may_start
+
+    def _allows(self, machine: Machine, samples: Samples, factor: float) -> bool:
+        return self.clock.allows(machine.family, factor * _work(machine, samples))
 
 
 def _key(path: Sequence[Trial]) -> tuple[float, float, float]:
@@ -191,4 +215,5 @@ def _work(machine: Machine, samples: Samples) -> float:
     width = min(width, n_rows)
     one_by_one = FAMILIES[machine.family].leaves_out(groups=samples.groups is not None)
     n_folds = 1 if one_by_one and not samples.by_folds else len(samples.folds)
-    return float(n_folds * (10 * n_rows * width**2 + n_rows * width * n_features))
+    scores = FIXED + PER_SCORE * len(samples.judged) * samples.size.n_classes
+    return float(n_folds * (10 * n_rows * width**2 + n_rows * width * n_features) + scores)

@@ -282,13 +282,12 @@ def log_probabilities(
 ) -> RealArray:
     """Compute the logarithms of `probabilities`, also where those are zero."""
     shares = probabilities(scores, temperature)
-    return np.asarray(
-        np.where(
-            shares > TINY,
-            np.log(np.maximum(shares, TINY)),
-            log_softmax(temperature.logits(scores), axis=1),
-        )
-    ).astype(dtype)
+    logs = np.log(np.maximum(shares, TINY))
+    tiny = np.flatnonzero((shares <= TINY).any(axis=1))
+    if len(tiny):
+        exact = log_softmax(temperature.logits(scores[tiny]), axis=1)
+        logs[tiny] = np.where(shares[tiny] > TINY, logs[tiny], exact)
+    return np.asarray(logs.astype(dtype))
 
 
 def _below_largest(scores: Array) -> Array:

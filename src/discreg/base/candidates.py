@@ -18,7 +18,7 @@ from discreg.linalg.types import Array
 
 from .held_out import Setting, Weights
 
-__all__ = ["candidates_of", "group_numbers", "kernel_settings", "rows_of_groups"]
+__all__ = ["candidates_of", "group_numbers", "groups_by_size", "kernel_settings", "rows_of_groups"]
 
 
 def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
@@ -82,13 +82,23 @@ def group_numbers(groups: Any, X: Any, weights: Weights) -> NDArray[np.intp] | N
 
 
 def _is_missing(label: Any) -> bool:
-    return label is None or (isinstance(label, float) and isnan(label))
+    """Return whether a label is None, NaN, or NA or NaT of pandas."""
+    is_na = type(label).__name__ in ("NAType", "NaTType")
+    return label is None or is_na or (isinstance(label, float) and isnan(label))
 
 
 def rows_of_groups(groups: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """Return the rows of each group."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def groups_by_size(groups: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the rows of the groups of each size, one array (n_groups, size) per size."""
+    by_size: dict[int, list[NDArray[np.intp]]] = {}
+    for rows in rows_of_groups(groups):
+        by_size.setdefault(len(rows), []).append(rows)
+    return [np.array(each) for each in by_size.values()]
 
 
 def candidates_of(

@@ -143,7 +143,14 @@ def check_scorer(
         weighted_score(scorer, perfect, classes[indices], weights, classes, Temperature(1.0))
     except Exception as error:
         if isinstance(scoring, str):  # a user's metric may be undefined for perfect scores
-            raise ValueError(f"scoring={scoring!r} cannot be used. {error}") from error
+            advice = ""
+            if "pos_label" in str(error):  # a metric of one class, the label 1
+                metric, label = scorer._score_func.__name__, classes.tolist()[-1]
+                advice = (
+                    f" Use scoring='{scoring}_macro', or name the positive class: "
+                    f"scoring=make_scorer({metric}, pos_label={label!r})."
+                )
+            raise ValueError(f"scoring={scoring!r} cannot be used. {error}{advice}") from error
 
 
 def is_of_labels(scorer: Callable[..., float]) -> bool:

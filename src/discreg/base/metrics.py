@@ -1,6 +1,6 @@
 """Metrics: what each is called, which direction is better, and how it is computed.
 
-A metric of labels is a column of a comparison, and its name is a `scoring` of every search.
+A metric with a `score` is a column of a comparison, and its name is a `scoring` of every search.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import confusion_matrix, log_loss
+from sklearn.metrics import confusion_matrix
 
 __all__ = [
     "METRICS",
@@ -20,7 +20,6 @@ __all__ = [
     "g_mean_score",
     "label_scores",
     "metric",
-    "probability_scores",
 ]
 
 
@@ -34,25 +33,28 @@ class Metric:
         In results.
     title : str
         In sentences and tables.
-    needs : {"labels", "probabilities", "clock", "fit"}
-        What it is computed from: predicted labels, predicted probabilities, the time that was
-        measured, or what a fitted model says of itself.
+    needs : {"labels", "scores", "probabilities", "clock", "fit"}
+        What it is computed from: predicted labels, decision values, predicted probabilities, the
+        time that was measured, or what a fitted model says of itself.
     lower_is_better : bool
         Whether the smallest value is the best.
     score : callable, optional
         Of labels: the value for a confusion matrix with true classes in the rows.
+    rope : float
+        Region of practical equivalence: models whose values differ by less are equally good.
     """
 
     name: str
     title: str
-    needs: Literal["labels", "probabilities", "clock", "fit"] = "fit"
+    needs: Literal["labels", "scores", "probabilities", "clock", "fit"] = "fit"
     lower_is_better: bool = False
     score: Callable[[NDArray[Any]], float] | None = None
+    rope: float = 0.01
 
     @property
     def is_share(self) -> bool:
         """Whether its values are between 0 and 1."""
-        return self.needs == "labels"
+        return self.needs in ("labels", "scores")
 
     def of_labels(
         self,
@@ -98,9 +100,13 @@ METRICS = {
     for metric in (  # in the order of the tables
         Metric("accuracy", "accuracy", "labels", score=_accuracy),
         Metric("balanced_accuracy", "balanced accuracy", "labels", score=_balanced_accuracy),
+        Metric("rare_recall", "recall of the rarest class", "labels"),
         Metric("g_mean", "G-mean", "labels", score=_g_mean),
         Metric("macro_f1", "macro F1", "labels", score=_macro_f1),
+        Metric("roc_auc", "ROC AUC", "scores"),
+        Metric("average_precision", "average precision", "scores"),
         Metric("log_loss", "log-loss", "probabilities", lower_is_better=True),
+        Metric("brier", "Brier score", "probabilities", lower_is_better=True, rope=0.005),
         Metric("fit_seconds", "fit", "clock", lower_is_better=True),
         Metric("predict_seconds", "predict", "clock", lower_is_better=True),
         Metric("loss", "loss", lower_is_better=True),
@@ -118,18 +124,6 @@ def metric(name: str) -> Metric:
 def label_scores(confusion: NDArray[Any]) -> dict[str, float]:
     """All metrics of predicted labels, for counts with true classes in the rows."""
     return {each.name: float(each.score(confusion)) for each in METRICS.values() if each.score}
-
-
-def probability_scores(
-    y: NDArray[Any], probabilities: NDArray[Any], classes: NDArray[Any]
-) -> dict[str, float]:
-    """Log-loss of probabilities of the classes that the model was trained on.
-
-    A test sample of a class that the training part does not have makes it undefined: NaN.
-    """
-    if not np.isin(y, classes).all():
-        return {"log_loss": np.nan}
-    return {"log_loss": float(log_loss(y, probabilities, labels=classes))}
 
 
 def counts(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:

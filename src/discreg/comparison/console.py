@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from math import isnan
 from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich import progress
@@ -13,14 +15,14 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from discreg.base.metrics import METRICS, metric
-from discreg.tables.table import Table
+from discreg.base.metrics import metric
 
 from .engine import Progress
-from .findings import Findings
-from .run import ComparisonResult
-from .statistics import judged_results, summary
-from .words import duration, number, percent, printable
+from .words import duration, percent, printable
+
+if TYPE_CHECKING:
+    from .prepare import PreparedComparison
+    from .result import Comparison
 
 __all__ = [
     "ProgressBar",
@@ -28,35 +30,53 @@ __all__ = [
     "show_comparison",
     "show_files",
     "show_predictions",
-    "show_table",
+    "show_prepared",
 ]
 
 MANY_CLASSES = 12
 UNBROKEN = 10_000  # width for files and pipes, where lines are not wrapped
-SHOWN = tuple(
-    name
-    for name, each in METRICS.items()
-    if each.needs in ("labels", "probabilities") and name != "accuracy"
-)
+# Metrics beside the one that decides.
+SHOWN = ("accuracy", "balanced_accuracy", "rare_recall", "roc_auc", "average_precision", "brier")
+LINE_SHARE, LINE_SECONDS = 0.1, 30.0  # progress and time after which a log file gets a line
 
 
 class ProgressBar:
-    """Context manager of a live progress bar; it returns the function that updates the bar."""
+    """Context manager of a live progress bar; it returns the function that updates the bar.
+
+    Where there is no terminal, a line is written for every tenth of the fits, and at least every
+    30 seconds.
+    """
 
     def __init__(self) -> None:
+        self._console = plain_console(stderr=True)
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}", markup=False),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TimeElapsedColumn(),
             progress.TextColumn("{task.fields[left]}"),
-            console=plain_console(stderr=True),
+            console=self._console,
             redirect_stdout=False,  # the command escapes control characters in these streams
             redirect_stderr=False,
         )
+        self._line = -1, 0.0  # number of ended fits and time of the latest line
 
     def __enter__(self) -> Callable[[Progress], None]:
-        return self._update
+        return self._update if self._console.is_terminal else self._write_line
+
+    def _write_line(self, done: Progress) -> None:
+        n_ended, then = self._line
+        n_now, now = done.n_ended + done.n_dropped, monotonic()
+        is_first = n_ended < 0
+        steps = (n_now - n_ended) >= max(1, LINE_SHARE * done.n_fits) or n_now == done.n_fits
+        if not is_first and not (steps and n_now > n_ended) and now - then < LINE_SECONDS:
+            return
+        left = f", about {duration(done.seconds_left)} left" if done.seconds_left else ""
+        passed = f" after {duration(done.seconds)}" if done.seconds else ""
+        latest = f", latest {done.latest.model}" if done.latest else ""
+        text = f"{n_now} of {done.n_fits} fits{passed}{latest}{left}"
+        self._console.print(printable(text), soft_wrap=True)
+        self._line = n_now, now
 
     def _update(self, done: Progress) -> None:
         if not self._bar.tasks:
@@ -75,12 +95,13 @@ class ProgressBar:
             self._bar.stop()
 
 
-def show_table(table: Table) -> None:
-    """Print the shape, the classes and the notes of a table."""
+def show_prepared(prepared: PreparedComparison) -> None:
+    """Print the shape, the classes and the notes of a table, its flags, and what will be done."""
     out = plain_console()
+    table = prepared.experiment.table
     n_samples, n_features = table.X.shape
     counts = table.class_counts
-    shape = f": {n_samples} rows, {n_features} features, {len(counts)} classes"
+    shape = f": {n_samples:,} rows, {n_features:,} features, {len(counts)} classes"
     out.print(Text.assemble((printable(table.name), "bold"), shape))
     shown = Counter(counts).most_common(MANY_CLASSES)
     listed = ", ".join(f"{label} ({count})" for label, count in shown)
@@ -91,53 +112,47 @@ def show_table(table: Table) -> None:
     )
     for text in (sentence, *table.notes):
         out.print(printable(text))
+    for flag in prepared.flags:
+        style = "bold red" if flag.level == "danger" else "yellow"
+        out.print(Text.assemble((printable(f"{flag.kind}:"), style), printable(f" {flag.text}")))
+    for text in prepared.notes:
+        out.print(printable(text))
 
 
-def show_comparison(result: ComparisonResult, output: Path) -> None:
-    """Print the evaluation, the ranking, the conclusion and the paths of the files."""
+def show_comparison(comparison: Comparison, output: Path) -> None:
+    """Print the ranking, the verdict and the paths of the files."""
     out = plain_console()
-    findings, verdict = result.findings, result.verdict
-    for sentence in findings.judged_by:
-        out.print(printable(sentence))
-    if verdict is None:
-        out.print("No model has finished a fold.")
-        reasons = (
-            f"{key.model} failed: {error.splitlines()[0]}"
-            for key, error in findings.failures.items()
-        )
-        for reason in dict.fromkeys(reasons):
-            out.print(printable(reason))
-    else:
-        if verdict.best is not None:
-            out.print(_ranking(findings))
-        out.print(printable(verdict.sentence))
-        for model, reason in verdict.incomplete.items():
+    findings, verdict = comparison.findings, comparison.verdict
+    judged = comparison.table[comparison.table["reason"] == ""]
+    if len(judged):
+        out.print(_ranking(judged, findings.evidence.metric))
+    out.print(Text(printable(verdict.sentence), "bold"))
+    for model, reason in verdict.not_judged.items():
+        if model not in findings.evidence.left_out:
             out.print(printable(f"{model} is not ranked: {reason}"))
     if findings.incomplete:
-        out.print(printable(findings.incomplete[0].upper() + findings.incomplete[1:]))
+        out.print(printable(_capital(findings.incomplete)))
     # A model file of an earlier run may be there although this run could not write one.
     show_files(output, (".html", ".parquet", *([".skops"] if findings.model_file else [])))
 
 
-def _ranking(findings: Findings) -> Grid:
-    """Build the table of mean scores of the ranked models over the folds that they share."""
-    judged = judged_results(findings.results, findings.metric, failures=findings.failures)
+def _ranking(judged: pd.DataFrame, decisive: str) -> Grid:
+    """Build the table of mean scores of the ranked models."""
+    others = [name for name in SHOWN if name in judged and name != decisive]
     grid = Grid(box=None, pad_edge=False)
     grid.add_column("model")
-    for name in ("accuracy", *SHOWN, "fit_seconds"):
+    grid.add_column(f"{metric(decisive).title} (95 % interval)", justify="right")
+    for name in others:
         grid.add_column(metric(name).title, justify="right")
-    means = judged.pivot_table(index="model", columns="metric", values="value", sort=False)
-    table = summary(judged, findings.metric, n_folds=findings.n_folds)
-    for model, row in table.iterrows():
-        others = means.loc[model]
-        spread = "" if isnan(row["std"]) else f" ± {row['std']:.4f}"
+    grid.add_column("fit", justify="right")
+    for model, row in judged.iterrows():
+        ends = "" if isnan(row["low"]) else f" ({row['low']:.3f} to {row['high']:.3f})"
         grid.add_row(
-            str(model),
-            f"{row['mean']:.4f}{spread}",
-            *(_score(others.get(name)) for name in SHOWN),
-            duration(others["fit_seconds"]),
+            printable(str(model)),
+            f"{row['mean']:.4f}{ends}",
+            *(_score(row[name]) for name in others),
+            duration(row["fit_seconds"]),
         )
-    grid.add_row("majority class", number(findings.majority_rate))
     return grid
 
 
@@ -161,6 +176,10 @@ def show_files(folder: Path, suffixes: tuple[str, ...]) -> None:
 
 def _score(value: float | None) -> str:
     return "–" if value is None or isnan(value) else f"{value:.4f}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def plain_console(*, stderr: bool = False) -> Console:

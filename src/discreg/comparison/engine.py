@@ -1,7 +1,7 @@
 """Run the fits of an experiment that are missing in a store, in worker processes.
 
 An experiment (`discreg.comparison.experiment.Experiment`) has settings, a list of keys and a
-function of a key. Workers import its class, so it must be defined in a module::
+function of a key::
 
     class Fits:
         def settings(self):  # a store with other settings raises an error
@@ -25,28 +25,30 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import shutil
 import signal
+import sys
 import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 from pebble import ProcessExpired, ProcessPool
 
 from .experiment import Experiment, Key
 from .store import Store
 
-__all__ = ["Progress", "call_in_worker", "run"]
+__all__ = ["Progress", "call_in_worker", "open_pool", "run"]
 
 TICK = 0.25  # seconds between two calls of `on_progress` while fits are running
+HAS_TIMERS = hasattr(signal, "setitimer")
 FOR_WORKERS = {
     # One thread per worker, because fits run in parallel and their times are compared.
     "OMP_NUM_THREADS": "1",
@@ -88,6 +90,8 @@ def run(
     *,
     n_jobs: int = 1,
     time_budget: float | None = None,
+    fit_limit: float | None = None,
+    pool: ProcessPool | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Run every fit of the experiment that is not in the store.
@@ -108,6 +112,12 @@ def run(
         Seconds after which running fits are stopped. The time limit of a single fit is the budget
         divided by the number of models and data sets, so that one slow model does not use up the
         budget.
+    fit_limit : float, optional
+        Seconds of computing after which a single fit is stopped; where processes have no timers,
+        seconds.
+    pool : ProcessPool, optional
+        Workers of `open_pool` whose function runs the fit of a key; by default workers are started
+        for this run.
     on_progress : callable
         Called with the progress after every fit and a few times per second.
 
@@ -116,7 +126,7 @@ def run(
     Progress
         Progress at the end, and the reason for stopping.
     """
-    return _Run(experiment, store, n_jobs, time_budget, on_progress).finish()
+    return _Run(experiment, store, n_jobs, time_budget, fit_limit, on_progress).finish(pool)
 
 
 class _Run:
@@ -126,6 +136,7 @@ class _Run:
         store: Store,
         n_jobs: int,
         time_budget: float | None,
+        fit_limit: float | None,
         on_progress: Callable[[Progress], None],
     ) -> None:
         self._experiment, self._store, self._on_progress = experiment, store, on_progress
@@ -142,26 +153,38 @@ class _Run:
             n_models = max(1, len({key[:2] for key in self._waiting}))
             self._deadline = self._began + time_budget
             self._share = min(1.0, self._n_jobs / n_models) * time_budget
+        self._fit_limit = fit_limit
+        limits = [self._share, None if HAS_TIMERS else fit_limit]
+        self._timeout = min((limit for limit in limits if limit is not None), default=None)
 
-    def finish(self) -> Progress:
+    def finish(self, pool: ProcessPool | None) -> Progress:
         """Run until all fits are done, the time budget is used up, or an interrupt."""
         self._update()
         if not self._waiting:
             return self._progress
+        opened = open_pool(self._store, self._n_jobs, self._experiment.run)
         try:
-            with _pool(self._store, self._n_jobs, self._experiment.run) as pool:
-                while (self._waiting or self._running) and not self._is_late():
-                    self._schedule(pool)
-                    patience = min(TICK, self._deadline - time.monotonic())
-                    for future in wait(self._running, patience, FIRST_COMPLETED).done:
-                        self._keep(future)
-                    self._update()
+            with opened if pool is None else nullcontext(pool) as workers:
+                try:
+                    self._work(workers)
+                finally:
+                    for future in self._running:
+                        future.cancel()
         except KeyboardInterrupt:  # count again: a fit may be stored but not yet counted
             n_ended = len(self._store.ended().intersection(self._keys))
             self._update(stopped_by="interrupt", n_ended=n_ended)
         else:
             self._update(stopped_by="time budget" if self._progress.n_left else None)
         return self._progress
+
+    def _work(self, workers: ProcessPool) -> None:
+        with _explained_start():
+            while (self._waiting or self._running) and not self._is_late():
+                self._schedule(workers)
+                patience = min(TICK, self._deadline - time.monotonic())
+                for future in wait(self._running, patience, FIRST_COMPLETED).done:
+                    self._keep(future)
+                self._update()
 
     def _is_late(self) -> bool:
         return time.monotonic() >= self._deadline
@@ -171,7 +194,7 @@ class _Run:
             key = self._next_key()
             self._waiting.remove(key)
             attempt = self._store.begin(key)
-            future = pool.schedule(_call, args=[key], timeout=self._share)
+            future = pool.schedule(_call_within, args=[self._fit_limit, key], timeout=self._timeout)
             self._running[future] = key, attempt
 
     def _next_key(self) -> Key:
@@ -186,14 +209,15 @@ class _Run:
         """Store the outcome or the error of a fit."""
         key, attempt = self._running.pop(future)
         try:
-            outcome, error = future.result()
+            outcome, error = _unpacked(future)
         except (TimeoutError, ProcessExpired) as trouble:
-            self._give_up(key, attempt, _reason(trouble))
+            limit = self._timeout if isinstance(trouble, TimeoutError) else self._fit_limit
+            self._give_up(key, attempt, _reason(trouble, limit))
             return
         if outcome is not None:
             self._store.finish(attempt, key, outcome)
         else:
-            self._store.fail(attempt, error)
+            self._store.fail(attempt, error or "")
         self._update(n_ended=self._progress.n_ended + 1, latest=key)
 
     def _give_up(self, lost: Key, attempt: int, reason: str) -> None:
@@ -210,11 +234,11 @@ class _Run:
         self._on_progress(self._progress)
 
 
-def call_in_worker(store: Store, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a separate process, so that a crash does not end this process."""
-    with _pool(store, 1, function) as pool:
+def call_in_worker(pool: ProcessPool, *arguments: Any) -> Any:
+    """Call the function of a pool in a worker, so that a crash does not end this process."""
+    with _explained_start():
         try:
-            value, error = pool.schedule(_call, args=arguments).result()
+            value, error = _unpacked(pool.schedule(_call, args=arguments))
         except ProcessExpired as trouble:
             raise ChildProcessError(_reason(trouble)) from None
     if error is not None:
@@ -223,27 +247,31 @@ def call_in_worker(store: Store, function: Callable[..., Any], *arguments: Any) 
 
 
 @contextmanager
-def _pool(store: Store, n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
+def open_pool(store: Store, n_jobs: int, function: Callable[..., Any]) -> Iterator[ProcessPool]:
     """Start workers that call a function, and stop them at the end.
 
-    Workers read the pickled function from a file, all at the same time.
+    Workers read the pickled function from a file, all at the same time. Classes and functions of a
+    script or a notebook are pickled by value, so that workers do not run the script again.
     """
-    with store.temporary_folder() as folder, _environment(FOR_WORKERS):
+    with store.temporary_folder() as folder, _environment(FOR_WORKERS), _hidden_script():
         path = Path(folder) / "function.pickle"
-        path.write_bytes(pickle.dumps(function))
+        path.write_bytes(cloudpickle.dumps(function))
         context = multiprocessing.get_context("spawn")
         pool = ProcessPool(n_jobs, initializer=_start_worker, initargs=[path], context=context)
         try:
             _start(pool)
             yield pool
-        except BrokenExecutor as error:
-            raise ChildProcessError(
-                "The worker processes could not start. In a script, put the call under "
-                "if __name__ == '__main__':, because workers import the script."
-            ) from error
         finally:
             pool.stop()
             pool.join()
+
+
+@contextmanager
+def _explained_start() -> Iterator[None]:
+    try:
+        yield
+    except BrokenExecutor as error:
+        raise ChildProcessError("The worker processes could not start.") from error
 
 
 @contextmanager
@@ -259,6 +287,20 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
+@contextmanager
+def _hidden_script() -> Iterator[None]:
+    """Hide the file of the main script, which new processes would otherwise run."""
+    main = vars(sys.modules["__main__"])
+    hidden: tuple[str, ...] = ("__file__", "__spec__")
+    before = {name: main[name] for name in hidden if name in main}
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(before)
+
+
 def _start(pool: ProcessPool) -> bool:
     """Start the workers with SIGINT ignored, also while they import modules."""
     is_main = threading.current_thread() is threading.main_thread()
@@ -270,9 +312,12 @@ def _start(pool: ProcessPool) -> bool:
             signal.signal(signal.SIGINT, before)
 
 
-def _reason(error: TimeoutError | ProcessExpired) -> str:
-    if isinstance(error, TimeoutError):
-        return "the fit exceeded its time limit"
+def _reason(error: TimeoutError | ProcessExpired, limit: float | None = None) -> str:
+    is_late = isinstance(error, TimeoutError) or (HAS_TIMERS and error.exitcode == -signal.SIGPROF)
+    if is_late:
+        of = "" if limit is None else f" of {limit:.3g} s"
+        return f"the fit exceeded its time limit{of}"
+    assert isinstance(error, ProcessExpired)
     code = error.exitcode
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return f"the worker process {how}; it may have run out of memory"
@@ -287,7 +332,7 @@ def _start_worker(path: Path) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # also stops compiled code
     threading.Thread(target=_end_with_parent, args=[path.parent], daemon=True).start()
     warnings.simplefilter("ignore")
-    _function = pickle.loads(path.read_bytes())
+    _function = cloudpickle.loads(path.read_bytes())
 
 
 def _end_with_parent(folder: Path) -> None:
@@ -299,10 +344,26 @@ def _end_with_parent(folder: Path) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _call(*arguments: Any) -> tuple[Any, str | None]:
-    """Call the function in a worker; return its value, or the error and its location."""
+def _unpacked(future: Future[Any]) -> tuple[Any, str | None]:
+    packed, error = future.result()
+    return None if packed is None else cloudpickle.loads(packed), error
+
+
+def _call_within(limit: float | None, key: Key) -> tuple[bytes | None, str | None]:
+    """Call the function in a worker, which ends after this time of computing, compiled or not."""
+    if limit is not None and HAS_TIMERS:
+        signal.setitimer(signal.ITIMER_PROF, limit)
     try:
-        return _function(*arguments), None
+        return _call(key)
+    finally:
+        if HAS_TIMERS:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _call(*arguments: Any) -> tuple[bytes | None, str | None]:
+    """Call the function in a worker; return its pickled value, or the error and its location."""
+    try:
+        return cloudpickle.dumps(_function(*arguments)), None
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(place.filename)}, line {place.lineno}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from .statistics import Ranking
@@ -32,11 +33,9 @@ __all__ = [
     "PLAIN",
     "WIDTH",
     "confusion_figure",
-    "convergence_figure",
     "critical_difference_figure",
     "image_source",
     "margins_figure",
-    "rank_figure",
     "scores_figure",
     "shortened",
     "styled",
@@ -76,6 +75,9 @@ INKS = (
     "@media (prefers-color-scheme:light){svg{color:#3a3f45}}"
     "@media (prefers-color-scheme:dark){svg{color:#c9ced6}}</style>"
 )
+FONTS = "-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,sans-serif"
+# The list of fonts in an element; matplotlib before 3.10 writes "font: 9px 'DejaVu Sans', ...".
+FAMILY = re.compile(r'(<text style="[^"]*?(?:font-family: |font: [^;"]*?px ))[^;"]*')
 MAX_NAMED_CLASSES = 25
 MAX_WRITTEN_COUNTS = 12
 MAX_NAME = 32
@@ -98,6 +100,7 @@ def svg(figure: Figure) -> str:
     with styled():
         figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     text = buffer.getvalue().replace(f": {INK}", ": currentColor")
+    text = FAMILY.sub(rf"\g<1>{FONTS}", text)
     opening, rest = text[text.index("<svg") :].split(">", 1)
     return f"{opening}>{INKS}{rest}"
 
@@ -246,40 +249,6 @@ def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("margin / mean absolute margin (left of 0: wrong)")
     axes.set_ylabel("fraction of samples")
-    return figure
-
-
-@styled()
-def rank_figure(rank_scores: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """Draw the accuracy as a function of the rank of the coefficients, one line per model."""
-    curves = {model: (np.asarray(x), np.asarray(y)) for model, (x, y) in rank_scores.items()}
-    figure, axes = _curves(curves, marker="o", markersize=3.5)
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.set_xlabel("rank")
-    axes.set_ylabel("accuracy")
-    return figure
-
-
-@styled()
-def convergence_figure(histories: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the relative difference of the objective from its last value by iteration."""
-    curves = {}
-    for model, values in histories.items():
-        history = np.asarray(values, dtype=np.float64)
-        above = (history - history[-1]) / max(abs(float(history[-1])), np.finfo(float).tiny)
-        steps = np.flatnonzero(above > 0)
-        kept = steps[thinned(len(steps))] if len(steps) else steps
-        if len(kept):
-            curves[model] = (kept, above[kept])
-    figure, axes = _curves(curves, marker="o", markersize=3)
-    if curves:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=8))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:.0e}"))
-        axes.minorticks_off()
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("objective above its last value")
     return figure
 
 

@@ -1,10 +1,10 @@
-"""Nested cross-validation of the candidate models on one table."""
+"""Nested cross-validation of the models on one table."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,261 +12,254 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from discreg import __version__
-from discreg.base.errors import InputError
-from discreg.base.metrics import counts, label_scores, probability_scores
 from discreg.tables.expected import expected_columns
 from discreg.tables.preprocessor import TablePreprocessor
 from discreg.tables.table import Table
 
-from .candidates import MANY_ROWS, Candidate, Shape, chosen
 from .experiment import Key, Outcome
+from .folds import Folds, Part, RowFacts
+from .models import STEP, ComparedModel, Models
+from .scoring import Predictions, Scoring, is_imbalanced
+from .tuning import Shape, TuningPlan
 from .words import listed
 
-__all__ = ["NestedCrossValidation"]
+__all__ = ["NestedCrossValidation", "predictions_of", "table_shape", "take"]
 
-N_FOLDS, N_REPEATS, N_INNER_FOLDS = 5, 2, 3
 N_LISTED = 12  # most names in a message
+N_WARNINGS = 5  # most warnings that are stored of a fit
+MAX_CATEGORIES = 50
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NestedCrossValidation:
-    """Experiment: nested cross-validation of the candidates on one table.
+    """Experiment: nested cross-validation of models on one table.
 
     Parameters
     ----------
     table : Table
-        The data; if the table has folds, these are used.
-    models : sequence of str, optional
-        Names of candidates; None means all.
-    n_repeats, n_folds : int
-        Repetitions and folds of stratified cross-validation. A class with fewer rows than folds is
-        missing in the test rows of some folds.
+        The data, with groups, weights and times if it has them.
+    folds : Folds
+        Training and test rows.
+    models : Models
+        The models.
+    scoring : Scoring
+        The metric that selects parameters and ranks models.
     seed : int
-        Seed of the random folds.
+        Seed of the inner folds and of the models.
     """
 
     table: Table
-    models: Sequence[str] | None = None
-    n_repeats: int = N_REPEATS
-    n_folds: int = N_FOLDS
+    folds: Folds
+    models: Models
+    scoring: Scoring
     seed: int = 0
 
     def settings(self) -> dict[str, str]:
+        """Settings that results depend on; models can be added and left out later."""
         return {
             "data": f"{self.table.name} ({self.table.fingerprint})",
             "columns": listed([column.name for column in self.table.columns], N_LISTED),
             "classes": listed(list(self.table.class_counts), N_LISTED),
-            "models": ", ".join(candidate.name for candidate in self.candidates),
-            "folds": "given" if self.has_folds else f"{self.n_repeats} x {self.folds}",
+            "metric": self.scoring.name
+            if self.scoring.positive is None
+            else f"{self.scoring.name} of {self.scoring.classes[self.scoring.positive]}",
+            "folds": f"{self.folds.text} ({_fingerprint(self.folds)})",
             "seed": str(self.seed),
             "discreg": __version__,
         }
 
     def keys(self) -> list[Key]:
         """List all fits fold by fold, so that a stopped run has all models; slow models first."""
-        slow_first = sorted(self.candidates, key=lambda candidate: not candidate.is_slow)
+        slow_first = sorted(self.models.compared, key=lambda model: -model.seconds)
         return [
-            Key(self.table.name, candidate.name, repeat, fold)
-            for repeat in range(1 if self.has_folds else self.n_repeats)
-            for fold in range(self.folds)
-            for candidate in slow_first
+            Key(self.table.name, model.key, repeat, fold)
+            for repeat, parts in enumerate(self.folds.repeats)
+            for fold in range(len(parts))
+            for model in slow_first
         ]
 
-    def check(self) -> None:
-        """Raise an error if no candidate can be evaluated on the data."""
-        if not self.candidates:
-            raise InputError("There is nothing to compare. " + " ".join(self.left_out()))
-        for fold in range(self.folds):
-            train, _ = self._parts(0, fold)
-            labels = np.unique(self.table.y[train])
-            if len(labels) < 2:
-                raise InputError(
-                    f"All rows outside fold {fold + 1} of {self.folds} belong to class "
-                    f"'{labels[0]}'. The training rows of each fold need at least two classes."
-                )
-
     def run(self, key: Key) -> Outcome:
-        train, test = self._parts(key.repeat, key.fold)
-        X, y = self.table.X, self.table.y
-        model = self.pipeline(key.model, y[train])
+        """Fit a model to the training rows of a fold and score the test rows."""
+        model = self.model_of(key)
+        train, test = self.part(key.repeat, key.fold)
+        weights = self.table.weights
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             began = time.perf_counter()
-            model.fit(_rows(X, train), y[train])
-            fitted = time.perf_counter()
-            predicted = model.predict(_rows(X, test))
+            fitted = self.fitted(model, train)
             ended = time.perf_counter()
-            outcome = self._judge(model, _rows(X, test), y[test], predicted)
-        seconds = {"fit_seconds": fitted - began, "predict_seconds": ended - fitted}
-        texts = tuple(sorted({" ".join(str(each.message).split()) for each in caught}))
-        return Outcome({**outcome.values, **seconds}, outcome.arrays, texts)
+            X = take(self.table.X, test)
+            fitted.predict(X)
+            predicted = time.perf_counter()
+            found = predictions_of(fitted, X, self.classes)
+            values = self.scoring.of_fold(
+                fitted, X, self.y[test], found, None if weights is None else weights[test]
+            )
+        values |= {"fit_seconds": ended - began, "predict_seconds": predicted - ended}
+        arrays = {
+            "rows": test.astype(np.int32),
+            "labels": found.labels.astype(np.int32),
+            "params": np.array(selected_parameters(fitted)),
+        }
+        if found.probabilities is not None:
+            arrays["probabilities"] = found.probabilities.astype(np.float32)
+        if found.scores is not None:
+            arrays["scores"] = found.scores.astype(np.float32)
+        texts = sorted({" ".join(str(each.message).split()) for each in caught})
+        return Outcome(values, arrays, tuple(texts[:N_WARNINGS]))
 
     def final(self, name: str) -> tuple[Pipeline, float]:
-        """Fit a candidate to all rows; return it without its parameter search, and the seconds."""
+        """Fit a model to all rows that are no test table; return it and the seconds.
+
+        The model has the selected parameters and no search.
+        """
         began = time.perf_counter()
-        pipeline = self.pipeline(name, self.table.y).fit(self.table.X, self.table.y)
+        rows = np.arange(len(self.y))
+        if self.table.test is not None:
+            rows = np.flatnonzero(~self.table.test)
+        fitted = self.fitted(self.models.named(name), rows)
         seconds = time.perf_counter() - began
-        *before, (last, model) = pipeline.steps
-        return Pipeline([*before, (last, getattr(model, "best_estimator_", model))]), seconds
+        return without_search(fitted), seconds
 
-    @property
-    def has_folds(self) -> bool:
-        """Whether the table defines the folds."""
-        return self.table.folds is not None
+    def fitted(self, model: ComparedModel, rows: NDArray[np.intp]) -> Pipeline:
+        """Fit a model to some rows."""
+        table, facts = self.table, self.facts.take(rows)
+        weights = None if table.weights is None else table.weights[rows]
+        made = self.pipeline(model, rows)
+        step, last = made.steps[-1]
+        arguments = model.fit_arguments(last, facts, weights).items()
+        given = {f"{step}__{name}": value for name, value in arguments}
+        return made.fit(take(table.X, rows), table.y[rows], **given)
 
-    @cached_property
-    def folds(self) -> int:
-        """Number of folds."""
-        if self.table.folds is not None:
-            return len(np.unique(self.table.folds))
-        return min(self.n_folds, max(self.table.class_counts.values()))
+    def pipeline(self, model: ComparedModel, rows: NDArray[np.intp]) -> Pipeline:
+        """Create the unfitted pipeline of a model for some training rows."""
+        made = model.make(self.search(len(rows)))
+        if model.is_whole:
+            return made
+        return Pipeline([("columns", self._preprocessor(model)), (STEP, made)])
+
+    def search(self, n_rows: int) -> TuningPlan:
+        """Describe how models select their parameters on some rows."""
+        both = is_imbalanced(self.scoring.counts)
+        return TuningPlan(
+            table_shape(self.table, n_rows),
+            self.scoring.for_search,
+            self.scoring.scorer,
+            (None, "balanced") if both else (None,),
+            self.scoring.given is None and not both,
+            self.seed,
+        )
+
+    def _preprocessor(self, model: ComparedModel) -> Any:
+        """Create the unfitted transformer to features; sparse data stay sparse."""
+        if not isinstance(self.table.X, pd.DataFrame):
+            return MaxAbsScaler()
+        # The types are those of the whole table, so that all folds use the same columns.
+        kinds = expected_columns(self.table).kinds
+        return TablePreprocessor(scale=model.scales, kinds=kinds)
 
     @cached_property
     def classes(self) -> NDArray[Any]:
         """All labels of the table."""
         return np.unique(self.table.y)
 
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The candidates for data of this shape."""
-        return tuple(each for each in chosen(self.models) if each.left_out(self._shape) is None)
+    @cached_property
+    def y(self) -> NDArray[np.intp]:
+        """Class indices of all rows."""
+        return np.searchsorted(self.classes, self.table.y)
 
-    def left_out(self) -> list[str]:
-        """Write sentences on candidates that are left out for data of this shape."""
-        reasons = ((each.name, each.left_out(self._shape)) for each in chosen(self.models))
-        return [f"{name} is left out: {reason}." for name, reason in reasons if reason]
+    @cached_property
+    def facts(self) -> RowFacts:
+        """Labels, groups and times."""
+        return RowFacts(self.table.y, self.table.groups, self.table.time)
 
-    def judged_by(self) -> list[str]:
-        """Write sentences on how the models are evaluated."""
-        return [
-            *self._about_folds(),
-            "Preprocessing and parameter selection use only the training rows of each fold. LSR, "
-            "LRRR, DRM and RidgeCV select parameters by exact leave-one-out, the other models by "
-            f"cross-validation with up to {N_INNER_FOLDS} folds of the training rows.",
-            *self._about_kernels(),
-            *self.left_out(),
-            "Times are for one fit, including parameter selection, on one core.",
-        ]
-
-    def _about_folds(self) -> list[str]:
-        if self.has_folds:
-            return [f"The table defines {self.folds} folds; each is held out once."]
-        times = "once" if self.n_repeats == 1 else f"{self.n_repeats} times"
-        sentences = [
-            f"{self.n_repeats} x {self.folds}-fold stratified cross-validation: every row is held "
-            f"out {times}."
-        ]
-        rarest = min(self.table.class_counts.values())
-        if self.folds < self.n_folds:
-            sentences += [
-                f"There are only {self.folds} folds, because no class has more than {self.folds} "
-                "rows."
-            ]
-        elif rarest < self.folds:
-            sentences += [
-                f"The rarest class has {rarest} rows, so that some folds have no test row of it."
-            ]
-        return sentences
-
-    def _about_kernels(self) -> list[str]:
-        names = [candidate.name for candidate in self.candidates if candidate.has_kernel]
-        if not names or self._shape.kernel != "linear":
-            return []
-        return [
-            f"The kernel of {listed(names)} is linear, because there are more than "
-            f"{MANY_ROWS:,} rows."
-        ]
-
-    def pipeline(self, name: str, y: NDArray[Any]) -> Pipeline:
-        """Create the unfitted pipeline of a candidate, for rows with these labels."""
-        (candidate,) = chosen([name])
-        smallest = int(np.unique(y, return_counts=True)[1].min())
-        n_folds = max(2, min(N_INNER_FOLDS, smallest))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
-        model = candidate.make(self._shape, folds)
-        return make_pipeline(self._preprocessor(), model)
-
-    def _preprocessor(self) -> TablePreprocessor | MaxAbsScaler:
-        """Create the unfitted transformer to features; sparse data stay sparse."""
-        if not isinstance(self.table.X, pd.DataFrame):
-            return MaxAbsScaler()
-        # The types are those of the whole table, so that all folds use the same columns.
-        return TablePreprocessor(scale=True, kinds=expected_columns(self.table).kinds)
-
-    @property
-    def _shape(self) -> Shape:
-        is_sparse = not isinstance(self.table.X, pd.DataFrame)
-        return Shape(len(self.table.y), len(self.table.class_counts), is_sparse)
-
-    def _parts(self, repeat: int, fold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def part(self, repeat: int, fold: int) -> Part:
         """Return the training rows and the test rows of a fold."""
-        if self.table.folds is not None:
-            held_out = self.table.folds == np.unique(self.table.folds)[fold]
-            return np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed + repeat)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # `judged_by` mentions rare classes
-            train, test = list(splitter.split(self.table.y, self.table.y))[fold]
-        return train, test
+        return self.folds.repeats[repeat][fold]
 
-    def _judge(self, model: Pipeline, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Outcome:
-        confusion = counts(y, predicted, self.classes)
-        values = label_scores(confusion)
-        if hasattr(model, "predict_proba"):
-            values |= probability_scores(y, model.predict_proba(X), model.classes_)
-        arrays = {
-            "confusion": confusion,
-            "margins": _margins(model, X, y),
-            "history": _history(model[-1]),
-            "rank_scores": _rank_scores(model[-1]),
-        }
-        return Outcome(values, {name: each for name, each in arrays.items() if each is not None})
+    def model_of(self, key: Key) -> ComparedModel:
+        """Return the model of a key."""
+        return next(model for model in self.models.compared if model.key == key.model)
 
 
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
+def table_shape(table: Table, n_rows: int) -> Shape:
+    """Return the size of a fit of some rows of a table."""
+    n_columns = table.X.shape[1]
+    if isinstance(table.X, pd.DataFrame):
+        n_columns = sum(
+            min(each.n_distinct, MAX_CATEGORIES) if each.kind == "categorical" else 1
+            for each in table.columns
+            if each.name in table.X
+        )
+    counts = np.array(list(table.class_counts.values()))
+    return Shape(
+        n_rows,
+        n_columns,
+        len(counts),
+        is_sparse=not isinstance(table.X, pd.DataFrame),
+        n_weights=2 if is_imbalanced(counts) else 1,
+    )
+
+
+def take(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Select rows of a frame or a sparse array."""
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
-def _margins(model: Pipeline, X: Any, y: NDArray[Any]) -> NDArray[np.float32] | None:
-    """Compute the margins of test rows, divided by their mean absolute value."""
-    if not hasattr(model, "decision_function"):
-        return None
-    scores, classes = model.decision_function(X), model.classes_
-    if scores.ndim == 2 and scores.shape[1] != len(classes):  # one score per pair of classes
-        return None
-    known = np.isin(y, classes)
-    truth = np.searchsorted(classes, y[known])
+def without_search(fitted: Pipeline) -> Pipeline:
+    """Replace the search in the last step by the model that it selected."""
+    *before, (last, model) = fitted.steps
+    return Pipeline([*before, (last, getattr(model, "best_estimator_", model))])
+
+
+def selected_parameters(fitted: Pipeline) -> str:
+    """Write the selected parameters, such as "C=0.1, class_weight=balanced"."""
+    model = fitted.steps[-1][1]
+    params = getattr(model, "best_params_", None) or {}
+    return ", ".join(f"{name}={_short(value)}" for name, value in sorted(params.items()))
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def predictions_of(fitted: Any, X: Any, classes: NDArray[Any]) -> Predictions:
+    """Predict rows; columns are those of all classes, also of those not in the training rows."""
+    known = np.searchsorted(classes, fitted.classes_)
+    labels = np.searchsorted(classes, fitted.predict(X))
+    probabilities = scores = None
+    if hasattr(fitted, "predict_proba"):
+        probabilities = np.zeros((len(labels), len(classes)))
+        probabilities[:, known] = fitted.predict_proba(X)
+    if hasattr(fitted, "decision_function"):
+        scores = _aligned(np.asarray(fitted.decision_function(X)), known, len(classes))
+    return Predictions(labels, probabilities, scores)
+
+
+def _aligned(scores: NDArray[Any], known: NDArray[np.intp], n_classes: int) -> NDArray[Any] | None:
+    """Return one score per class, or of the second of two; None for scores of pairs."""
     if scores.ndim == 1:
-        margins = np.where(truth == 1, scores[known], -scores[known])
-    else:
-        scores = scores[known].astype(np.float64)
-        place = np.arange(len(truth)), truth
-        own = scores[place]
-        scores[place] = -np.inf
-        margins = own - scores.max(axis=1)
-    size = float(np.abs(margins).mean()) if len(margins) else 0.0
-    return (margins / size).astype(np.float32) if size > 0 else None
-
-
-def _history(model: Any) -> NDArray[np.float64] | None:
-    """Return the objective of each iteration, if the model has it."""
-    history = getattr(getattr(model, "best_estimator_", model), "objective_history_", None)
-    has_steps = history is not None and len(history) > 1
-    return np.asarray(history, dtype=np.float64) if has_steps else None
-
-
-def _rank_scores(model: Any) -> NDArray[np.float64] | None:
-    """Return ranks and their best inner scores, if the model is a search over ranks."""
-    results = getattr(model, "cv_results_", None)
-    if results is None or "rank" not in results["params"][0]:
+        if n_classes == 2:
+            return scores
+        scores = np.column_stack([-scores, scores])
+    if scores.shape[1] != len(known):
         return None
-    ranks = np.array([params["rank"] for params in results["params"]])
-    scores = np.asarray(results["mean_test_score"])
-    tried = np.unique(ranks)
-    best = [scores[ranks == rank].max() for rank in tried]
-    return np.array([tried, best]) if len(tried) > 1 else None
+    if n_classes == 2 and len(known) == 2:
+        return np.asarray(scores[:, 1] - scores[:, 0])
+    every = np.full((len(scores), n_classes), scores.min() - 1)
+    every[:, known] = scores
+    return every
+
+
+def _fingerprint(folds: Folds) -> str:
+    digest = hashlib.sha256()
+    for number, repeat in enumerate(folds.repeats):
+        for train, test in repeat:
+            digest.update(f"{number}".encode())
+            digest.update(np.asarray(train, dtype=np.int64).tobytes() + b"|")
+            digest.update(np.asarray(test, dtype=np.int64).tobytes() + b"|")
+    return digest.hexdigest()[:12]

@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS results (
 CREATE TABLE IF NOT EXISTS arrays (
     {KEY}, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (dataset, model, repeat, fold, name)
 );
+CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY);
 """
 
 
@@ -118,6 +119,17 @@ class Store:
     def _select(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with _explained(self.path):
             return self._connection.execute(query, values).fetchall()
+
+    def claim(self, path: Path) -> None:
+        """Record that runs of this store write a file; refuse one that others have written."""
+        if not self._select("SELECT name FROM files WHERE name = ?", (path.name,)):
+            if path.exists():
+                raise InputError(
+                    f"{path} exists and was not written by this comparison. Move it away, or give "
+                    "another --output directory."
+                )
+            with _explained(self.path), self._connection as transaction:
+                transaction.execute("INSERT INTO files VALUES (?)", (path.name,))
 
     def begin(self, key: Key) -> int:
         """Record that a fit begins, and return the number of this attempt."""

@@ -40,6 +40,7 @@ __all__ = [
     "KernelRegression",
     "NormalEquations",
     "Regression",
+    "RowBlocks",
     "centre_kernel",
     "conjugate_gradients",
     "largest_before_centring",
@@ -187,7 +188,7 @@ class Regression(NormalEquations):
 
     def eigen(self) -> tuple[Array, RowBlocks]:
         """Compute the eigenvalues of ΦᵀSΦ, and blocks of the rows of Φ times its eigenvectors."""
-        values, vectors = linalg.eigh(self.gram, check_finite=False)
+        values, vectors = _eigh(self.gram)
         mean_part = 0.0 if self.mean is None else self.mean @ vectors
 
         def blocks() -> Iterator[tuple[slice, Array]]:
@@ -237,6 +238,17 @@ class KernelRegression(Regression):
         self.kernel_mean, self._original = kernel_mean, original
         self._original_mean = original_mean
 
+    def eigen(self) -> tuple[Array, RowBlocks]:
+        # The rows of a kernel are in memory, so that their products are computed once.
+        values, vectors = _eigh(self.gram)
+        features = self.X @ vectors
+
+        def blocks() -> Iterator[tuple[slice, Array]]:
+            for rows in row_blocks(*features.shape):
+                yield rows, features[rows]
+
+        return values.clip(min=0.0), blocks
+
     @np.errstate(over="ignore", invalid="ignore")  # coefficients that overflow are refused later
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         # W = Lᵀ samples is a triangular system if only the pivots are not zero.
@@ -271,6 +283,12 @@ class KernelRegression(Regression):
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""
         return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
+
+
+def _eigh(gram: Array) -> tuple[Array, Array]:
+    """Compute all eigenvalues and eigenvectors by the faster method, divide and conquer."""
+    values, vectors = linalg.eigh(gram, driver="evd", check_finite=False)
+    return np.asarray(values), np.asarray(vectors)
 
 
 def _features_of_kernel(

@@ -57,9 +57,8 @@ def augmented_at_rank(estimator: Any, X: Any) -> tuple[Array, Augmented]:
         remaining = larger[labels.y] - units
         rows = np.flatnonzero((units > 0) & (remaining > ROUNDING * larger[labels.y]))
         found = np.full((len(labels.y), n_classes), np.nan)
-        found[rows] = left_out.scores_of_rank(
-            rows, fitted[rows], leverages[rows, None], matrix, rank
-        )
+        those = rows, fitted[rows], leverages[rows, None], matrix, [rank]
+        found[rows] = left_out.scores(*those)[0]
         return found
 
     def augmented(rows: slice) -> Iterator[tuple[int, Array]]:

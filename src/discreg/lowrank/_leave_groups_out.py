@@ -20,13 +20,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.candidates import rows_of_groups
+from discreg.base.candidates import groups_by_size, rows_of_groups
 from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.rows import class_sums, class_totals, one_hot, row_blocks
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators
+from ._subspace import largest_rank
 
 __all__ = ["SEEN", "Group", "Solved", "leave_groups_out_by_rank", "solved_for", "without_group"]
 
@@ -113,12 +114,68 @@ def leave_groups_out_by_rank(
     targets = one_hot(y, n_classes) * given.entries
     for fit in solved_for(prepared, betas):
         features, solved = (np.vstack(each) for each in list(zip(*fit.blocks(), strict=True))[1:])
-        scores = np.empty((len(ranks), len(y), n_classes))
+        scores = np.full((len(ranks), len(y), n_classes), np.nan)
+        if min(ranks) >= largest_rank(prepared):
+            for rows in groups_by_size(groups):
+                copies = np.array([class_sums(y[each], prepared.copies[each], n_classes)
+                                   for each in rows])  # fmt: skip
+                group = Group(features[rows], solved[rows], targets[rows], weights[rows], copies)
+                scores[:, rows] = without_groups_at_largest_rank(group, given, fit.coef)
+        open_rows = np.isnan(scores).any(axis=(0, 2))
         for rows in rows_of_groups(groups):
+            if not open_rows[rows].any():
+                continue
             copies = class_sums(y[rows], prepared.copies[rows], n_classes)
             group = Group(features[rows], solved[rows], targets[rows], weights[rows], copies)
             scores[:, rows] = without_group(group, given, fit.coef, fit.moments, ranks)
         yield scores
+
+
+def without_groups_at_largest_rank(groups: Group, given: Indicators, coef: Array) -> Array:
+    """Compute the scores of groups of one size without each, (n_groups, n_rows, n_classes).
+
+    At the largest rank no directions are needed, because the scores have no part outside of them.
+    The scores are NaN where the other samples do not determine them.
+
+    Parameters
+    ----------
+    groups : Group
+        Its arrays have the groups as their first axis.
+    given : Indicators
+        Those of all samples.
+    coef : ndarray of shape (n_features, n_classes)
+        W of all samples.
+    """
+    rows, solved, targets, weights, copies = groups
+    total, root = float(given.weights.sum()), np.sqrt(weights)[:, :, None]
+    left = np.eye(rows.shape[1]) - given.centred / total * (root @ root.transpose(0, 2, 1))
+    left = left - (root * solved) @ (root * rows).transpose(0, 2, 1)
+    values, vectors = np.linalg.eigh((left + left.transpose(0, 2, 1)) / 2)
+    values = np.where(values > SEEN, values, np.nan)[:, :, None]
+    residuals = root * (targets - given.mean - rows @ coef)
+    errors = vectors @ ((vectors.transpose(0, 2, 1) @ residuals) / values)
+    rest = (total - weights.sum(axis=1))[:, None, None]
+    shares = weights[:, None, :]
+    away = rows + given.centred * (shares @ rows) / rest  # from the mean of the other samples
+    predicted = away @ coef - (away @ (root * solved).transpose(0, 2, 1)) @ errors
+    sizes, rescale, is_left = _remaining(given, copies)
+    mean = (total * given.mean - shares @ targets) / rest * given.centred
+    shift = given.shift_of(mean * rescale[:, None], sizes[:, None])
+    scores = (predicted * rescale[:, None] + shift) * given.scale_of(sizes)[:, None]
+    lowest = scores.min(axis=2, keepdims=True) - 1.0
+    return np.asarray(np.where(is_left[:, None], scores, lowest))
+
+
+def _remaining(given: Indicators, copies: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return the sizes of classes without some copies, √(n_j/n_j'), and which classes are left."""
+    sizes = given.sizes - copies
+    left = sizes > ROUNDING * given.sizes
+    sizes = np.where(left, sizes, 0.0)
+    return (
+        sizes,
+        np.sqrt(np.divide(given.sizes, sizes, out=np.zeros_like(sizes), where=left)),
+        left,
+    )
 
 
 def without_group(
@@ -142,10 +199,7 @@ def without_group(
     mean = -given.centred * (weights @ rows) / (total - weights.sum())  # of the other samples
     moments = moments - rows.T @ (weights[:, None] * targets)
     moments -= np.outer(mean, given.weights * given.entries - summed)
-    sizes = given.sizes - copies
-    left = sizes > ROUNDING * given.sizes
-    sizes = np.where(left, sizes, 0.0)
-    rescale = np.sqrt(np.divide(given.sizes, sizes, out=np.zeros_like(sizes), where=left))
+    sizes, rescale, left = _remaining(given, copies)
     ranked = rank_coefficients(coef * rescale, moments * rescale)
     along = (rows - mean) @ ranked.projected
     of_targets = (total * given.mean - summed) / (total - weights.sum()) * given.centred

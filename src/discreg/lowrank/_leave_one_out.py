@@ -47,7 +47,7 @@ def leave_one_out_by_rank(
 
     Each array has shape (n_ranks, n_samples, n_classes) and equals the scores of refits without
     one unit of weight of each sample. One eigendecomposition serves all penalties; each sample and
-    penalty needs one small eigenproblem.
+    penalty needs one small eigenproblem, unless the rank is the largest.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def leave_one_out_by_rank(
         shares * prepared.weights,
         shares * prepared.copies,
     )
-    n_classes = len(prepared.classes)
+    n_classes, at_largest = len(prepared.classes), min(ranks) >= largest_rank(prepared)
     for fit in solved_for(prepared, betas):
-        explained = fit.moments.T @ fit.coef
+        explained = None if at_largest else fit.moments.T @ fit.coef
         scores = np.empty((len(ranks), len(prepared.y), n_classes))
         for rows, features, solved in fit.blocks():
             fitted, leverage = features @ fit.coef, row_dots(features, solved)
@@ -99,9 +99,8 @@ def left_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) 
         explained = (ranked.directions * ranked.explained) @ ranked.directions.T
     scores = np.empty(fitted.shape)
     for rows in row_blocks(len(kept), fitted.shape[1] ** 2):
-        scores[rows] = left_out.scores_of_rank(
-            rows, fitted[rows], leverage[rows, None], explained, rank
-        )
+        found = left_out.scores(rows, fitted[rows], leverage[rows, None], explained, [rank])
+        scores[rows] = found[0]
     unknown = np.flatnonzero(np.isnan(scores).any(axis=1))
     some = regression.solve(features[unknown].T).T
     if len(unknown) and explained is None:
@@ -132,14 +131,22 @@ class LeftOutUnits:
         return Group(features, solved, targets, self.weights[[row]], is_own * self.copies[row])
 
     def scores(
-        self, rows: Any, fitted: Array, leverage: Array, explained: Array, ranks: Sequence[int]
+        self,
+        rows: Any,
+        fitted: Array,
+        leverage: Array,
+        explained: Array | None,
+        ranks: Sequence[int],
     ) -> Array:
         """Compute scores of some samples, of shape (n_ranks, n_samples, n_classes).
 
-        They are NaN where the other samples do not determine the scores, or where equal
-        eigenvalues leave the choice of the directions open.
+        `explained` is None at the largest rank. The scores are NaN where the other samples do not
+        determine them, or where equal eigenvalues leave the choice of the directions open.
         """
         without = self.without(rows, fitted, leverage)
+        if explained is None:
+            found = (without.predicted + without.shift) * without.scale
+            return np.repeat(found[None], len(ranks), axis=0)
         values, vectors = without.eigen(explained)
         along = np.einsum("nk,nks->ns", without.predicted, vectors)
         by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
@@ -148,15 +155,6 @@ class LeftOutUnits:
         by_rank[:-1][tied.T] = np.nan
         by_rank = by_rank[np.array(ranks) - 1]
         return np.asarray((by_rank + without.shift) * without.scale)
-
-    def scores_of_rank(
-        self, rows: Any, fitted: Array, leverage: Array, explained: Array | None, rank: int
-    ) -> Array:
-        """Compute `scores` of one rank; `explained` is None at the largest rank."""
-        if explained is not None:
-            return np.asarray(self.scores(rows, fitted, leverage, explained, [rank])[0])
-        without = self.without(rows, fitted, leverage)
-        return np.asarray((without.predicted + without.shift) * without.scale)
 
     def interpolated(self, rows: Any, errors: Array) -> Array:
         """Compute scores of the largest rank where r is zero, from the errors of left-out samples.

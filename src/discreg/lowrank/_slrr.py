@@ -43,6 +43,7 @@ __all__ = ["SLRRClassifier"]
 FEW_COEFFICIENTS = 2_000  # up to this size, solving to rounding costs little
 EXACT = 1e-14
 MAX_POLISHING = 10  # working sets
+LOOSER = 30.0  # factor of `tol` for the folds that calibrate probabilities
 
 
 class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressionClassifier):
@@ -229,7 +230,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         rank = checked_rank(self.rank, prepared)
         problem = self._problem(prepared, rank, float(self.beta))
         start = vars(self).get("_previous") if self.warm_start else None
-        solution = self._solve(problem, prepared, start, to_rounding=True)
+        solution = self._solve(problem, prepared, start, tol=self.tol, to_rounding=True)
         self._warn(solution)
         self._store(prepared, solution, rank)
         self._calibrate(prepared, (problem, solution))
@@ -280,7 +281,8 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         prepared: Prepared,
         start: SparseRankSolution | None,
         *,
-        to_rounding: bool,
+        tol: float,
+        to_rounding: bool = False,
     ) -> SparseRankSolution:
         """Solve the problem, from a start if its shape fits."""
         if problem.beta == 0:  # without a penalty, one regression is exact up to rounding
@@ -290,16 +292,16 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             solution = reweight(
                 problem,
                 prepared,
-                tol=self.tol,
+                tol=tol,
                 max_iter=self.max_iter,
                 by_change=self.stopping == "change",
             )
         else:
             if start is not None and not _fits(start, problem):
                 start = None
-            solution = alternate(problem, tol=self.tol, max_iter=self.max_iter, start=start)
+            solution = alternate(problem, tol=tol, max_iter=self.max_iter, start=start)
             small = problem.rank is None and problem.moments.size <= FEW_COEFFICIENTS
-            if to_rounding and small and solution.gap <= self.tol:
+            if to_rounding and small and solution.gap <= tol:
                 finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
                 finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
                 solution = finer if finer.gap < solution.gap else solution
@@ -313,7 +315,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
         def refit(rest: Prepared) -> Array:
             other = indicator_problem(rest, Indicators.of(rest), problem.beta, problem.rank)
-            found = self._solve(other, rest, start, to_rounding=False)
+            found = self._solve(other, rest, start, tol=LOOSER * self.tol)
             return found.coef @ found.directions.T
 
         return left_out_by_folds(prepared, problem.moments / Indicators.of(prepared).entries, refit)

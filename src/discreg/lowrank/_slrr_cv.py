@@ -166,7 +166,7 @@ class SLRRClassifierCV(LowRankSearch):
         for setting in penalties:
             rank = setting["rank"]
             problem = classifier._problem(prepared, min(rank, largest), setting["beta"])
-            solution = classifier._solve(problem, prepared, latest.get(rank), to_rounding=False)
+            solution = classifier._solve(problem, prepared, latest.get(rank), tol=classifier.tol)
             latest[rank] = solution
             coef, means = prepared.regression.predictor(solution.coef @ solution.directions.T)
             scores = indicators.scale * (matmul(X_test, coef) + (indicators.shift - means))

@@ -14,7 +14,7 @@ are refitted. In the features, the scatters S_i of the classes of a group change
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,8 @@ def kernel_residuals_without_groups(
     """
     delta = np.empty((len(kernel), samples.n_classes))
     alone, several = _sorted_out(parts)
+    several.sort(key=len)
+    by_size = [np.array(list(same)) for _, same in groupby(several, key=len)]
     if len(alone):
         units = samples.weights[alone]
         delta[alone] = leave_one_out_residuals(kernel, samples, alpha, beta, units, alone)
@@ -89,14 +91,14 @@ def kernel_residuals_without_groups(
         return right
 
     inverse = positive_inverse(system_matrix(kernel.copy(), samples, alpha, beta))
-    V, following = K_x, _without_rows(K_x @ inverse, inverse, several, places)
+    V, following = K_x, _without_rows(K_x @ inverse, inverse, by_size)
     for _ in range(MAX_STEPS):
         changes = linalg.norm(following - V, axis=1)
         V = following
         open_rows = changes > PRECISION * linalg.norm(V, axis=1)
         if not open_rows.any():
             break
-        following = _without_rows(shifted(V) @ inverse, inverse, several, places)
+        following = _without_rows(shifted(V) @ inverse, inverse, by_size)
     for rows, place in zip(several, places, strict=True):
         if open_rows[place].any():
             matrix = system_matrix(kernel.copy(), samples, alpha, beta, totals[place.start])
@@ -169,14 +171,20 @@ def _totals_without(samples: Groups, rows: Indices) -> Array:
     return class_sums(samples.y, weights, samples.n_classes)
 
 
-def _without_rows(
-    V: Array, inverse: Array, parts: Sequence[Indices], places: Sequence[slice]
-) -> Array:
-    """Compute T k from N k, one row per sample; the group's own coefficients are zero."""
-    for rows, place in zip(parts, places, strict=True):
-        own = linalg.solve(inverse[np.ix_(rows, rows)], V[place, rows].T, assume_a="pos")
-        V[place] -= own.T @ inverse[rows]
-        V[place, rows] = 0.0
+def _without_rows(V: Array, inverse: Array, by_size: Sequence[Indices]) -> Array:
+    """Compute T k from N k, one row per sample; the group's own coefficients are zero.
+
+    The rows of V are those of `by_size`, the samples of groups of each size.
+    """
+    start = 0
+    for rows in by_size:
+        stop = start + rows.size
+        found = V[start:stop].reshape(*rows.shape, -1)
+        right = np.take_along_axis(found, rows[:, None, :], axis=2).transpose(0, 2, 1)
+        own = np.linalg.solve(inverse[rows[:, :, None], rows[:, None, :]], right)
+        found -= own.transpose(0, 2, 1) @ inverse[rows]
+        np.put_along_axis(found, rows[:, None, :], 0.0, axis=2)
+        start = stop
     return V
 
 

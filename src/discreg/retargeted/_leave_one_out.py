@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.base.candidates import rows_of_groups
-from discreg.linalg.ridge import Regression
+from discreg.base.candidates import groups_by_size
+from discreg.linalg.ridge import Regression, RowBlocks
 from discreg.linalg.rows import varies
 from discreg.linalg.types import Array
 
@@ -25,6 +26,7 @@ def leave_one_out_scores(
     betas: Sequence[float],
     *,
     scale_beta: bool,
+    eigen: tuple[Array, RowBlocks] | None = None,
 ) -> Array:
     r"""Compute the leave-one-out scores of all samples.
 
@@ -45,6 +47,8 @@ def leave_one_out_scores(
         Positive penalties.
     scale_beta : bool
         Whether the penalties are relative to the trace.
+    eigen : tuple, default=None
+        ``regression.eigen()``, if it is known.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def leave_one_out_scores(
     weights, centred = regression.weights, regression.centred
     total = weights.sum()
     mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
-    values, blocks = regression.eigen()
+    values, blocks = eigen or regression.eigen()
     moments = sum(block.T @ (weights[rows, None] * targets[rows]) for rows, block in blocks())
     scores = np.empty((len(betas), *targets.shape))
     for rows, block in blocks():
@@ -66,9 +70,11 @@ def leave_one_out_scores(
             scale = np.where(scale == 0, 1.0, scale)
         else:
             scale = np.ones_like(square)
+        shrunk = np.empty_like(block)  # allocating it for every penalty would take as long
         for index, beta in enumerate(betas):
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                shrunk = block / (values + beta * scale)
+                np.add(values, beta * scale, out=shrunk)
+                np.divide(block, shrunk, out=shrunk)
                 leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
                 remaining = 1 - unit * leverage
                 held_out = shrunk @ moments + mean - unit * leverage * targets[rows]
@@ -110,35 +116,55 @@ def leave_groups_out_scores(
     total = float(weights.sum())
     mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
     # Samples that are alone in their groups are left out all at once.
-    scores = leave_one_out_scores(regression, targets, weights, betas, scale_beta=scale_beta)
-    others = [rows for rows in rows_of_groups(groups) if len(rows) > 1]
-    if not others:
+    eigen = values, blocks = regression.eigen()
+    scores = leave_one_out_scores(
+        regression, targets, weights, betas, scale_beta=scale_beta, eigen=eigen
+    )
+    several = [rows for rows in groups_by_size(groups) if rows.shape[1] > 1]
+    if not several:
         return scores
-    values, blocks = regression.eigen()
     features = np.vstack([block for _, block in blocks()])
     moments = features.T @ (weights[:, None] * targets)
-    for rows in others:
+    for rows in several:  # all groups of one size
         block, own = features[rows], weights[rows]
-        rest = total - float(own.sum())
-        trace = regression.trace - float(own @ np.einsum("ij,ij->i", block, block))
-        if centred:  # without the group, the mean changes too
-            trace -= float(np.sum((own @ block) ** 2)) / rest
-        if trace <= ROUNDING * regression.trace:
-            trace = _trace_of_others(regression, rows)
-        scale = trace / (regression.n_features or rest) if scale_beta else 1.0
-        if scale == 0:
-            block, scale = np.zeros_like(block), 1.0
+        if scale_beta:
+            scale = _scale_without_groups(regression, rows, block)[:, None, None]
+            block = np.where(scale == 0, 0.0, block)
+            scale = np.where(scale == 0, 1.0, scale)
+        else:
+            scale = np.ones((len(rows), 1, 1))
         for index, beta in enumerate(betas):
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 shrunk = block / (values + beta * scale)
-                smoother = shrunk @ block.T + centred / total
-                matrix = np.eye(len(rows)) - smoother * own
+                smoother = shrunk @ block.transpose(0, 2, 1) + centred / total
+                matrices = np.eye(rows.shape[1]) - smoother * own[:, None, :]
                 residuals = targets[rows] - shrunk @ moments - mean
-            try:
-                scores[index, rows] = targets[rows] - np.linalg.solve(matrix, residuals)
-            except np.linalg.LinAlgError:
-                scores[index, rows] = np.nan
+            scores[index, rows] = targets[rows] - _solve_all(matrices, residuals)
     return scores
+
+
+def _solve_all(matrices: Array, right: Array) -> Array:
+    """Solve a stack of systems; the solutions of singular ones are NaN."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, right))
+    except np.linalg.LinAlgError:
+        found = np.full_like(right, np.nan)
+        for place, (matrix, each) in enumerate(zip(matrices, right, strict=True)):
+            with suppress(np.linalg.LinAlgError):
+                found[place] = np.linalg.solve(matrix, each)
+        return found
+
+
+def _scale_without_groups(regression: Regression, rows: NDArray[np.intp], block: Array) -> Array:
+    """Compute the unit of a relative penalty without each group, as `_scale_without`."""
+    own = regression.weights[rows]
+    rest = regression.weights.sum() - own.sum(axis=1)
+    trace = regression.trace - np.einsum("gi,gij,gij->g", own, block, block)
+    if regression.centred:  # without the group, the mean changes too
+        trace -= np.sum(np.einsum("gi,gij->gj", own, block) ** 2, axis=1) / rest
+    for place in np.flatnonzero(trace <= ROUNDING * regression.trace):
+        trace[place] = _trace_of_others(regression, rows[place])
+    return np.asarray(trace / (regression.n_features or rest))
 
 
 def _scale_without(regression: Regression, rows: slice, unit: Array, square: Array) -> Array:

@@ -56,6 +56,7 @@ from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.ridge import KernelRegression
 from discreg.linalg.rows import batches, class_sums, row_dots
 from discreg.linalg.types import Array, Indices
 
@@ -145,7 +146,7 @@ def _with_kernel(
         return np.vstack(parts)
 
     all_rows = Rows.of(prepared)
-    if not quick and are_quick(at, all_rows.held):
+    if not quick and are_quick(at, all_rows.held, with_kernel=True):
         kernel = kernel_of(np.arange(rows.size))
         block = Block(None, prepared.y, prepared.weights)
         respond = response_of_kernel(kernel, loss, at, block, rows)
@@ -281,7 +282,8 @@ def _with_features(
     if at is not None and is_ridge and regression.beta > 0:
         n_pieces = int(count_pieces(loss, at.residuals).clip(min=0).sum())
         kernel_of = partial(_kernel, model, rows.X)
-        if not quick and are_quick(at, rows.held):
+        with_kernel = isinstance(regression, KernelRegression)
+        if not quick and are_quick(at, rows.held, with_kernel=with_kernel):
             block = Block(rows.X, rows.y, rows.weights)
             if n_pieces < n_unknowns:
                 kernel = kernel_of(np.arange(len(rows.y)))

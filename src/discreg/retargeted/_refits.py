@@ -36,24 +36,27 @@ from ._responses import Respond
 __all__ = ["are_quick", "refits"]
 
 MOST_SCORES = 4_000  # of all rows
-MOST_WORK = 1.3e7  # of all refits, about half a second
+MOST_WORK = 5e6  # of all refits, about a fifth of a second
+MORE_WITH_KERNEL = 2.6  # factor with a kernel: fits take longer too, and one step is less accurate
 ROUNDS = 30
 MOST_FORCES = 500  # of a refit
 CONVERGED = 1e-10  # gradient relative to that without the row at the solution
 ROUNDING = 1e-13  # relative error of a gradient
+STILL = 1e-11  # relative change of the moves in a round that is due to rounding
 STEEP = 0.5  # slope at the end of a step of a wrong length, relative to that at its start
 TRIALS = 20  # lengths of a step
 FAR = 0.03  # ratio of lengths of different magnitude
 ENTRIES = 1 << 19  # of the arrays for a batch
 
 
-def are_quick(at: Evaluation, held: Indices) -> bool:
+def are_quick(at: Evaluation, held: Indices, *, with_kernel: bool) -> bool:
     """Return whether any of some rows moves, and refits without each take little time."""
     n_rows, n_classes = at.residuals.shape
     n_moving = np.count_nonzero(at.residuals[held].any(axis=1))
     # The more classes, the more forces; this is the growth that was measured.
     work = n_moving * n_rows * n_classes * (n_classes + 2)
-    return bool(n_rows * n_classes <= MOST_SCORES and 0 < work <= MOST_WORK)
+    most = MOST_WORK * (MORE_WITH_KERNEL if with_kernel else 1.0)
+    return bool(n_rows * n_classes <= MOST_SCORES and 0 < work <= most)
 
 
 def refits(
@@ -148,12 +151,14 @@ class _SharedRows:
         own = self.variables[held, : self.n_classes]
         left, state = np.arange(len(held)), self._start(held, units)
         for _ in range(ROUNDS):
-            state = self._next(state)
+            before, state = state.moves, self._next(state)
             known = np.flatnonzero(np.isfinite(state.moves[:, 0]))
             left, state = left[known], state.take(known)
             found[left] = np.take_along_axis(state.moves, own[left], axis=1)
             solved[left] = self._is_solved(state, limits[left])
-            more = np.flatnonzero(~solved[left])
+            steps = np.abs(state.moves - before[known]).max(axis=1)
+            moving = steps > STILL * np.abs(state.moves).max(axis=1)
+            more = np.flatnonzero(~solved[left] & moving)
             left, state = left[more], state.take(more)
             if not len(left):
                 break

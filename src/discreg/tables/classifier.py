@@ -27,6 +27,10 @@ def _has_probabilities(model: TableClassifier) -> bool:
     return hasattr(model.pipeline, "predict_proba")
 
 
+def _has_sets(model: TableClassifier) -> bool:
+    return hasattr(model.pipeline[-1], "predict_set")
+
+
 class TableClassifier(ClassifierMixin, BaseEstimator):
     """A fitted pipeline that predicts from tables like the training table.
 
@@ -39,16 +43,46 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Fitted pipeline from the columns to labels.
     columns : dict
         The expected columns: `ExpectedColumns` as a dict.
+    thresholds : dict, optional
+        With two classes, by recall of the positive class, the probability of it from which on a row
+        is predicted as positive. They are chosen on held-out rows.
+    positive : label, optional
+        The positive class.
     """
 
-    def __init__(self, pipeline: Pipeline, columns: dict[str, Any]) -> None:
+    # Model files of earlier versions do not have these attributes.
+    thresholds: dict[float, float] | None = None
+    positive: Any = None
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        columns: dict[str, Any],
+        thresholds: dict[float, float] | None = None,
+        positive: Any = None,
+    ) -> None:
         self.pipeline = pipeline
         self.columns = columns
+        self.thresholds = thresholds
+        self.positive = positive
 
     @classmethod
-    def of(cls, pipeline: Pipeline, table: Table) -> TableClassifier:
-        """Create the classifier from a pipeline that was fitted to this table."""
-        return cls(pipeline, asdict(expected_columns(table)))
+    def of(
+        cls,
+        pipeline: Pipeline,
+        table: Table,
+        *,
+        thresholds: dict[float, float] | None = None,
+        positive: Any = None,
+    ) -> TableClassifier:
+        """Create the classifier from a pipeline that was fitted to this table.
+
+        The positive class is the rarer one by default.
+        """
+        if thresholds and positive is None:
+            classes, counts = np.unique(table.y, return_counts=True)
+            positive = classes[counts.argmin()].item()
+        return cls(pipeline, asdict(expected_columns(table)), thresholds or None, positive)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -73,6 +107,43 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities, in the order of `classes_`."""
         return np.asarray(self.pipeline.predict_proba(self._checked(X)))
+
+    @available_if(_has_sets)
+    def predict_set(self, X: Any, confidence_level: float = 0.9) -> NDArray[np.bool_]:
+        """Predict sets of classes that contain the true class with a given probability.
+
+        The columns are in the order of `classes_`.
+        """
+        features = self.pipeline[:-1].transform(self._checked(X))
+        return np.asarray(self.pipeline[-1].predict_set(features, confidence_level))
+
+    def stored_recall(self, recall: float) -> float:
+        """Return the smallest recall with a stored threshold that is not below the wanted one."""
+        if not 0 < recall < 1:
+            raise InputError(f"A recall is between 0 and 1, not {recall:g}.")
+        if not self.thresholds:
+            raise InputError(
+                "The model has no thresholds for a wanted recall. They are stored by a comparison "
+                "of two classes if the model has probabilities."
+            )
+        stored = sorted(each for each in self.thresholds if each >= recall)
+        if not stored:
+            raise InputError(
+                f"There is no threshold for a recall of {recall:g}; the largest stored recall is "
+                f"{max(self.thresholds):g}."
+            )
+        return stored[0]
+
+    def predict_at(self, X: Any, recall: float) -> NDArray[Any]:
+        """Predict labels so that at least this share of the positive class is found.
+
+        The recall was reached on held-out rows of the comparison; `stored_recall` returns the one
+        whose threshold is used.
+        """
+        threshold = (self.thresholds or {})[self.stored_recall(recall)]
+        place = int(np.flatnonzero(self.classes_ == self.positive)[0])
+        is_positive = self.predict_proba(X)[:, place] >= threshold
+        return self.classes_[np.where(is_positive, place, 1 - place)]
 
     def _checked(self, X: Any) -> Any:
         """Check the type of X; the preprocessor checks the columns of a data frame."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from numpy.typing import NDArray
@@ -13,11 +13,20 @@ from discreg.base.errors import InputError
 from .column_types import MAX_CATEGORIES, USED, Column, infer, places_of_text
 from .formats import quoted
 
-__all__ = ["describe", "left_out"]
+__all__ = ["Described", "column_notes", "describe", "left_out"]
 
 
-def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], list[str]]:
-    """Parse the columns of a frame; return the columns to use, all column types, and notes.
+class Described(NamedTuple):
+    """The parsed columns of a table."""
+
+    X: pd.DataFrame  # columns to use
+    columns: tuple[Column, ...]  # all columns
+    notes: list[str]
+    identifiers: pd.DataFrame  # columns that look like identifiers
+
+
+def describe(frame: pd.DataFrame) -> Described:
+    """Parse the columns of a frame.
 
     The index of the frame is the position of a row in the file, from 0.
     """
@@ -31,8 +40,21 @@ def describe(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[Column, ...], lis
         if cells[column.name].dtype == object
         for doubt in _almost_numeric(column.name, cells[column.name], frame.index)
     ]
-    notes = [*_kinds_found(columns), *doubts, *left_out(columns), *_gaps(columns)]
-    return pd.DataFrame(used), tuple(columns), notes
+    notes = [*column_notes(columns), *doubts]
+    identifiers = {
+        column.name: cells[column.name] for column in columns if column.kind == "identifier"
+    }
+    return Described(
+        pd.DataFrame(used),
+        tuple(columns),
+        notes,
+        pd.DataFrame(identifiers, index=range(len(frame))),
+    )
+
+
+def column_notes(columns: Sequence[Column]) -> list[str]:
+    """Write notes on the types of columns, on those left out and on missing values."""
+    return [*_kinds_found(columns), *left_out(columns), *_gaps(columns)]
 
 
 def _almost_numeric(name: str, values: NDArray[Any], rows: pd.Index) -> list[str]:
@@ -88,10 +110,8 @@ def left_out(columns: Sequence[Column]) -> list[str]:
     ]
     if identifiers:
         look = _subject(identifiers, "looks like an identifier", "look like identifiers")
-        are = "is" if len(identifiers) == 1 else "are"
-        notes.append(
-            f"{look}, by name or with a different value in nearly every row, and {are} left out"
-        )
+        by, are = ("its", "is") if len(identifiers) == 1 else ("their", "are")
+        notes.append(f"{look}, by {by} name or values, and {are} left out")
     return notes
 
 

@@ -21,12 +21,14 @@ from discreg.base.errors import InputError
 from .formats import MISSING, UNTITLED
 
 __all__ = [
+    "IDENTIFIER_NAME",
     "MAX_CATEGORIES",
     "USED",
     "Column",
     "Kind",
     "as_categories",
     "as_kind",
+    "as_kinds",
     "as_texts",
     "infer",
     "parse",
@@ -123,6 +125,21 @@ def as_kind(name: object, column: pd.Series, kind: Kind) -> NDArray[Any]:
     return values
 
 
+def as_kinds(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, NDArray[Any]]:
+    """Convert the cells of columns to their types; columns of floats are converted at once."""
+    is_float = dict(zip(frame, frame.dtypes == np.float64, strict=True))
+    names = [name for name, kind in kinds.items() if kind == "numeric" and is_float[name]]
+    values = frame[names].to_numpy(np.float64)
+    floats = dict(zip(names, values.T, strict=True))
+    if np.isinf(values).any():
+        for name in names:
+            refuse_infinite(name, floats[name], pd.RangeIndex(len(values)))
+    return {
+        name: floats[name] if name in floats else as_kind(name, frame[name], kind)
+        for name, kind in kinds.items()
+    }
+
+
 def _converted(texts: NDArray[Any], kind: Kind) -> tuple[NDArray[Any], str]:
     """Convert strings to a type, with NaN or NaT where that is not possible."""
     if kind == "boolean":
@@ -156,6 +173,9 @@ def as_texts(column: pd.Series) -> NDArray[Any]:
 
 def _vocabulary(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the code of each cell and the strings; the last, NaN, has the code -1."""
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True).startswith("mixed"):
+        # Beside numbers, True would be equal to 1.
+        column = column.map(lambda cell: str(cell) if isinstance(cell, bool | np.bool_) else cell)
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:  # a cell is a list, a dict or an array
@@ -220,12 +240,15 @@ def infer(
 
     The index of the frame is the position of a row in the file, from 0.
     """
+    kinds = {} if kinds is None else {name: kinds[name] for name in frame if name in kinds}
+    given = as_kinds(frame, kinds)
     columns, cells = [], {}
-    for name, series in frame.items():
-        if kinds is not None and name in kinds:
-            values = as_kind(name, series, kinds[name])
+    for name in frame:
+        if name in kinds:
+            values = given[name]
             column = _counted(name, kinds[name], values)
         else:
+            series = frame[name]
             kind, values = parse(series)
             refuse_infinite(name, values, frame.index)
             is_declared = isinstance(series.dtype, pd.CategoricalDtype)
@@ -239,7 +262,8 @@ def infer(
 
 def _counted(name: str, kind: Kind, values: NDArray[Any]) -> Column:
     missing = pd.isna(values)
-    return Column(name, kind, len(pd.unique(values[~missing])), int(missing.sum()))
+    distinct = np.unique if values.dtype.kind == "f" else pd.unique
+    return Column(name, kind, len(distinct(values[~missing])), int(missing.sum()))
 
 
 def _described(

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 
-from .column_types import USED, Kind, as_kind
+from .column_types import USED, Kind, as_kinds
 from .formats import nearest, quoted
 
 if TYPE_CHECKING:
     from .table import Table
 
-__all__ = ["ExpectedColumns", "check_columns", "expected_columns"]
+__all__ = ["ExpectedColumns", "check_columns", "checked_cells", "expected_columns"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ def check_columns(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFram
 
     Other columns, such as the target or unused columns, are ignored.
     """
+    return pd.DataFrame(checked_cells(frame, kinds))
+
+
+def checked_cells(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, NDArray[Any]]:
+    """Select the expected columns of a frame; return their cells in the expected types."""
     missing = [name for name in kinds if name not in frame]
     if missing:
         others = [str(name) for name in frame if name not in kinds]
@@ -48,4 +54,4 @@ def check_columns(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFram
             f"{len(missing)} of {len(kinds)} columns are missing: {quoted(missing)}"
             + "".join(hints[:1])
         )
-    return pd.DataFrame({name: as_kind(name, frame[name], kind) for name, kind in kinds.items()})
+    return as_kinds(frame, kinds)

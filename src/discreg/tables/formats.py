@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import difflib
-import gzip
 import io
+import json
 import re
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,48 +18,30 @@ from scipy import sparse
 from discreg.base.errors import InputError
 
 from .arff import parse_arff
+from .contents import COMPRESSED, Contents, FileBytes, file_stem, open_bytes
+from .delimited import read_csv, read_delimited, read_text_table
+from .excel import read_excel
+from .names import (
+    MISSING,
+    UNTITLED,
+    default_names,
+    intact,
+    nearest,
+    quoted,
+    refuse_duplicates,
+)
 
 __all__ = [
     "MISSING",
     "UNTITLED",
     "Contents",
     "default_names",
+    "file_stem",
     "nearest",
     "quoted",
     "read_contents",
     "refuse_duplicates",
 ]
-
-# Without "None", which is more often a category ("no garage") than a missing value.
-MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "nan", "NaN", "NULL", "null")
-UNTITLED = "Unnamed: "  # pandas' name of a column without a name, followed by its position
-
-
-@dataclass(frozen=True)
-class FileBytes:
-    """The bytes of a file, and the columns to read as text."""
-
-    content: bytes
-    text_columns: Collection[str] = ()
-
-    def text(self) -> str:
-        """Decode the bytes as UTF-8, with or without a byte order mark."""
-        try:
-            return self.content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = self.content.count(b"\n", 0, error.start) + 1
-            raise InputError(f"line {line} is not UTF-8; save the file in that encoding") from error
-
-
-@dataclass(frozen=True)
-class Contents:
-    """The contents of a file: named columns or a sparse array."""
-
-    X: pd.DataFrame | sparse.csr_array
-    y: NDArray[Any] | None = None
-    labels_apart: bool = False  # whether the format separates y; otherwise y is a column of X
-    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # arrays other than X and y
-    first_index: int | None = None  # svmlight: index of the first feature, 0 or 1
 
 
 def read_contents(path: Path, *, text_columns: Collection[str] = ()) -> Contents:
@@ -72,35 +50,27 @@ def read_contents(path: Path, *, text_columns: Collection[str] = ()) -> Contents
         raise InputError(f"there is no such file{_nearest_file(path)}")
     if path.is_dir():
         raise InputError("this is a directory; give a file")
-    zipped = path.suffix.lower() == ".gz"
-    suffix = (path.with_suffix("") if zipped else path).suffix.lower()
-    if suffix not in READERS:
-        raise InputError(
-            f"files of type '{suffix}' are not supported; supported types are "
-            f"{', '.join(READERS)}, also with .gz; save a spreadsheet as CSV"
-        )
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"the file cannot be read: {error.strerror}") from error
-    if zipped:
-        with _intact("gzip file"):
-            content = gzip.decompress(content)
-    contents = READERS[suffix](FileBytes(content, text_columns))
+    _refuse_unknown(path.with_suffix("") if path.suffix.lower() in COMPRESSED else path, path)
+    suffix, content = open_bytes(path)
+    _refuse_unknown(Path(f"file{suffix}"), path)
+    file = FileBytes(content, text_columns)
+    contents = READERS[suffix](file)
     if not contents.X.shape[0]:
         raise InputError("the file has no rows of data")
-    return contents
+    return replace(contents, notes=(*file.notes, *contents.notes))
 
 
-@contextmanager
-def _intact(kind: str) -> Iterator[None]:
-    """Convert any exception of a reader, which can be of any type, to an InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"the file is not a valid {kind}: {error}") from error
+def _refuse_unknown(inner: Path, path: Path) -> None:
+    """Raise an error if no reader has this suffix; a zip file need not have a second one."""
+    suffix = inner.suffix.lower()
+    if suffix in READERS or (path.suffix.lower() == ".zip" and inner.name == path.stem):
+        return
+    hint = "; save the sheet as .xlsx or .csv" if suffix in OTHER_SHEETS else ""
+    what = f"files of type '{suffix}'" if suffix else "files without a type, such as .csv,"
+    raise InputError(
+        f"{what} are not supported{hint}; supported types are {', '.join(READERS)}, also with "
+        f"{', '.join(COMPRESSED)}"
+    )
 
 
 def _nearest_file(path: Path) -> str:
@@ -110,157 +80,101 @@ def _nearest_file(path: Path) -> str:
     return f"; did you mean '{path.with_name(name)}'?" if name else ""
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Find the name that is most similar to a mistyped one; None if none is similar."""
-    by_lower = {each.lower(): each for each in names}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
-
-
-def quoted(names: Iterable[object], *, at_most: int = 8) -> str:
-    """Write the first few names in quotes, for a message."""
-    names = list(names)
-    shown = ", ".join(f"'{name}'" for name in names[:at_most])
-    return f"{shown} and {len(names) - at_most} more" if len(names) > at_most else shown
-
-
-def default_names(n_features: int) -> list[str]:
-    """Return the names x1, x2, ... for columns without names."""
-    return [f"x{place}" for place in range(1, n_features + 1)]
-
-
-def refuse_duplicates(names: Collection[str]) -> None:
-    """Raise an error if two columns have the same name."""
-    seen: dict[str, int] = {}
-    for place, name in enumerate(names, start=1):
-        if name in seen:
-            raise InputError(
-                f"columns {seen[name]} and {place} have the same name '{name}'; rename one"
-                f"{_no_header_hint(names)}"
-            )
-        seen[name] = place
-
-
-def _no_header_hint(names: Iterable[str]) -> str:
-    """Return a hint for a message if the names look like data."""
-    numbers = [name for name in names if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", name, re.I)]
-    return ", or add a header line: the first line looks like data" if numbers else ""
-
-
-# Numbers between tabs: with a comma that cannot separate thousands, and with a point.
-WITH_COMMA, WITH_POINT = (
-    re.compile(rf"(?<![^\t\n])[-+]?(?:{number})(?=[\t\r\n]|$)")
-    for number in (r"\d+,(?!\d{3}(?:\D|$))\d+|(?:0|\d{4})\d*,\d+", r"\d*\.\d+")
-)
-THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?")
-
-
-def read_csv(file: FileBytes) -> Contents:
-    """Read cells separated by commas, semicolons or tabs: the most frequent one in the header."""
-    header, _, _ = file.text().lstrip("\r\n").partition("\n")
-    unquoted = re.sub('"[^"]*"', "", header)
-    return read_delimited(file, max(",;\t", key=unquoted.count))
-
-
-def read_delimited(file: FileBytes, delimiter: str = "\t") -> Contents:
-    """Read cells separated by a delimiter."""
-    text = file.text()
-    _, header = next(_records(text, delimiter), (1, None))
-    if header is None:
-        raise InputError("the file is empty")
-    names = [name.strip() or f"{UNTITLED}{place}" for place, name in enumerate(header)]
-    refuse_duplicates(names)
-    decimal = _decimal_sign(text, delimiter)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than the header
-            frame = pd.read_csv(
-                io.StringIO(text),
-                sep=delimiter,
-                # With a decimal comma, numbers with a point are read as text and converted when
-                # the columns are parsed.
-                decimal=decimal,
-                header=0,
-                names=names,
-                index_col=False,
-                dtype={name: str for name in names if name in file.text_columns},
-                keep_default_na=False,
-                na_values=list(MISSING),
-                skipinitialspace=True,
-                low_memory=False,
-            )
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        if "EOF inside string" in str(error):
-            *_, (line, _) = _records(text, delimiter)
-            raise InputError(f"a quote in line {line} is not closed") from error
-        _refuse_ragged_line(text, delimiter, len(names))
-        raise InputError(f"the file is malformed: {error}") from error
-    if frame.iloc[:, -1].isna().any():  # pandas fills short lines with NaN
-        _refuse_ragged_line(text, delimiter, len(names))
-    if decimal == ",":
-        _refuse_thousands(frame.drop(columns=[*file.text_columns], errors="ignore"))
-    return Contents(frame)
-
-
-def _decimal_sign(text: str, delimiter: str) -> str:
-    """Infer a decimal comma, as in spreadsheets: with semicolons, or with tabs and no point."""
-    if delimiter == ";" and "," in text:
-        return ","
-    if delimiter == "\t" and WITH_COMMA.search(text) and not WITH_POINT.search(text):
-        return ","
-    return "."
-
-
-def _refuse_thousands(frame: pd.DataFrame) -> None:
-    """Raise an error if the points of a column may be decimal points or separate thousands."""
-    for name, column in frame.items():
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            continue
-        cells = [cell.strip() for cell in column.dropna().unique() if isinstance(cell, str)]
-        pointed = [cell for cell in cells if "." in cell]
-        if pointed and all(map(THOUSANDS.fullmatch, pointed)):
-            raise InputError(
-                f"column '{name}' has cells such as '{pointed[0]}' in a file with decimal commas: "
-                "does the point separate thousands? Write numbers without points"
-            )
-
-
-def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first line and the cells of each record; slower than pandas, which has no lines."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-    line = 1
-    try:
-        for cells in reader:
-            if cells:
-                yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"line {line} cannot be read; is a quote not closed? ({error})") from error
-
-
-def _refuse_ragged_line(text: str, delimiter: str, n_columns: int) -> None:
-    for line, cells in _records(text, delimiter):
-        if len(cells) != n_columns:
-            raise InputError(
-                f"line {line} should have {n_columns} cells like the header, but has {len(cells)}"
-            )
-
-
 def read_parquet(file: FileBytes) -> Contents:
     """Read the columns of a Parquet file, including an index stored by pandas."""
-    import pyarrow as pa
     import pyarrow.parquet
 
-    with _intact("Parquet file"):
-        table = pa.parquet.ParquetFile(io.BytesIO(file.content)).read()
-        refuse_duplicates(table.column_names)
-        for column in table.schema:
-            if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    with intact("Parquet file"):
+        return _arrow_columns(pyarrow.parquet.ParquetFile(io.BytesIO(file.content)).read())
+
+
+def read_feather(file: FileBytes) -> Contents:
+    """Read the columns of a Feather or Arrow file."""
+    import pyarrow.feather
+
+    with intact("Feather file"):
+        return _arrow_columns(pyarrow.feather.read_table(io.BytesIO(file.content)))
+
+
+def _arrow_columns(table: Any) -> Contents:
+    import pyarrow as pa
+
+    refuse_duplicates(table.column_names)
+    for column in table.schema:
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            raise InputError(
+                f"column '{column.name}' has type {column.type}; cells must be numbers, "
+                "booleans or strings"
+            )
+    return Contents(table.to_pandas(ignore_metadata=True))
+
+
+def read_json(file: FileBytes) -> Contents:
+    """Read a list of records, a mapping of columns, or one record per line."""
+    try:
+        found = json.loads(file.text())
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and error.lineno > 1:
+            return read_json_lines(file)
+        raise InputError(f"line {error.lineno} is not JSON: {error.msg}") from error
+    if isinstance(found, dict) and isinstance(found.get("data"), list):
+        columns = found.get("columns")  # as pandas writes with orient="split" or "table"
+        found = (
+            [dict(zip(map(str, columns), row, strict=True)) for row in found["data"]]
+            if isinstance(columns, list)
+            else found["data"]
+        )
+    if isinstance(found, dict):
+        found = _json_rows(found)
+    return _json_records(found)
+
+
+def _json_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Convert a mapping of columns, which are lists or mappings of rows, to records."""
+    lists = {
+        name: list(cells.values()) if isinstance(cells, dict) else cells
+        for name, cells in columns.items()
+    }
+    if not lists or not all(isinstance(cells, list) for cells in lists.values()):
+        raise InputError("a list of records or a mapping of columns is expected, not one record")
+    lengths = {name: len(cells) for name, cells in lists.items()}
+    if len(set(lengths.values())) > 1:
+        short, long = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
+        raise InputError(
+            f"column '{short}' has {lengths[short]} cells, but '{long}' has {lengths[long]}"
+        )
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def read_json_lines(file: FileBytes) -> Contents:
+    """Read one record per line."""
+    records = []
+    for number, line in enumerate(file.text().split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise InputError(f"line {number} is not JSON: {error.msg}") from error
+    return _json_records(records)
+
+
+def _json_records(records: Any) -> Contents:
+    if not isinstance(records, list):
+        raise InputError(f"a list of records is expected, not {type(records).__name__}")
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise InputError(
+                f"record {number} is not a mapping of column names to cells, but "
+                f"{type(record).__name__}"
+            )
+        for name, cell in record.items():
+            if isinstance(cell, list | dict):
                 raise InputError(
-                    f"column '{column.name}' has type {column.type}; cells must be numbers, "
+                    f"column '{name}' is nested in record {number}; cells must be numbers, "
                     "booleans or strings"
                 )
-        return Contents(table.to_pandas(ignore_metadata=True))
+    return Contents(pd.DataFrame.from_records(records))
 
 
 def read_arff(file: FileBytes) -> Contents:
@@ -303,15 +217,11 @@ def _malformed_svmlight_line(text: str) -> int | None:
 
 
 def read_txt(file: FileBytes) -> Contents:
-    """Read a text file in svmlight format."""
+    """Read a text file in svmlight format, or else a table of cells."""
     lines = (line.partition("#")[0].strip() for line in file.text().split("\n"))
     first = SVMLIGHT_LINE.fullmatch(next(filter(None, lines), ""))
-    if first is None or not first["pairs"]:
-        raise InputError(
-            "a .txt file must be in svmlight format, and this file is not; rename it to .csv if "
-            "commas or semicolons separate its cells, to .tsv if tabs do"
-        )
-    return read_svmlight(file)
+    is_svmlight = first is not None and first["pairs"]
+    return read_svmlight(file) if is_svmlight else read_text_table(file)
 
 
 def read_npz(file: FileBytes) -> Contents:
@@ -332,7 +242,7 @@ def read_npz(file: FileBytes) -> Contents:
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
     with (
-        _intact("npz file of plain arrays"),
+        intact("npz file of plain arrays"),
         np.load(io.BytesIO(content), allow_pickle=False) as file,
     ):
         arrays = {name: file[name] for name in file.files}
@@ -376,7 +286,14 @@ READERS: dict[str, Callable[[FileBytes], Contents]] = {
     ".csv": read_csv,
     ".tsv": read_delimited,
     ".tab": read_delimited,
+    ".xlsx": read_excel,
+    ".xlsm": read_excel,
+    ".json": read_json,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
     ".parquet": read_parquet,
+    ".feather": read_feather,
+    ".arrow": read_feather,
     ".arff": read_arff,
     ".svm": read_svmlight,
     ".svmlight": read_svmlight,
@@ -384,3 +301,4 @@ READERS: dict[str, Callable[[FileBytes], Contents]] = {
     ".txt": read_txt,
     ".npz": read_npz,
 }
+OTHER_SHEETS = (".xls", ".ods", ".numbers", ".xlsb")

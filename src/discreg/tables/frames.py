@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["as_pandas", "is_frame"]
+__all__ = ["as_pandas", "is_frame", "one_column"]
 
 
 def is_frame(X: object) -> bool:
@@ -45,3 +45,33 @@ def _polars_column(column: Any) -> pd.Series:
     if column.dtype.base_type().__name__ in ("Categorical", "Enum"):
         return pd.Series(pd.Categorical(column.to_list()))
     return pd.Series(column.to_list() if column.dtype.is_nested() else column.to_numpy())
+
+
+def one_column(values: Any, what: str) -> pd.Series:
+    """Convert an array, a list or a column of a frame to a Series with the positions as index."""
+    import pandas as pd
+
+    from discreg.base.errors import InputError
+
+    if is_frame(values):
+        values = as_pandas(values)
+        shape, values = values.shape, values.iloc[:, 0] if values.shape[1] else values
+    elif type(values).__module__.split(".")[0] == "polars":
+        values = _polars_column(values)
+        shape = values.shape
+    else:
+        values = values if isinstance(values, pd.Series | pd.Categorical) else _array(values)
+        shape = values.shape
+        values = values[:, 0] if shape[1:] == (1,) else values
+    if shape[1:] not in ((), (1,)) or not shape:
+        raise InputError(f"{what} must be one column of values, not an array of shape {shape}")
+    return pd.Series(values).reset_index(drop=True)
+
+
+def _array(values: Any) -> Any:
+    """Convert a list to an array in which numbers beside strings stay numbers."""
+    import numpy as np
+
+    array = np.asarray(values)
+    is_mixed = array.dtype.kind in "US" and not all(isinstance(each, str) for each in values)
+    return np.array(values, dtype=object) if is_mixed else array

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,6 +195,24 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             names += list(self._encoder.get_feature_names_out(list(self.categories_)))
         for name, analysis in self._analyses.items():
             names += [f"{name}_{place}" for place in range(len(analysis[-1].components_))]
+        return np.array(_unique(names), dtype=object)
+
+    def columns_of_features(self) -> NDArray[Any]:
+        """Return the name of the column that each feature is made of.
+
+        Returns
+        -------
+        ndarray of str
+            In the order of `get_feature_names_out`.
+        """
+        check_is_fitted(self)
+        names = self._of_kind("numeric")
+        names += [name for name, parts in self._date_parts.items() for _ in parts]
+        names += [*self._of_kind("boolean"), *self._with_gaps]
+        for name, categories in self.categories_.items():
+            names += [name] * min(len(categories), self.max_categories)
+        for name, analysis in self._analyses.items():
+            names += [name] * len(analysis[-1].components_)
         return np.array(names, dtype=object)
 
     def _inferred(self, X: Any) -> tuple[list[dict[str, Any]], Cells]:
@@ -213,7 +230,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(list(frame), dtype=object)
         self.n_features_in_ = frame.shape[1]
         columns, cells = infer(frame, kinds)
-        return [asdict(column) for column in columns], cells
+        return [dict(vars(column)) for column in columns], cells
 
     def _cells(self, X: Any) -> Cells:
         """Return the cells of the columns that are used, converted to their types."""
@@ -222,13 +239,12 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             return {name: values[:, int(name[1:])] for name in self.kinds_}
         import pandas as pd
 
-        from .expected import check_columns
+        from .expected import checked_cells
 
         if not is_frame(X):
             X = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
             X = pd.DataFrame(X, columns=self.feature_names_in_)
-        frame = check_columns(as_pandas(X), self.kinds_)
-        return {name: frame[name].to_numpy() for name in self.kinds_}
+        return checked_cells(as_pandas(X), self.kinds_)
 
     def _of_kind(self, *kinds: Kind) -> list[str]:
         return [name for name, kind in self.kinds_.items() if kind in kinds]
@@ -347,11 +363,23 @@ def _checked_kinds(kinds: Mapping[Any, Kind], names: list[str]) -> dict[str, Kin
     from .formats import quoted
 
     kinds = {str(name): kind for name, kind in kinds.items()}
-    if unknown := [name for name in kinds if name not in names]:
+    known = set(names)
+    if unknown := [name for name in kinds if name not in known]:
         raise InputError(f"kinds names columns that X does not have: {quoted(unknown)}.")
     if wrong := [kind for kind in kinds.values() if kind not in USED]:
         raise InputError(f"kinds has the type {wrong[0]!r}; types are {quoted(USED)}.")
     return kinds
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Number the repetitions of a name, as of column c with category a and a column c_a."""
+    unique: dict[str, None] = {}
+    for name in names:
+        found, number = name, 2
+        while found in unique or (found != name and found in names):
+            found, number = f"{name}_{number}", number + 1
+        unique[found] = None
+    return list(unique)
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -1,0 +1,299 @@
+"""Folds of a comparison: which rows train and which rows test, outside and inside a fit."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from discreg.base.errors import InputError
+
+__all__ = ["Folds", "Part", "RowFacts", "draw_folds", "inner_folds"]
+
+Rows = NDArray[np.intp]
+Part = tuple[Rows, Rows]  # training rows and test rows
+
+N_FOLDS, N_REPEATS, N_INNER_FOLDS, FEWEST_FOLDS = 5, 2, 3, 3
+ONE_REPEAT, FEW_FOLDS = 5_000, 50_000  # rows above which there is one repeat, and 3 folds
+
+
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """What folds depend on, for all rows or for the training rows of a fold.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels.
+    groups : ndarray of shape (n_samples,) or None
+        Rows of a group are never on both sides of a split.
+    time : ndarray of shape (n_samples,) or None
+        No training row is later than, or as late as, a test row.
+    """
+
+    y: NDArray[Any]
+    groups: NDArray[np.intp] | None = None
+    time: NDArray[np.float64] | None = None
+
+    def take(self, rows: Rows) -> RowFacts:
+        """Select rows."""
+        return RowFacts(
+            self.y[rows],
+            None if self.groups is None else self.groups[rows],
+            None if self.time is None else self.time[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The splits of a comparison.
+
+    Attributes
+    ----------
+    repeats : tuple of tuples of parts
+        Training and test rows of the folds of each repeat. Test rows of a repeat do not overlap.
+    text : str
+        The folds in words, such as "2 x 5 stratified folds".
+    notes : tuple of str
+        Sentences on what is unusual.
+    """
+
+    repeats: tuple[tuple[Part, ...], ...]
+    text: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of the repeat with the most folds."""
+        return max(map(len, self.repeats))
+
+    @property
+    def test_to_train(self) -> float:
+        """Mean ratio of the numbers of test rows and training rows."""
+        return float(np.mean([len(test) / len(train) for train, test in self.parts()]))
+
+    def parts(self) -> list[Part]:
+        """List the parts of all repeats."""
+        return [part for repeat in self.repeats for part in repeat]
+
+
+def draw_folds(
+    facts: RowFacts,
+    *,
+    cv: Any = None,
+    n_folds: int | None = None,
+    n_repeats: int | None = None,
+    given: NDArray[np.intp] | None = None,
+    test: NDArray[np.bool_] | None = None,
+    positions: Rows | None = None,
+    seed: int = 0,
+) -> Folds:
+    """Split the rows of a table.
+
+    Parameters
+    ----------
+    facts : RowFacts
+        Labels, groups and times of all rows.
+    cv : int, splitter or iterable of splits, optional
+        Number of folds, a splitter of scikit-learn, or training and test rows of each fold.
+    n_folds, n_repeats : int, optional
+        By default 5 folds and 2 repeats; 1 repeat above 5,000 rows, 3 folds above 50,000. A class
+        with fewer rows (or groups) than folds reduces the default to at least 3.
+    given : ndarray of shape (n_samples,), optional
+        The fold that tests each row.
+    test : ndarray of bool, optional
+        Test rows of the only split.
+    positions : ndarray, optional
+        Position of each row in the data that the splits of `cv` refer to.
+    seed : int
+        Seed of random folds.
+    """
+    if test is not None:
+        part = np.flatnonzero(~test), np.flatnonzero(test)
+        folds = Folds(((part,),), f"one split: {len(part[1]):,} rows of the test table")
+    elif given is not None:
+        parts = [(np.flatnonzero(given != k), np.flatnonzero(given == k)) for k in np.unique(given)]
+        folds = Folds((tuple(parts),), f"{len(parts)} folds that the table defines")
+    elif cv is not None and not isinstance(cv, int | np.integer):
+        folds = _own_folds(cv, facts, positions)
+    else:
+        number = cv if n_folds is None else n_folds
+        folds = _drawn(facts, None if number is None else int(number), n_repeats, seed)
+    _check(folds, facts)
+    return folds
+
+
+def inner_folds(facts: RowFacts, seed: int) -> Any:
+    """Return the splits that select parameters, as for the training rows of one fit."""
+    smallest = int(np.unique(facts.y, return_counts=True)[1].min())
+    n_folds = max(2, min(N_INNER_FOLDS, smallest))
+    if facts.time is not None:
+        parts: Iterable[Part] = _by_time(facts, N_INNER_FOLDS)
+    elif facts.groups is not None:
+        n_folds = min(n_folds, len(np.unique(facts.groups)))
+        if n_folds < 2:
+            raise InputError("The training rows of a fold belong to one group.")
+        parts = _by_groups(facts, n_folds, seed)
+    else:
+        return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    usable = [part for part in parts if _learnable(facts.y[part[0]])]
+    if not usable:
+        raise InputError(
+            "No split of the training rows by groups or time leaves two classes for training."
+        )
+    return usable
+
+
+def _drawn(facts: RowFacts, n_folds: int | None, n_repeats: int | None, seed: int) -> Folds:
+    n_rows = len(facts.y)
+    notes = []
+    wanted = n_folds or (N_FOLDS if n_rows <= FEW_FOLDS else FEWEST_FOLDS)
+    repeats = n_repeats or (N_REPEATS if n_rows <= ONE_REPEAT else 1)
+    what = "rows" if facts.groups is None else "groups"
+    rarest, largest = _fewest_and_most(facts)
+    used = min(wanted, largest if facts.groups is None else len(np.unique(facts.groups)))
+    if n_folds is None and facts.time is None and rarest < used:
+        used = max(min(FEWEST_FOLDS, used), rarest)
+    if used < wanted and facts.time is None:
+        fewest = f"the rarest class has {rarest} {what}"
+        notes.append(f"There are {used} folds instead of {wanted}, because {fewest}.")
+    if facts.time is None and rarest < used:
+        notes.append(
+            f"The rarest class has {rarest} {what}, so that some folds have no test row of it; "
+            "scores that need it are of all held-out rows of a repeat."
+        )
+    if used < 2:
+        raise InputError("At least two groups of rows are needed for folds.")
+    if n_folds is None and n_rows > FEW_FOLDS:
+        notes.append(f"There are 3 folds, because there are more than {FEW_FOLDS:,} rows.")
+    if facts.time is not None:
+        parts = tuple(_by_time(facts, wanted))
+        text = f"{len(parts)} folds in the order of time: training rows are earlier than test rows"
+        return Folds((parts,), text, tuple(notes))
+    if n_repeats is None and n_rows > ONE_REPEAT:
+        notes.append(f"There is one repeat, because there are more than {ONE_REPEAT:,} rows.")
+    drawn = []
+    for repeat in range(repeats):
+        if facts.groups is not None:
+            drawn.append(tuple(_by_groups(facts, used, seed + repeat)))
+        else:
+            splitter = StratifiedKFold(used, shuffle=True, random_state=seed + repeat)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a note says that a class is rare
+                drawn.append(tuple(splitter.split(facts.y, facts.y)))
+    kind = "stratified folds" if facts.groups is None else "stratified folds of whole groups"
+    times = "" if repeats == 1 else f"{repeats} x "
+    return Folds(tuple(drawn), f"{times}{max(map(len, drawn))} {kind}", tuple(notes))
+
+
+def _fewest_and_most(facts: RowFacts) -> tuple[int, int]:
+    """Count the rows, or the groups, of the rarest and of the most frequent class."""
+    if facts.groups is None:
+        sizes = np.unique(facts.y, return_counts=True)[1]
+    else:
+        sizes = np.array([len(np.unique(facts.groups[facts.y == k])) for k in np.unique(facts.y)])
+    return int(sizes.min()), int(sizes.max())
+
+
+def _by_groups(facts: RowFacts, n_folds: int, seed: int) -> Iterator[Part]:
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a note says that a class is rare
+        for train, test in splitter.split(facts.y, facts.y, facts.groups):
+            if len(test):
+                yield train, test
+
+
+def _by_time(facts: RowFacts, n_folds: int) -> Iterator[Part]:
+    """Yield folds whose training rows are earlier; equal times are in one part."""
+    assert facts.time is not None
+    times, sizes = np.unique(facts.time, return_counts=True)
+    ends = np.cumsum(sizes)
+    wanted = len(facts.time) * np.arange(1, n_folds + 2) / (n_folds + 1)
+    cuts = np.unique(np.searchsorted(ends, wanted - 1e-9).clip(0, len(times) - 1))
+    for first, last in itertools.pairwise(cuts):
+        train = np.flatnonzero(facts.time <= times[first])
+        test = np.flatnonzero((facts.time > times[first]) & (facts.time <= times[last]))
+        if facts.groups is not None:
+            train = train[~np.isin(facts.groups[train], facts.groups[test])]
+        if _learnable(facts.y[train]) and len(test):
+            yield train, test
+
+
+def _own_folds(cv: Any, facts: RowFacts, positions: Rows | None) -> Folds:
+    """Take the splits of a splitter or an iterable; overlapping test rows begin a repeat."""
+    n_rows = len(facts.y)
+    if hasattr(cv, "split"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # groups are checked below
+            splits = list(cv.split(np.zeros((n_rows, 1)), facts.y, facts.groups))
+        name = type(cv).__name__
+    else:
+        place = np.full(int(positions.max()) + 1 if positions is not None else n_rows, -1)
+        place[positions if positions is not None else np.arange(n_rows)] = np.arange(n_rows)
+        splits = [_places(train, test, place) for train, test in cv]
+        name = "given splits"
+    if not splits:
+        raise InputError("cv gives no splits. Give the number of folds, or a list of splits.")
+    repeats: list[list[Part]] = []
+    tested: set[int] = set()
+    for train, test in splits:
+        if not repeats or not tested.isdisjoint(test.tolist()):
+            repeats.append([])
+            tested = set()
+        repeats[-1].append((np.asarray(train), np.asarray(test)))
+        tested.update(test.tolist())
+    return Folds(tuple(map(tuple, repeats)), f"{len(splits)} splits of {name}")
+
+
+def _places(train: Any, test: Any, place: Rows) -> Part:
+    """Convert positions in the data to positions in the table, which may lack some rows."""
+    found = []
+    for rows in (np.asarray(train), np.asarray(test)):
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        if len(rows) and (rows.max() >= len(place) + 1 or rows.min() < 0):
+            raise InputError("cv gives rows that the data do not have.")
+        places = place[rows[rows < len(place)]]
+        found.append(places[places >= 0])
+    return found[0], found[1]
+
+
+def _learnable(y: NDArray[Any]) -> bool:
+    return len(np.unique(y)) > 1
+
+
+def _check(folds: Folds, facts: RowFacts) -> None:
+    """Raise an error if a fold cannot be fitted, or shares rows or groups with its test rows."""
+    parts: Sequence[Part] = folds.parts()
+    if not parts:
+        raise InputError(
+            "No fold in the order of time has two classes in its training rows. Is the table "
+            "sorted by class?"
+        )
+    for number, (train, test) in enumerate(parts, start=1):
+        where = f"fold {number} of {len(parts)}"
+        if not len(test):
+            raise InputError(f"{where} has no test rows.")
+        labels = np.unique(facts.y[train])
+        if len(labels) < 2:
+            which = f"belong to class '{labels[0]}'" if len(labels) else "are left out"
+            raise InputError(
+                f"All rows outside {where} {which}. The training rows of each fold need at least "
+                "two classes."
+            )
+        if np.intersect1d(train, test).size:
+            raise InputError(f"Training and test rows of {where} overlap.")
+        if facts.groups is not None:
+            shared = np.intersect1d(facts.groups[train], facts.groups[test])
+            if shared.size:
+                raise InputError(
+                    f"{where} has rows of the same group in training and test. Use a splitter that "
+                    "respects groups, such as StratifiedGroupKFold."
+                )

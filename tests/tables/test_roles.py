@@ -1,0 +1,204 @@
+"""Columns with a role: groups, weights, times, dropped columns and test tables."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from discreg.base.errors import InputError
+from discreg.tables.table import Table, as_table, read_table
+
+FRAME = pd.DataFrame(
+    {
+        "size": [1.5, 2.25, 0.5, 4.0, 3.0, 2.0, 9.0],
+        "colour": ["red", "blue", "red", None, "blue", "red", "red"],
+        "patient": ["p2", "p1", "p2", "p3", "p1", "p3", "p4"],
+        "weight": [1, 2, 0.5, 1, 1, 0, 7],
+        "seen": pd.date_range("2024-01-01", periods=7),
+        "note": [1, 2, 3, 4, 5, 6, 8.5],
+        "ill": ["yes", "no", "yes", "no", "no", "yes", "rare"],
+    }
+)
+ROLES = {"groups": "patient", "sample_weight": "weight", "time": "seen"}
+ARRAYS = {role: FRAME[name].to_numpy() for role, name in ROLES.items()}
+
+
+def options(**changes):
+    return {"target": "ill", "drop": "note", **ROLES, **changes}
+
+
+def message(*arguments, **named):
+    with pytest.raises(InputError) as caught:
+        as_table(*arguments, **named)
+    return str(caught.value)
+
+
+def sources(folder):
+    FRAME.to_csv(folder / "t.csv", index=False)
+    FRAME.to_parquet(folder / "t.parquet")
+    bare = FRAME[["size", "colour"]]
+    return {
+        "csv": as_table(folder / "t.csv", **options()),
+        "parquet": as_table(str(folder / "t.parquet"), "ill", drop=["note"], **ROLES),
+        "pandas": as_table(FRAME.set_index("patient", drop=False), **options()),
+        "polars": as_table(pl.from_pandas(FRAME), **options()),
+        "frame": Table.from_frame("t", FRAME, **options()),
+        "labels": as_table(FRAME.drop(columns="ill"), FRAME["ill"], drop="note", **ROLES),
+        "arrays": Table.from_arrays("t", bare, FRAME["ill"].tolist(), **ARRAYS),
+        "series": as_table(bare, pl.Series(FRAME["ill"].to_list()), **ARRAYS),
+    }
+
+
+def test_all_sources_give_the_same_table(tmp_path):
+    tables = sources(tmp_path)
+    assert len({table.fingerprint for table in tables.values()}) == 1
+    for table in tables.values():
+        assert list(table.X) == ["size", "colour"]
+        assert table.groups.tolist() == [1, 0, 1, 2, 0, 2]
+        assert table.weights.tolist() == [1, 2, 0.5, 1, 1, 0]
+        assert np.diff(table.time).tolist() == [1] * 5
+        assert table.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    assert tables["csv"].roles == ROLES
+    assert tables["csv"].dropped == ("note",)
+    assert tables["labels"].target == tables["csv"].target == "ill"
+
+
+def test_roles_are_noted(tmp_path):
+    notes = sources(tmp_path)["csv"].notes
+    assert notes[:5] == (
+        "left out by request: 'note'",
+        "class 'rare' has only one row, left out: row 7",
+        "column 'patient' defines 3 groups of 2 to 2 rows, which stay together in all folds",
+        "column 'weight' holds sample weights from 0 to 2",
+        "column 'seen' orders the rows in time, from 2024-01-01 to 2024-01-06, and is not a "
+        "feature",
+    )
+
+
+@pytest.mark.parametrize("role", ["groups", "weights", "time"])
+def test_other_roles_have_another_fingerprint(tmp_path, role):
+    table = sources(tmp_path)["csv"]
+    others = dataclasses.replace(table, **{role: getattr(table, role)[::-1].copy()})
+    assert others.fingerprint != table.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"groups": "patients"}, "no column 'patients' for the groups; did you mean 'patient'?"),
+        ({"sample_weight": "w"}, "there is no column 'w' for the sample weight"),
+        ({"groups": [1, 2]}, "there are 2 values of groups for 7 rows"),
+        ({"groups": FRAME[["size", "note"]]}, "groups must be one column of values"),
+        ({"groups": [None, *"aabbcc"]}, "group 'groups' is missing in row 1; fill in"),
+        ({"groups": [*"aaaaaaa"]}, "group 'groups' is 'a' in every row"),
+        ({"groups": "note", "drop": None}, "has a different value in every row"),
+        ({"sample_weight": [1, -1, 1, 1, 1, 1, 1]}, "is -1 in row 2; weights must be finite"),
+        ({"sample_weight": [*"abcdefg"]}, "has values that are not numbers, such as 'a'"),
+        ({"sample_weight": [0] * 7}, "sample weight 'sample_weight' is 0 in every row"),
+        ({"time": "colour"}, "time 'colour' is missing in row 4"),
+        ({"time": "patient", "groups": None}, "which are neither numbers nor dates in the form"),
+        ({"time": [3] * 7}, "time 'time' is '3' in every row"),
+        ({"groups": "ill"}, "column 'ill' cannot be both the target and the groups"),
+        ({"time": "weight"}, "column 'weight' cannot be both the sample weight and the time"),
+        ({"drop": "notes"}, "there is no column 'notes' to drop; did you mean 'note'?"),
+        ({"drop": ["ill"]}, "column 'ill' is the target and cannot be dropped"),
+        ({"drop": "patient"}, "column 'patient' is the groups and cannot be dropped"),
+        ({"target": None}, "which column holds the labels? Name one of 'size', 'colour'"),
+    ],
+)
+def test_unsuitable_roles_are_refused(changes, said):
+    assert said in message(FRAME, **options(**changes))
+
+
+def test_unsuitable_sources_are_refused():
+    y = [0, 1] * 3
+    assert "X has shape (6,)" in message(np.arange(6.0), y)
+    assert "give the labels as y" in message(sparse.csr_array(np.eye(6)))
+    assert "cannot be dropped" in message(sparse.csr_array(np.eye(6)), y, drop="x1")
+    assert "give the labels as y or as column 'ill'" in message(FRAME, y, target="ill")
+    assert "give one of them" in message(FRAME, "note", target="ill")
+    assert "there are 6 labels for 7 rows" in message(FRAME, y)
+
+
+def test_sparse_arrays_take_arrays_of_roles():
+    X = sparse.csr_array(np.eye(6) + 1)
+    table = as_table(X, [0, 1] * 3, groups=[1, 1, 2, 2, 3, 3], sample_weight=np.arange(6))
+    assert table.groups.tolist() == [0, 0, 1, 1, 2, 2]
+    assert table.weights.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_npz_files_take_arrays_of_the_file(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(4) + 1, y=[0, 1, 0, 1], who=[7, 7, 8, 8], w=[1, 2, 3, 4])
+    table = read_table(tmp_path / "t.npz", target=None, groups="who", sample_weight="w", drop="x2")
+    assert table.groups.tolist() == [0, 0, 1, 1]
+    assert table.weights.tolist() == [1, 2, 3, 4]
+    assert list(table.X) == ["x1", "x3", "x4"]
+
+
+def test_features_that_become_identifiers():
+    table = as_table(FRAME, "ill").without(["patient", "colour"])
+    assert list(table.X) == ["size", "weight", "seen", "note"]
+    assert list(table.identifiers) == ["patient", "colour"]
+    kinds = {column.name: column.kind for column in table.columns}
+    assert kinds["patient"] == kinds["colour"] == "identifier"
+    assert table.notes == (
+        "class 'rare' has only one row, left out: row 7",
+        "4 of 6 columns are used: 3 numeric, 1 date",
+        "columns 'colour', 'patient' look like identifiers, by their name or values, and are left "
+        "out",
+    )
+    with pytest.raises(InputError, match="no column can be used as a feature: 'size'"):
+        as_table(FRAME[["size", "ill"]], "ill").without(["size"])
+
+
+def test_a_test_table_is_appended(tmp_path):
+    train, test = FRAME.iloc[:6], FRAME.iloc[[1, 0]].iloc[:, ::-1]
+    test.to_csv(tmp_path / "test.csv", index=False)
+    for given in (test, tmp_path / "test.csv", pl.from_pandas(test)):
+        table = as_table(train, test=given, **options(time=None))
+        assert table.test.tolist() == [False] * 6 + [True] * 2
+        assert table.y.tolist() == [*train["ill"], "no", "yes"]
+        assert table.X["size"].tolist() == [*train["size"], 2.25, 1.5]
+        assert table.groups.tolist() == [1, 0, 1, 2, 0, 2, 0, 1]
+        assert "2 rows of the test table are held out from all fits" in table.notes
+
+
+def test_a_test_table_of_arrays():
+    X, y = np.arange(12.0).reshape(6, 2) ** 2, [0, 1] * 3
+    table = as_table(X, y, test=(X[:2], [1, 0]), groups=[1, 1, 2, 2, 3, 3], sample_weight=[2] * 6)
+    assert table.y.tolist() == [0, 1, 0, 1, 0, 1, 1, 0]
+    assert table.weights.tolist() == [2] * 6 + [1] * 2
+    assert len(np.unique(table.groups)) == 5
+    wide = as_table(sparse.csr_array(np.eye(6)), y, test=(sparse.csr_array(np.eye(2, 9)), [1, 0]))
+    assert wide.X.shape == (8, 9)
+
+
+def test_unsuitable_test_tables_are_refused():
+    known = options(time=None)
+    assert "test table: the test table has no columns 'colour'" in message(
+        FRAME, test=FRAME.drop(columns="colour"), **known
+    )
+    assert "test table: there is no column 'ill' for the target" in message(
+        FRAME, test=FRAME.drop(columns="ill"), **known
+    )
+    assert "both say which rows are held out" in message(FRAME, test=FRAME, **options())
+    assert "a tuple (X, y) is expected" in message(FRAME, test=(FRAME,), **known)
+    assert "is sparse; both must be" in message(
+        np.eye(4), [0, 1] * 2, test=(sparse.csr_array(np.eye(4)), [0, 1] * 2)
+    )
+
+
+def test_classes_of_the_test_table_need_training_rows():
+    test = FRAME.iloc[[0, 1, 6]]
+    table = as_table(FRAME.iloc[:6], test=test, **options(time=None))
+    assert table.y.tolist() == [*FRAME["ill"][:6], "yes", "no"]
+    assert "class 'rare' has fewer than two training rows, left out: row 9" in table.notes
+
+
+def test_scores_are_not_classes():
+    scores = np.random.default_rng(0).normal(60, 12, 300).round()
+    said = message(np.random.default_rng(1).normal(size=(300, 2)), scores)
+    assert "this looks like a score, not classes. Choose a column of classes, or divide" in said
