@@ -26,8 +26,8 @@ HEADER = (
 TEXT = (
     "`discreg.compare` with all candidates and 5 folds, with `scoring` g_mean and accuracy: the "
     "recommended model (none: no model beats the majority class, whose G-mean is 0), and its "
-    "G-mean on the outer folds. DRM: its G-mean where the G-mean rules. The seconds are those of both "
-    "comparisons."
+    "G-mean on the outer folds. DRM: its G-mean where the G-mean rules. The seconds are those of "
+    "both comparisons."
 )
 
 

@@ -35,8 +35,8 @@ TEXT = (
     "Outcomes of `discreg compare` on two cores. rare: 2,134 rows, about 53 of them cases. "
     "patients: six rows per patient, one random label per patient, so that an honest accuracy is "
     "0.5; with `--groups patient_id` and without. genes: 60 rows of 5,000 columns. leak: the "
-    "column discharge_code repeats the target. noise: columns without any signal. large: 200,000 rows of "
-    "20 columns. bundled: scikit-learn's breast_cancer. Score and recall are those of the "
+    "column discharge_code repeats the target. noise: columns without any signal. large: 200,000 "
+    "rows of 20 columns. bundled: scikit-learn's breast_cancer. Score and recall are those of the "
     "recommended model, or of the best mean if none is recommended. The seconds include reading, "
     "all fits and the report."
 )
