@@ -37,7 +37,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import discreg
 from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor, load_model, save_model
 from discreg.base.errors import InputError
-from discreg.comparison.candidates import CANDIDATES
+from discreg.comparison.candidates.registry import CANDIDATES
 from discreg.comparison.prepare import prepare_table
 from discreg.tables.classifier import TableClassifier
 from discreg.tables.expected import ExpectedColumns, expected_columns

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from discreg.base.metrics import metric
 
-from .engine import Progress
+from .running.engine import Progress
 from .words import duration, percent, printable
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from discreg.base.errors import InputError
 from discreg.base.metrics import metric
 from discreg.tables.table import Table, as_table
 
-from .flags import Flag
-from .folds import RowFacts, draw_folds
-from .guards import find_flags, repeating_identifiers
-from .models import plan_models
-from .nested_cv import NestedCrossValidation, table_shape
-from .scoring import RARE_ROWS, RARE_SHARE, Scoring, is_imbalanced
+from .candidates.models import plan_models
+from .flags.flag import Flag
+from .flags.table_flags import find_flags, repeating_identifiers
+from .protocol.folds import RowFacts, draw_folds
+from .protocol.scoring import RARE_ROWS, RARE_SHARE, Scoring, is_imbalanced
+from .running.nested_cv import NestedCrossValidation, table_shape
 from .words import percent
 
 __all__ = ["PreparedComparison", "prepare", "prepare_table"]
