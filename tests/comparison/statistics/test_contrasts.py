@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreg.comparison.statistics.posterior import Posterior, correlated_t, correlated_t_test
+from discreg.comparison.statistics.contrasts import Posterior, correlated_t, correlated_t_test
 
 DIFFERENCES = np.array([0.03, 0.01, -0.01, 0.04, 0.02, 0.0, 0.05, 0.02, 0.01, 0.03])
 

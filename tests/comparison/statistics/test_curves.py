@@ -12,11 +12,11 @@ from discreg.comparison.statistics.curves import (
     confusion,
     margins,
     one_prediction_per_row,
-    operating_points,
     precision_recall_curves,
     roc_curves,
 )
 from discreg.comparison.statistics.evidence import Evidence, HeldOutPredictions
+from discreg.comparison.statistics.thresholds import operating_points
 
 
 def small(y, held, *, positive=None, weights=None):

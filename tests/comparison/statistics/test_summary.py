@@ -7,7 +7,7 @@ import pytest
 from comparison_evidence import evidence_of, predictions
 
 from discreg.comparison.running.experiment import Key
-from discreg.comparison.statistics.posterior import correlated_t, correlated_t_test
+from discreg.comparison.statistics.contrasts import correlated_t, correlated_t_test
 from discreg.comparison.statistics.summary import summary_table
 
 

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from discreg.base.metrics import metric
 from discreg.comparison.statistics.curves import (
     ClassScores,
-    OperatingPoint,
     calibration,
     class_scores,
     confusion,
     one_prediction_per_row,
-    operating_points,
     precision_recall_curves,
     roc_curves,
 )
 from discreg.comparison.statistics.evidence import HeldOutPredictions
+from discreg.comparison.statistics.thresholds import OperatingPoint, operating_points
 from discreg.comparison.words import number
 
 from .figures import MAX_NAMED_CLASSES, confusion_figure, image_source, shortened, svg

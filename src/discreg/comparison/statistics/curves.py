@@ -21,21 +21,18 @@ __all__ = [
     "CalibrationGroups",
     "ClassScores",
     "Curve",
-    "OperatingPoint",
     "RankingCurves",
     "calibration",
     "class_scores",
     "confusion",
     "margins",
     "one_prediction_per_row",
-    "operating_points",
     "precision_recall_curves",
     "ranking_scores",
     "roc_curves",
 ]
 
 N_BINS = 10
-RECALLS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 Curve = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -47,17 +44,6 @@ class ClassScores(NamedTuple):
     precision: float
     recall: float
     auc: float  # this class against the others, mean over the folds
-
-
-class OperatingPoint(NamedTuple):
-    """The largest threshold that reaches a wanted recall, and what is reached there."""
-
-    wanted: float
-    threshold: float
-    recall: float
-    precision: float
-    false_positive_rate: float
-    n_predicted: int  # rows at or above the threshold
 
 
 @dataclass(frozen=True)
@@ -158,37 +144,6 @@ def precision_recall_curves(
     return _ranking_curves(evidence, held, place, _precision_recall)
 
 
-def operating_points(
-    evidence: Evidence, held: HeldOutPredictions, place: int
-) -> list[OperatingPoint]:
-    """Find the thresholds of a class for recalls from 0.5 to 0.99; empty without scores."""
-    scores = ranking_scores(held, place)
-    is_class = evidence.y[held.rows] == place
-    if scores is None or is_class.all() or not is_class.any():
-        return []
-    weights = _weights(evidence, held)
-    weights = np.ones(len(scores)) if weights is None else weights
-    order = np.argsort(-scores, kind="stable")
-    found = np.cumsum((weights * is_class)[order])
-    others = np.cumsum((weights * ~is_class)[order])
-    ends = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # rows of equal score go together
-    points = []
-    for wanted in RECALLS:
-        reached = found[ends] / found[-1] >= wanted - 1e-12
-        end = ends[int(np.argmax(reached))]
-        points.append(
-            OperatingPoint(
-                wanted,
-                float(scores[order[end]]),
-                float(found[end] / found[-1]),
-                float(found[end] / (found[end] + others[end])),
-                float(others[end] / others[-1]),
-                int(end) + 1,
-            )
-        )
-    return points
-
-
 def _ranking_curves(
     evidence: Evidence, held: HeldOutPredictions, place: int, curve: Any
 ) -> RankingCurves | None:
@@ -214,9 +169,8 @@ def _precision_recall(
     is_class: NDArray[Any], scores: NDArray[Any], weights: NDArray[Any] | None
 ) -> Curve:
     precisions, recalls, _ = precision_recall_curve(is_class, scores, sample_weight=weights)
-    return recalls[:-1], precisions[
-        :-1
-    ]  # the last point, precision 1 at recall 0, is not a threshold
+    # The last point, precision 1 at recall 0, is not a threshold.
+    return recalls[:-1], precisions[:-1]
 
 
 def _folds(

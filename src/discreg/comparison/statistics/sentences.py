@@ -9,7 +9,7 @@ from math import floor
 from discreg.base.metrics import Metric
 from discreg.comparison.words import listed, number
 
-from .posterior import Posterior
+from .contrasts import Posterior
 
 __all__ = [
     "Facts",

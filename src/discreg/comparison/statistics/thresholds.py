@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,30 @@ from numpy.typing import NDArray
 from discreg.base.errors import InputError
 from discreg.comparison.words import number
 
-from .curves import one_prediction_per_row, operating_points, ranking_scores
+from .curves import one_prediction_per_row, ranking_scores
 from .evidence import Evidence, HeldOutPredictions
 
-__all__ = ["Threshold", "choose_threshold", "recall_thresholds"]
+__all__ = [
+    "OperatingPoint",
+    "Threshold",
+    "choose_threshold",
+    "operating_points",
+    "recall_thresholds",
+]
 
+RECALLS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 ROUNDING = 1e-12
+
+
+class OperatingPoint(NamedTuple):
+    """The largest threshold that reaches a wanted recall, and what is reached there."""
+
+    wanted: float
+    threshold: float
+    recall: float
+    precision: float
+    false_positive_rate: float
+    n_predicted: int  # rows at or above the threshold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,29 +96,23 @@ def choose_threshold(
     if held_out is None:
         raise InputError(f"There are no held-out predictions of {model}.")
     method, values = _positive_scores(evidence, model, held_out)
-    is_positive = evidence.y[held_out.rows] == _positive(evidence)
-    weights = np.ones(len(values)) if evidence.weights is None else evidence.weights[held_out.rows]
-    order = np.argsort(-values, kind="stable")
-    ends = np.flatnonzero(np.diff(values[order], append=-np.inf))  # equal values go together
-    found = np.cumsum((weights * is_positive)[order])[ends]
-    predicted = np.cumsum(weights[order])[ends]
-    recalls, precisions = found / found[-1], found / predicted
+    reached = _reached(evidence, held_out, _positive(evidence), values)
     if recall is not None:
-        place = int(np.argmax(recalls >= wanted - ROUNDING))
+        place = reached.at_recall(wanted)
     else:
-        reached = np.flatnonzero(precisions >= wanted - ROUNDING)
-        if not len(reached):
+        enough = np.flatnonzero(reached.precisions >= wanted - ROUNDING)
+        if not len(enough):
             raise InputError(
                 f"No threshold has a precision of {wanted:g}; the highest precision of {model} on "
-                f"held-out rows is {number(float(precisions.max()))}."
+                f"held-out rows is {number(float(reached.precisions.max()))}."
             )
-        place = int(reached[-1])
+        place = int(enough[-1])
     return Threshold(
-        value=float(values[order[ends[place]]]),
+        value=float(reached.values[place]),
         response_method=method,
         label=evidence.classes[_positive(evidence)],
-        recall=float(recalls[place]),
-        precision=float(precisions[place]),
+        recall=float(reached.recalls[place]),
+        precision=float(reached.precisions[place]),
     )
 
 
@@ -114,6 +126,67 @@ def recall_thresholds(evidence: Evidence, model: str) -> dict[float, float]:
         return {}
     points = operating_points(evidence, held_out, _positive(evidence))
     return {each.wanted: each.threshold for each in points}
+
+
+def operating_points(
+    evidence: Evidence, held: HeldOutPredictions, place: int
+) -> list[OperatingPoint]:
+    """Find the thresholds of a class for recalls from 0.5 to 0.99; empty without scores."""
+    values = ranking_scores(held, place)
+    is_class = evidence.y[held.rows] == place
+    if values is None or is_class.all() or not is_class.any():
+        return []
+    reached = _reached(evidence, held, place, values)
+    points = []
+    for wanted in RECALLS:
+        at = reached.at_recall(wanted)
+        points.append(
+            OperatingPoint(
+                wanted,
+                float(reached.values[at]),
+                float(reached.recalls[at]),
+                float(reached.precisions[at]),
+                float(reached.others[at] / reached.others[-1]),
+                int(reached.n_rows[at]),
+            )
+        )
+    return points
+
+
+class _Reached(NamedTuple):
+    """What every threshold of a class reaches, the largest threshold first."""
+
+    values: NDArray[Any]  # the thresholds: the distinct scores of the rows
+    found: NDArray[Any]  # weight of the rows of the class at or above each threshold
+    others: NDArray[Any]  # weight of the other rows there
+    n_rows: NDArray[np.intp]  # number of rows there
+
+    @property
+    def recalls(self) -> NDArray[Any]:
+        return np.asarray(self.found / self.found[-1])
+
+    @property
+    def precisions(self) -> NDArray[Any]:
+        return np.asarray(self.found / (self.found + self.others))
+
+    def at_recall(self, wanted: float) -> int:
+        """Return the position of the largest threshold with at least this recall."""
+        return int(np.argmax(self.recalls >= wanted - ROUNDING))
+
+
+def _reached(
+    evidence: Evidence, held: HeldOutPredictions, place: int, values: NDArray[Any]
+) -> _Reached:
+    is_class = evidence.y[held.rows] == place
+    weights = np.ones(len(values)) if evidence.weights is None else evidence.weights[held.rows]
+    order = np.argsort(-values, kind="stable")
+    ends = np.flatnonzero(np.diff(values[order], append=-np.inf))  # equal values go together
+    return _Reached(
+        values[order[ends]],
+        np.cumsum((weights * is_class)[order])[ends],
+        np.cumsum((weights * ~is_class)[order])[ends],
+        ends + 1,
+    )
 
 
 def _wanted(recall: float | None, precision: float | None) -> float:

@@ -12,10 +12,9 @@ from discreg.base.metrics import metric as metric_called
 from discreg.comparison.candidates.contender import MAJORITY
 from discreg.comparison.words import listed
 
-from .contrasts import Contrasts
+from .contrasts import MIN_BLOCKS, Contrasts
 from .evidence import Evidence
 from .judged import scores_by_block
-from .posterior import MIN_BLOCKS
 from .sentences import (
     Facts,
     about_clear_winner,
