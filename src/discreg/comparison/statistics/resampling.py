@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.base.metrics import metric as metric_called
+from discreg.base.metrics import ratio
 
 from .evidence import Evidence, HeldOutPredictions
 from .judged import JudgedScores, scores_by_block
@@ -199,7 +200,7 @@ def _scorer(evidence: Evidence, metric: str, held_out: HeldOutPredictions) -> Sc
 
 
 def _by_labels(
-    score: Callable[[NDArray[Any]], float],
+    score: Callable[[NDArray[Any]], NDArray[np.float64]],
     y: NDArray[np.intp],
     held_out: HeldOutPredictions,
     n_classes: int,
@@ -211,29 +212,20 @@ def _by_labels(
             (np.ones(len(cells)), (cells, held_out.rows)), shape=(n_classes**2, len(weights))
         )
         tables = (of_cell @ weights).T.reshape(-1, n_classes, n_classes)
-        return np.array([score(table) if table.any() else np.nan for table in tables])
+        return score(tables)
 
     return scores
 
 
-def _recall_of(label: int) -> Callable[[NDArray[Any]], float]:
-    def recall(confusion: NDArray[Any]) -> float:
-        own = confusion[label].sum()
-        return float(confusion[label, label] / own) if own > 0 else np.nan
-
-    return recall
+def _recall_of(label: int) -> Callable[[NDArray[Any]], NDArray[np.float64]]:
+    return lambda tables: ratio(tables[..., label, label], tables[..., label, :].sum(axis=-1))
 
 
 def _by_rows(losses: NDArray[np.float64], rows: NDArray[np.intp]) -> Scorer:
     def scores(weights: Weights) -> NDArray[np.float64]:
-        return _ratio(losses @ weights[rows], weights[rows].sum(axis=0))
+        return ratio(losses @ weights[rows], weights[rows].sum(axis=0))
 
     return scores
-
-
-def _ratio(part: Weights, total: Weights) -> NDArray[np.float64]:
-    """Divide; NaN where the total is 0."""
-    return np.where(total > 0, part / np.where(total > 0, total, 1), np.nan)
 
 
 def _log_losses(y: NDArray[np.intp], probabilities: NDArray[Any]) -> NDArray[np.float64]:
@@ -273,7 +265,7 @@ def _by_ranks(
             ]
             each_fold.append(np.mean(each_class, axis=0))
         defined = ~np.isnan(each_fold)
-        return _ratio(np.where(defined, each_fold, 0).sum(axis=0), defined.sum(axis=0))
+        return ratio(np.where(defined, each_fold, 0).sum(axis=0), defined.sum(axis=0))
 
     return scores
 
@@ -293,14 +285,14 @@ def _by_value(
 
 def _roc_auc(positive: Weights, negative: Weights) -> NDArray[np.float64]:
     above = np.cumsum(positive, axis=0) - positive / 2
-    return _ratio((above * negative).sum(axis=0), positive.sum(axis=0) * negative.sum(axis=0))
+    return ratio((above * negative).sum(axis=0), positive.sum(axis=0) * negative.sum(axis=0))
 
 
 def _average_precision(positive: Weights, negative: Weights) -> NDArray[np.float64]:
     found = np.cumsum(positive, axis=0)
     called = found + np.cumsum(negative, axis=0)
     precision = found / np.where(called > 0, called, 1)
-    return _ratio((precision * positive).sum(axis=0), positive.sum(axis=0))
+    return ratio((precision * positive).sum(axis=0), positive.sum(axis=0))
 
 
 ROW_LOSSES = {"log_loss": _log_losses, "brier": _brier_losses}
