@@ -196,7 +196,7 @@ def _fit_to_all_rows(
     experiment, name = prepared.experiment, str(verdict.recommended)
     model = None
     try:
-        pipeline, _ = engine.call_in_worker(pool, name)
+        pipeline = engine.call_in_worker(pool, name)
         positive = None if evidence.positive is None else evidence.classes[evidence.positive]
         model = TableClassifier.of(
             pipeline,

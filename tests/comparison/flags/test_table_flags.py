@@ -33,8 +33,8 @@ def clean(n_rows=200, n_classes=2, seed=0):
     return frame.assign(y=np.array(["ash", "beech", "cedar", "dogwood"])[y])
 
 
-def kinds(table, **options):
-    return [(flag.kind, flag.level, flag.columns) for flag in find_flags(table, **options)]
+def kinds(table):
+    return [(flag.kind, flag.level, flag.columns) for flag in find_flags(table)]
 
 
 @pytest.mark.parametrize(

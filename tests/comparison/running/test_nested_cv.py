@@ -217,7 +217,7 @@ def test_a_test_table_is_predicted_by_a_model_that_has_not_seen_it(monkeypatch):
     kept = kept_models(monkeypatch)
     (key,) = keys_of(experiment, "LSR")
     assert experiment.run(key).arrays["rows"].tolist() == list(range(60, 80))
-    final, _ = experiment.final("LSR")
+    final = experiment.final("LSR")
     new = table.X
     np.testing.assert_array_equal(final.predict(new), kept[0].predict(new))
 

@@ -77,9 +77,11 @@ def test_groups_are_drawn_together():
     assert found.standard_error(0) == pytest.approx(expected, rel=0.15)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("metric", ["roc_auc", "average_precision", "log_loss", "brier"])
-def test_scores_of_probabilities_are_those_of_scikit_learn(metric):
+def test_scores_of_probabilities_are_those_of_scikit_learn(metric, weighted):
     rng = np.random.default_rng(0)
+    weights = rng.integers(4, size=100).astype(float) if weighted else np.ones(100)
     y = (np.arange(100) % 3 == 0).astype(int)
     positive = np.round(rng.random((1, 100)) * 0.6 + 0.3 * y, 1)  # with ties
     shares = np.stack([1 - positive, positive], axis=-1)
@@ -89,19 +91,22 @@ def test_scores_of_probabilities_are_those_of_scikit_learn(metric):
         n_repeats=1,
         probabilities={"one": shares, "majority": np.full((1, 100, 2), [0.7, 0.3])},
         positive=1,
+        weights=weights if weighted else None,
     )
     found = resample_rows(evidence, judge(evidence), metric)
     folds = evidence.held_out["one"][0].folds
 
     def by_fold(score):
         parts = [folds == fold for fold in range(5)]
-        return np.mean([score(y[part], positive[0, part]) for part in parts])
+        return np.mean(
+            [score(y[part], positive[0, part], sample_weight=weights[part]) for part in parts]
+        )
 
     expected = {
         "roc_auc": lambda: by_fold(roc_auc_score),
         "average_precision": lambda: by_fold(average_precision_score),
-        "log_loss": lambda: -log_loss(y, shares[0].clip(1e-16)),
-        "brier": lambda: -np.mean((positive[0] - y) ** 2),
+        "log_loss": lambda: -log_loss(y, shares[0].clip(1e-16), sample_weight=weights),
+        "brier": lambda: -np.average((positive[0] - y) ** 2, weights=weights),
     }[metric]()
     assert_allclose(found.whole[0], expected, rtol=1e-9)
 

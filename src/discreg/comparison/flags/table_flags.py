@@ -39,41 +39,20 @@ DRIFT = 0.3  # rank correlation with time
 IN_ORDER = 0.99
 
 
-def find_flags(
-    table: Table,
-    *,
-    groups: NDArray[Any] | None = None,
-    time_column: str | None = None,
-    folds: NDArray[Any] | None = None,
-) -> list[Flag]:
-    """Find what a reader must know about a table before using scores or a model.
-
-    Parameters
-    ----------
-    table : Table
-    groups : ndarray of shape (n_samples,), optional
-        Groups of rows that no fold divides; by default those of the table.
-    time_column : str, optional
-        The column that orders the folds in time.
-    folds : ndarray of shape (n_samples,), optional
-        The fold that tests each row; by default those of the table, else random folds.
-    """
-    groups = table.groups if groups is None else groups
-    folds = table.folds if folds is None else folds
-    if folds is None and table.test is not None:
-        folds = table.test
+def find_flags(table: Table) -> list[Flag]:
+    """Find what a reader must know about a table before using scores or a model."""
     repeating = _repeating(table)
     flags = [
         _identifier_flag(each)
         for each in repeating
-        if groups is None or not _is_inside(each.codes, groups)
+        if table.groups is None or not _is_inside(each.codes, table.groups)
     ]
     if isinstance(table.X, pd.DataFrame):
         X = table.X.drop(columns=[each.name for each in repeating], errors="ignore")
         flags += _telling_flags(X, table)
-        flags += _time_flags(X, table, time_column)
+        flags += _time_flags(X, table)
         flags += _text_flags(table)
-        flags += _copy_flags(X, table, groups, folds)
+        flags += _copy_flags(X, table)
     return [*flags, *_class_flags(table)]
 
 
@@ -210,9 +189,9 @@ def _telling_flags(X: pd.DataFrame, table: Table) -> Iterator[Flag]:
         )
 
 
-def _time_flags(X: pd.DataFrame, table: Table, time_column: str | None) -> Iterator[Flag]:
+def _time_flags(X: pd.DataFrame, table: Table) -> Iterator[Flag]:
     """Report dates with which labels or features change, and rows in the order of a date."""
-    if time_column is not None or table.time is not None or table.test is not None:
+    if table.time is not None or table.test is not None:
         return
     dates = [name for name in X if X[name].dtype.kind == "M"]
     for name in dates:
@@ -272,14 +251,12 @@ def _text_flags(table: Table) -> Iterator[Flag]:
             )
 
 
-def _copy_flags(
-    X: pd.DataFrame, table: Table, groups: NDArray[Any] | None, folds: NDArray[Any] | None
-) -> Iterator[Flag]:
+def _copy_flags(X: pd.DataFrame, table: Table) -> Iterator[Flag]:
     """Report rows that are equal in all columns, if that cannot be chance."""
     if not any(X[name].nunique() > MANY_CLASSES for name in X):
         return  # rows of a few categories are equal by chance
     rows = pd.util.hash_pandas_object(X.assign(**{table.target: table.y}), index=False).to_numpy()
-    n_copies = _n_copies(rows, groups, folds)
+    n_copies = _n_copies(rows, table)
     share = n_copies / len(rows)
     if n_copies < FEWEST_COPIES or share < COPIES or _expected_copies(X, table.y) > n_copies / 10:
         return
@@ -292,9 +269,10 @@ def _copy_flags(
     )
 
 
-def _n_copies(rows: NDArray[Any], groups: NDArray[Any] | None, folds: NDArray[Any] | None) -> int:
+def _n_copies(rows: NDArray[Any], table: Table) -> int:
     """Count the rows with an equal row that can be in another fold."""
-    parts = groups if groups is not None else folds
+    known = (table.groups, table.folds, table.test)  # otherwise, folds are random
+    parts = next((each for each in known if each is not None), None)
     if parts is None:
         return int(pd.Series(rows).duplicated(keep=False).sum())
     frame = pd.DataFrame({"row": rows, "part": parts})

@@ -21,6 +21,7 @@ from discreg.comparison.candidates.tuning import Shape, TuningPlan
 from discreg.comparison.protocol.folds import Folds, Part, RowFacts
 from discreg.comparison.protocol.scoring import Predictions, Scoring, is_imbalanced
 from discreg.comparison.words import listed
+from discreg.tables.column_types import MAX_CATEGORIES
 from discreg.tables.expected import expected_columns
 from discreg.tables.preprocessor import TablePreprocessor
 from discreg.tables.table import Table
@@ -31,7 +32,6 @@ __all__ = ["NestedCrossValidation", "predictions_of", "table_shape", "take"]
 
 N_LISTED = 12  # most names in a message
 N_WARNINGS = 5  # most warnings that are stored of a fit
-MAX_CATEGORIES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,18 +112,15 @@ class NestedCrossValidation:
         texts = sorted({" ".join(str(each.message).split()) for each in caught})
         return Outcome(values, arrays, tuple(texts[:N_WARNINGS]))
 
-    def final(self, name: str) -> tuple[Pipeline, float]:
-        """Fit a model to all rows that are no test table; return it and the seconds.
+    def final(self, name: str) -> Pipeline:
+        """Fit a model to all rows that are no test table.
 
         The model has the selected parameters and no search.
         """
-        began = time.perf_counter()
         rows = np.arange(len(self.y))
         if self.table.test is not None:
             rows = np.flatnonzero(~self.table.test)
-        fitted = self.fitted(self.models.named(name), rows)
-        seconds = time.perf_counter() - began
-        return without_search(fitted), seconds
+        return without_search(self.fitted(self.models.named(name), rows))
 
     def fitted(self, model: ComparedModel, rows: NDArray[np.intp]) -> Pipeline:
         """Fit a model to some rows."""

@@ -79,14 +79,13 @@ def paired_p_value(differences: ArrayLike, *, test_to_train: float = 0.0) -> flo
     return float(2 * stats.t.sf(abs(values.mean()) / error, n - 1))
 
 
-def win_tie_loss(results: pd.DataFrame, metric: str, *, n_folds: int | None = None) -> pd.DataFrame:
+def win_tie_loss(results: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Count the wins, ties and losses of each model against each other model.
 
     On several data sets, a paired t-test over the folds of each data set decides at the 5 % level,
     as in the tables of the ODM paper, and data sets are counted. On one data set, the test is
     corrected for the overlap of the training sets, and each pair has one outcome. Pairs need at
-    least two common folds. `n_folds` is the
-    number of folds; None means the number of folds with scores.
+    least two common folds.
 
     Returns
     -------
@@ -95,7 +94,7 @@ def win_tie_loss(results: pd.DataFrame, metric: str, *, n_folds: int | None = No
     """
     scores = _oriented(_scores(results, metric), metric)
     one_dataset = scores.index.get_level_values("dataset").nunique() == 1
-    ratio = _test_to_train(results, n_folds) if one_dataset else 0.0
+    ratio = _test_to_train(results) if one_dataset else 0.0
     counts = {pair: np.zeros(3, dtype=int) for pair in permutations(scores.columns, 2)}
     for _, table in scores.groupby(level="dataset"):
         for model, other in combinations(scores.columns, 2):
@@ -165,9 +164,9 @@ def _oriented(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     return -scores if metric_called(metric).lower_is_better else scores
 
 
-def _test_to_train(results: pd.DataFrame, n_folds: int | None) -> float:
+def _test_to_train(results: pd.DataFrame) -> float:
     """Compute the ratio of test set to training set sizes: 1 / (k - 1) for k folds."""
-    return 1 / max((n_folds or results["fold"].nunique()) - 1, 1)
+    return float(1 / max(results["fold"].nunique() - 1, 1))
 
 
 def _friedman(scores: pd.DataFrame) -> tuple[float, float]:

@@ -240,7 +240,7 @@ def _brier_losses(y: NDArray[np.intp], probabilities: NDArray[Any]) -> NDArray[n
 
 
 def _by_ranks(
-    score: Callable[[Weights, Weights], NDArray[np.float64]],
+    score: Callable[[NDArray[Any], NDArray[np.bool_], Weights], NDArray[np.float64]],
     evidence: Evidence,
     held_out: HeldOutPredictions,
 ) -> Scorer | None:
@@ -260,9 +260,7 @@ def _by_ranks(
         for fold in np.unique(held_out.folds):
             rows = np.flatnonzero(held_out.folds == fold)
             drawn = weights[held_out.rows[rows]]
-            each_class = [
-                score(*_by_value(values[rows, label], y[rows] == label, drawn)) for label in wanted
-            ]
+            each_class = [score(values[rows, label], y[rows] == label, drawn) for label in wanted]
             each_fold.append(np.mean(each_class, axis=0))
         defined = ~np.isnan(each_fold)
         return ratio(np.where(defined, each_fold, 0).sum(axis=0), defined.sum(axis=0))
@@ -270,29 +268,35 @@ def _by_ranks(
     return scores
 
 
-def _by_value(
+def _roc_auc(
     values: NDArray[Any], positive: NDArray[np.bool_], weights: Weights
-) -> tuple[Weights, Weights]:
-    """Sum the weights of positive and negative rows with equal values, the largest value first."""
-    order = np.argsort(-values, kind="stable")
-    starts = np.flatnonzero(np.diff(values[order], prepend=np.inf))
-    ordered, is_positive = weights[order], positive[order, None]
-    return (
-        np.add.reduceat(ordered * is_positive, starts, axis=0),
-        np.add.reduceat(ordered * ~is_positive, starts, axis=0),
+) -> NDArray[np.float64]:
+    """Compute the weighted share of pairs in which the positive row has the larger value.
+
+    Pairs with equal values count half. The sum over a positive row and all rows contains the pairs
+    of two positive rows, whose sum is half the square of their total weight.
+    """
+    order = np.argsort(values, kind="stable")
+    below = np.vstack([np.zeros(weights.shape[1]), np.cumsum(weights[order], axis=0)])
+    own, ordered = weights[positive], values[order]
+    smaller, not_larger = (
+        below[np.searchsorted(ordered, values[positive], side)] for side in ("left", "right")
     )
+    total = own.sum(axis=0)
+    pairs = (own * (smaller + not_larger)).sum(axis=0) - total**2
+    return ratio(pairs / 2, total * (below[-1] - total))
 
 
-def _roc_auc(positive: Weights, negative: Weights) -> NDArray[np.float64]:
-    above = np.cumsum(positive, axis=0) - positive / 2
-    return ratio((above * negative).sum(axis=0), positive.sum(axis=0) * negative.sum(axis=0))
-
-
-def _average_precision(positive: Weights, negative: Weights) -> NDArray[np.float64]:
-    found = np.cumsum(positive, axis=0)
-    called = found + np.cumsum(negative, axis=0)
+def _average_precision(
+    values: NDArray[Any], positive: NDArray[np.bool_], weights: Weights
+) -> NDArray[np.float64]:
+    order = np.argsort(-values, kind="stable")
+    ends = np.flatnonzero(np.diff(values[order], append=-np.inf))  # equal values go together
+    called = np.cumsum(weights[order], axis=0)[ends]
+    found = np.cumsum(weights[order] * positive[order, None], axis=0)[ends]
+    new = np.diff(found, axis=0, prepend=0)
     precision = found / np.where(called > 0, called, 1)
-    return ratio((precision * positive).sum(axis=0), positive.sum(axis=0))
+    return ratio((precision * new).sum(axis=0), found[-1])
 
 
 ROW_LOSSES = {"log_loss": _log_losses, "brier": _brier_losses}
