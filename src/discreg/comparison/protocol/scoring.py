@@ -29,7 +29,7 @@ from discreg.base.errors import InputError
 from discreg.base.metrics import METRICS
 from discreg.tables.formats import nearest
 
-__all__ = ["Predictions", "Scoring", "is_imbalanced"]
+__all__ = ["Predictions", "Scoring", "is_imbalanced", "row_losses"]
 
 RARE_SHARE, RARE_ROWS = 0.2, 30  # a class below one of them makes a table imbalanced
 # Metrics of the registry under the names that scikit-learn gives to their scorers.
@@ -210,7 +210,8 @@ class Scoring:
         if (ranking := found.ranking) is not None:
             values |= self._of_ranking(y, ranking, weights, is_complete=is_complete)
         if found.probabilities is not None:
-            values |= _of_probabilities(y, np.asarray(found.probabilities, dtype=float), weights)
+            losses = row_losses(y, found.probabilities)
+            values |= {name: np.average(each, weights=weights) for name, each in losses.items()}
         return {name: float(value) for name, value in values.items()}
 
     def _of_ranking(
@@ -270,19 +271,13 @@ class Scoring:
         )
 
 
-def _of_probabilities(
-    y: NDArray[np.intp], probabilities: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> dict[str, float]:
-    """Compute log-loss and Brier score; the latter is of one class if there are two."""
-    n_classes = probabilities.shape[1]
-    truth = np.eye(n_classes)[y]
-    squares = ((probabilities - truth) ** 2).sum(axis=1) / (2 if n_classes == 2 else 1)
-    smallest = np.finfo(np.float32).eps
-    own = np.clip(probabilities[np.arange(len(y)), y], smallest, 1)
-    return {
-        "log_loss": float(np.average(-np.log(own), weights=weights)),
-        "brier": float(np.average(squares, weights=weights)),
-    }
+def row_losses(y: NDArray[np.intp], probabilities: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
+    """Compute the log-loss and the Brier score of each row; with two classes, that of one class."""
+    shares = np.asarray(probabilities, dtype=np.float64)
+    n_classes = shares.shape[1]
+    squares = ((shares - np.eye(n_classes)[y]) ** 2).sum(axis=1) / (2 if n_classes == 2 else 1)
+    own = np.clip(shares[np.arange(len(y)), y], np.finfo(np.float32).eps, 1)
+    return {"log_loss": -np.log(own), "brier": squares}
 
 
 def _call(scorer: Callable[..., float], model: Any, X: Any, y: NDArray[Any], weights: Any) -> float:

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from discreg.base.metrics import metric as metric_called
 from discreg.base.metrics import ratio
+from discreg.comparison.protocol.scoring import row_losses
 
 from .evidence import Evidence, HeldOutPredictions
 from .judged import JudgedScores, scores_by_block
@@ -192,8 +193,8 @@ def _scorer(evidence: Evidence, metric: str, held_out: HeldOutPredictions) -> Sc
         return _by_labels(score, y, held_out, len(evidence.classes))
     if metric == "rare_recall":
         return _by_labels(_recall_of(evidence.rarest), y, held_out, len(evidence.classes))
-    if metric in ROW_LOSSES and held_out.probabilities is not None:
-        return _by_rows(ROW_LOSSES[metric](y, held_out.probabilities), held_out.rows)
+    if metric in ("log_loss", "brier") and held_out.probabilities is not None:
+        return _by_rows(row_losses(y, held_out.probabilities)[metric], held_out.rows)
     if metric in RANK_SCORES:
         return _by_ranks(RANK_SCORES[metric], evidence, held_out)
     return None
@@ -226,17 +227,6 @@ def _by_rows(losses: NDArray[np.float64], rows: NDArray[np.intp]) -> Scorer:
         return ratio(losses @ weights[rows], weights[rows].sum(axis=0))
 
     return scores
-
-
-def _log_losses(y: NDArray[np.intp], probabilities: NDArray[Any]) -> NDArray[np.float64]:
-    own = probabilities[np.arange(len(y)), y].astype(np.float64)
-    return -np.log(np.maximum(own, np.finfo(probabilities.dtype).eps))
-
-
-def _brier_losses(y: NDArray[np.intp], probabilities: NDArray[Any]) -> NDArray[np.float64]:
-    n_classes = probabilities.shape[1]
-    losses = ((probabilities - np.eye(n_classes)[y]) ** 2).sum(axis=1)
-    return np.asarray(losses / 2 if n_classes == 2 else losses)
 
 
 def _by_ranks(
@@ -299,5 +289,4 @@ def _average_precision(
     return ratio((precision * new).sum(axis=0), found[-1])
 
 
-ROW_LOSSES = {"log_loss": _log_losses, "brier": _brier_losses}
 RANK_SCORES = {"roc_auc": _roc_auc, "average_precision": _average_precision}
