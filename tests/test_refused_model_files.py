@@ -72,7 +72,7 @@ class Foreign(ClassifierMixin, BaseEstimator):
         (StandardScaler().fit, r"StandardScaler\.fit"),
         (load_model, r"discreg\.model_files\.load_model"),
         (read_table, r"discreg\.tables\.table\.read_table"),
-        (NestedCrossValidation, r"discreg\.comparison\.nested_cv\.NestedCrossValidation"),
+        (NestedCrossValidation, r"discreg\.comparison\.running\.nested_cv\.NestedCrossValidation"),
         (subprocess.Popen, r"subprocess\.Popen"),
         (eval, r"builtins\.eval"),
     ],
