@@ -1,4 +1,4 @@
-"""Statistics of cross-validation scores.
+"""Ranks of models, and their wins and losses, over data sets or folds.
 
 Results are frames with the columns dataset, model, repeat, fold, metric and value, unique on the
 first five. Models are compared only on folds that they all have.
