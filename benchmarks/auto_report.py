@@ -18,8 +18,8 @@ from _timing import RESULTS, Table, write_page
 from auto import COLUMNS, COVERAGE, CPU_SECONDS, FOLDER, KEY, SIZES
 from scipy import stats
 
-from discreg.comparison.figures import critical_difference_figure, styled, svg
-from discreg.comparison.statistics import Ranking, critical_difference
+from discreg.comparison.report.figures import critical_difference_figure, styled, svg
+from discreg.comparison.statistics.ranks import Ranking, critical_difference
 
 OURS = "AutoClassifier"
 FALLBACK = "Dummy"

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from discreg.cli import main
-from discreg.comparison.nested_cv import NestedCrossValidation
+from discreg.comparison.running.nested_cv import NestedCrossValidation
 
 PROGRAM = "from discreg.cli import main; main()"
 

@@ -5,7 +5,8 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from discreg.base.metrics import METRICS
-from discreg.comparison.evidence import Contender, Evidence, HeldOutPredictions
+from discreg.comparison.candidates.contender import Contender
+from discreg.comparison.statistics.evidence import Evidence, HeldOutPredictions
 
 REPORTED = ("accuracy", "balanced_accuracy", "g_mean", "macro_f1")
 

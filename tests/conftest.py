@@ -56,7 +56,7 @@ CHROMIUM = find_chromium()
 
 collect_ignore = [] if DATA_FOLDER else ["shared_data"]
 if CHROMIUM is None or find_spec("playwright") is None:
-    collect_ignore += ["comparison/test_report_in_browser.py", "test_compare_in_browser.py"]
+    collect_ignore += ["comparison/report/test_page_in_browser.py", "test_compare_in_browser.py"]
 
 
 def pytest_collection_modifyitems(config, items):

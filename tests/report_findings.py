@@ -8,11 +8,12 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from discreg.base.metrics import counts, label_scores, metric
-from discreg.comparison.evidence import Contender, Evidence, HeldOutPredictions
-from discreg.comparison.findings import ColumnSummary, Findings
-from discreg.comparison.flags import Flag
-from discreg.comparison.summary import summary_table
-from discreg.comparison.verdict import decide
+from discreg.comparison.candidates.contender import Contender
+from discreg.comparison.flags.flag import Flag
+from discreg.comparison.report.findings import ColumnSummary, Findings
+from discreg.comparison.statistics.evidence import Evidence, HeldOutPredictions
+from discreg.comparison.statistics.summary import summary_table
+from discreg.comparison.statistics.verdict import decide
 
 MODELS = {  # origin and skill, in the order of simplicity
     "majority": ("scikit-learn", 0.0),

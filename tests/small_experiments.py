@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from discreg.comparison.experiment import Key, Outcome
+from discreg.comparison.running.experiment import Key, Outcome
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from cli_runs import easy_frame, refused, run, start
 import discreg
 from discreg.base.errors import InputError
 from discreg.cli import main
-from discreg.comparison.bundled import BUNDLED
+from discreg.tables.bundled import BUNDLED
 from discreg.tables.classifier import TableClassifier
 
 HEAVY = {"jinja2", "joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}

@@ -37,7 +37,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import discreg
 from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor, load_model, save_model
 from discreg.base.errors import InputError
-from discreg.comparison.candidates import CANDIDATES
+from discreg.comparison.candidates.registry import CANDIDATES
 from discreg.comparison.prepare import prepare_table
 from discreg.tables.classifier import TableClassifier
 from discreg.tables.expected import ExpectedColumns, expected_columns
@@ -209,7 +209,7 @@ def table(tmp_path):
 def test_every_candidate_comes_back_as_it_was(tmp_path, path, monkeypatch, table, name):
     experiment = prepare_table(table, candidates=[name], n_repeats=1, n_folds=3).experiment
     kept = kept_models(monkeypatch)
-    pipeline, _ = experiment.final(name)
+    pipeline = experiment.final(name)
     sent = pickle.loads(pickle.dumps(pipeline))  # as from the process that fits it
     save_model(TableClassifier.of(sent, table), path)
     (fitted,) = kept
@@ -247,7 +247,7 @@ def test_other_columns_are_refused_by_name(small):
 
 
 def test_expected_columns_come_back(path, table):
-    pipeline, _ = prepare_table(table, candidates=["LSR"]).experiment.final("LSR")
+    pipeline = prepare_table(table, candidates=["LSR"]).experiment.final("LSR")
     save_model(TableClassifier.of(pipeline, table), path)
     assert load_model(path).expected == expected_columns(table)
     assert isinstance(load_model(path).expected, ExpectedColumns)

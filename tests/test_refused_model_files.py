@@ -25,7 +25,7 @@ from skops import io
 
 from discreg import LSRClassifier, load_model, save_model
 from discreg.base.errors import InputError
-from discreg.comparison.nested_cv import NestedCrossValidation
+from discreg.comparison.running.nested_cv import NestedCrossValidation
 from discreg.tables.table import read_table
 
 X, Y = (array[::6] for array in load_iris(return_X_y=True))
@@ -72,7 +72,7 @@ class Foreign(ClassifierMixin, BaseEstimator):
         (StandardScaler().fit, r"StandardScaler\.fit"),
         (load_model, r"discreg\.model_files\.load_model"),
         (read_table, r"discreg\.tables\.table\.read_table"),
-        (NestedCrossValidation, r"discreg\.comparison\.nested_cv\.NestedCrossValidation"),
+        (NestedCrossValidation, r"discreg\.comparison\.running\.nested_cv\.NestedCrossValidation"),
         (subprocess.Popen, r"subprocess\.Popen"),
         (eval, r"builtins\.eval"),
     ],
@@ -91,7 +91,7 @@ def test_what_is_no_estimator_of_ours_or_of_scikit_learn_is_refused_by_name(path
     ("module", "name"),
     [
         ("discreg.tables.table", "read_table"),
-        ("discreg.comparison.store", "Store"),
+        ("discreg.comparison.running.store", "Store"),
         ("discreg.cli", "main"),
         ("discreg", "LSRClassifier"),
         ("discreg.tables.table", "Path"),

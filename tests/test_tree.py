@@ -33,6 +33,9 @@ MAY_IMPORT = {
     "comparison": LIBRARY | {"auto", "discreg"},
     "cli": LIBRARY | {"auto", "comparison", "discreg"},
 }
+# The folders of the comparison, each of which imports only those before it, and never what is
+# above all of them, except for the words of messages.
+LAYERS = ["protocol", "candidates", "running", "statistics", "flags", "report"]
 # Compiled loops, and the solvers and the search of an estimator, are named after what they serve.
 CUSTOMARY_ENDINGS = ("_loops", "_solvers", "_cv")
 
@@ -117,6 +120,19 @@ def test_imports_point_one_way():
         part, reached = part_of(path), imported_part(module, name)
         if reached not in {None, part} | MAY_IMPORT.get(part, set()):
             offences.add((where(path), reached))
+    assert sorted(offences) == []
+
+
+def test_the_folders_of_the_comparison_import_those_before_them():
+    folders = {path.parent.name for path in FILES if path.parent.parent == SOURCE / "comparison"}
+    assert folders == set(LAYERS)
+    offences = set()
+    for path, module, name in imports():
+        folder, reached = path.parent.name, [*module.split("."), name][1:]
+        if path.parent.parent == SOURCE / "comparison" and reached[0] == "comparison":
+            before = LAYERS[: LAYERS.index(folder) + 1]
+            if reached[1] not in {*before, "words"}:
+                offences.add((where(path), module))
     assert sorted(offences) == []
 
 

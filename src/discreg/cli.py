@@ -248,10 +248,10 @@ def compare(
             "--repeats."
         )
     from discreg.comparison import console
-    from discreg.comparison.candidates import FAST
+    from discreg.comparison.candidates.registry import FAST
     from discreg.comparison.compare import number_of_jobs
+    from discreg.comparison.execute import execute
     from discreg.comparison.prepare import prepare_table
-    from discreg.comparison.run import execute
 
     if fast:
         candidates = candidates or ",".join(FAST)
@@ -391,7 +391,7 @@ def predict(
 
 def _table(file: Path | None, target: str | None, dataset: str | None, **columns: Any) -> Table:
     """Read the table from a file, or load a data set of scikit-learn."""
-    from discreg.comparison.bundled import DEFAULT, bundled_table
+    from discreg.tables.bundled import DEFAULT, bundled_table
     from discreg.tables.table import read_table
 
     if file is not None:

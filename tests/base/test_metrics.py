@@ -42,6 +42,20 @@ def test_a_class_that_is_never_found_makes_the_g_mean_zero():
     assert label_scores(counts(y, np.array(["a", "a", "a"]), CLASSES))["g_mean"] == 0
 
 
+def test_a_stack_of_confusion_matrices_is_scored_at_once():
+    stack = np.random.default_rng(0).integers(0, 4, size=(2, 50, 3, 3))
+    stack[:, :20, 1] = 0  # a class without samples
+    stack[1, 0] = 0
+    for each in METRICS.values():
+        if each.score is not None:
+            found = each.score(stack)
+            assert found.shape == (2, 50)
+            expected = [[each.score(table) for table in tables] for tables in stack]
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+            assert np.isnan(found[1, 0])
+            assert np.isnan(found).sum() == 1
+
+
 def test_metrics_have_their_usual_names_and_directions():
     assert (metric("macro_f1").title, metric("area_under_curve").title) == (
         "macro F1",

@@ -11,10 +11,10 @@ from report_findings import rare
 from rich.console import Console
 
 from discreg.comparison import console
-from discreg.comparison.engine import Progress
-from discreg.comparison.experiment import Key
 from discreg.comparison.prepare import prepare_table
 from discreg.comparison.result import Comparison
+from discreg.comparison.running.engine import Progress
+from discreg.comparison.running.experiment import Key
 from discreg.tables.table import Table
 
 HOSTILE = "[red]a:smile:\\[/b]"

@@ -12,8 +12,8 @@ from sklearn.metrics import auc, recall_score, roc_auc_score
 
 from discreg import save_model
 from discreg.base.errors import InputError
-from discreg.comparison import resampling
 from discreg.comparison.result import Comparison
+from discreg.comparison.statistics import resampling
 
 TRACKING = Path(__file__).parents[2] / "docs/tracking.md"
 FEW = {

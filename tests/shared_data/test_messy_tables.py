@@ -3,7 +3,7 @@
 import pandas as pd
 
 from discreg.base.errors import InputError
-from discreg.comparison.guards import find_flags
+from discreg.comparison.flags.table_flags import find_flags
 from discreg.tables.formats import read_contents
 from discreg.tables.table import as_table
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from discreg import __version__
 from discreg.base.errors import InputError
-from discreg.comparison.experiment import Key, Outcome
+from discreg.comparison.running.experiment import Key, Outcome
 from discreg.tables.formats import nearest
 
 from .papers import PAPERS, studies

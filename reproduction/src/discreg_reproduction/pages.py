@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from discreg.comparison.figures import image_source
-from discreg.comparison.files import write_whole
+from discreg.comparison.report.figures import image_source
+from discreg.comparison.running.files import write_whole
 
 from .papers import PAPERS
 from .protocol import Study
@@ -153,7 +153,9 @@ def _rendered(name: str, sections: Sequence[Section], **more: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(__package__), PackageLoader("discreg.comparison")]),
+        loader=ChoiceLoader(
+            [PackageLoader(__package__), PackageLoader("discreg.comparison.report")]
+        ),
         autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,

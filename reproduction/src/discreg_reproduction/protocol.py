@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from discreg.base.metrics import counts, label_scores
-from discreg.comparison.experiment import Outcome
+from discreg.comparison.running.experiment import Outcome
 
 from .registry import Dataset
 from .splits import Splits

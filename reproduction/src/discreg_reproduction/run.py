@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from discreg.comparison import engine
-from discreg.comparison.engine import Progress
-from discreg.comparison.experiment import Key
-from discreg.comparison.files import make_folder, write_whole
-from discreg.comparison.store import Store
+from discreg.comparison.running import engine
+from discreg.comparison.running.engine import Progress
+from discreg.comparison.running.experiment import Key
+from discreg.comparison.running.files import make_folder, write_whole
+from discreg.comparison.running.store import Store
 
 from .experiment import (
     Reproduction,

@@ -20,6 +20,7 @@ __all__ = [
     "g_mean_score",
     "label_scores",
     "metric",
+    "ratio",
 ]
 
 
@@ -39,7 +40,8 @@ class Metric:
     lower_is_better : bool
         Whether the smallest value is the best.
     score : callable, optional
-        Of labels: the value for a confusion matrix with true classes in the rows.
+        Of labels: the values for confusion matrices of shape (..., n_classes, n_classes) with true
+        classes in the rows; NaN for a matrix of zeros.
     rope : float
         Region of practical equivalence: models whose values differ by less are equally good.
     """
@@ -48,7 +50,7 @@ class Metric:
     title: str
     needs: Literal["labels", "scores", "probabilities", "clock", "fit"] = "fit"
     lower_is_better: bool = False
-    score: Callable[[NDArray[Any]], float] | None = None
+    score: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     rope: float = 0.01
 
     @property
@@ -70,29 +72,41 @@ class Metric:
         return float(self.score(confusion))
 
 
-def _accuracy(confusion: NDArray[Any]) -> float:
-    return float(np.diag(confusion).sum() / confusion.sum())
+def ratio(part: ArrayLike, total: NDArray[Any]) -> NDArray[Any]:
+    """Divide; NaN where the total is 0."""
+    return np.where(total > 0, part / np.where(total > 0, total, 1), np.nan)
+
+
+def _accuracy(confusion: NDArray[Any]) -> NDArray[Any]:
+    return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
 
 
 def _recalls(confusion: NDArray[Any]) -> NDArray[Any]:
-    """Recalls of the classes that have test samples."""
-    actual = confusion.sum(axis=1)
-    return np.asarray(np.diag(confusion)[actual > 0] / actual[actual > 0])
+    """Recalls of the classes; NaN for those without test samples."""
+    return ratio(np.diagonal(confusion, axis1=-2, axis2=-1), confusion.sum(axis=-1))
 
 
-def _balanced_accuracy(confusion: NDArray[Any]) -> float:
-    return float(_recalls(confusion).mean())
+def _balanced_accuracy(confusion: NDArray[Any]) -> NDArray[Any]:
+    return _mean(_recalls(confusion))
 
 
-def _g_mean(confusion: NDArray[Any]) -> float:
+def _g_mean(confusion: NDArray[Any]) -> NDArray[Any]:
     recalls = _recalls(confusion)
-    return float(np.prod(recalls ** (1 / len(recalls))))
+    n_classes = np.count_nonzero(~np.isnan(recalls), axis=-1)
+    roots = recalls ** ratio(1, n_classes)[..., None]
+    return np.where(n_classes > 0, np.nanprod(roots, axis=-1), np.nan)
 
 
-def _macro_f1(confusion: NDArray[Any]) -> float:
+def _macro_f1(confusion: NDArray[Any]) -> NDArray[Any]:
     """Mean F1 of the classes that have test samples or predictions."""
-    total = confusion.sum(axis=1) + confusion.sum(axis=0)
-    return float((2 * np.diag(confusion)[total > 0] / total[total > 0]).mean())
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    return _mean(ratio(2 * right, confusion.sum(axis=-1) + confusion.sum(axis=-2)))
+
+
+def _mean(values: NDArray[Any]) -> NDArray[Any]:
+    """Mean over the classes whose value is not NaN."""
+    is_known = ~np.isnan(values)
+    return ratio(np.where(is_known, values, 0).sum(axis=-1), is_known.sum(axis=-1))
 
 
 METRICS = {

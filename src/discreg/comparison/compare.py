@@ -105,8 +105,8 @@ def compare(
     'LDA'
     """
     try:
+        from .execute import execute
         from .prepare import prepare
-        from .run import execute
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"discreg.compare needs {error.name}: pip install 'discreg[compare]'.", name=error.name

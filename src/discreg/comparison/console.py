@@ -17,8 +17,8 @@ from rich.text import Text
 
 from discreg.base.metrics import metric
 
-from .engine import Progress
-from .words import duration, percent, printable
+from .running.engine import Progress
+from .words import capitalised, duration, percent, printable
 
 if TYPE_CHECKING:
     from .prepare import PreparedComparison
@@ -131,7 +131,7 @@ def show_comparison(comparison: Comparison, output: Path) -> None:
         if model not in findings.evidence.left_out:
             out.print(printable(f"{model} is not ranked: {reason}"))
     if findings.incomplete:
-        out.print(printable(_capital(findings.incomplete)))
+        out.print(printable(capitalised(findings.incomplete)))
     # A model file of an earlier run may be there although this run could not write one.
     show_files(output, (".html", ".parquet", *([".skops"] if findings.model_file else [])))
 
@@ -176,10 +176,6 @@ def show_files(folder: Path, suffixes: tuple[str, ...]) -> None:
 
 def _score(value: float | None) -> str:
     return "–" if value is None or isnan(value) else f"{value:.4f}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def plain_console(*, stderr: bool = False) -> Console:

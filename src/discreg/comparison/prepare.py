@@ -12,13 +12,13 @@ from discreg.base.errors import InputError
 from discreg.base.metrics import metric
 from discreg.tables.table import Table, as_table
 
-from .flags import Flag
-from .folds import RowFacts, draw_folds
-from .guards import find_flags, repeating_identifiers
-from .models import plan_models
-from .nested_cv import NestedCrossValidation, table_shape
-from .scoring import RARE_ROWS, RARE_SHARE, Scoring, is_imbalanced
-from .words import percent
+from .candidates.models import plan_models
+from .flags.flag import Flag
+from .flags.table_flags import find_flags, repeating_identifiers
+from .protocol.folds import RowFacts, draw_folds
+from .protocol.scoring import RARE_ROWS, RARE_SHARE, Scoring, is_imbalanced
+from .running.nested_cv import NestedCrossValidation, table_shape
+from .words import capitalised, percent
 
 __all__ = ["PreparedComparison", "prepare", "prepare_table"]
 
@@ -110,7 +110,7 @@ def prepare_table(
         See `discreg.compare`.
     """
     identifiers = [name for name in repeating_identifiers(table) if name in table.X]
-    flags = find_flags(table, groups=table.groups, time_column=table.roles.get("time"))
+    flags = find_flags(table)
     table = table.without(identifiers)
     classes, counts = np.unique(table.y, return_counts=True)
     judge = Scoring(scoring, classes, counts, pos_label)
@@ -136,7 +136,7 @@ def prepare_table(
     )
     notes = [
         _about_metric(judge),
-        f"{_capital(folds.text)}.",
+        f"{capitalised(folds.text)}.",
         *folds.notes,
         *models.notes,
         *(f"{name} is left out: {reason}." for name, reason in models.left_out.items()),
@@ -166,7 +166,3 @@ def _about_metric(scoring: Scoring) -> str:
         f"Models are tuned and ranked by {title}, because the rarest class '{label}' {why}; class "
         "weights are tried as well."
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from discreg.base.errors import InputError
 from discreg.base.metrics import metric
 
-from .files import write_whole
+from .running.files import write_whole
 
 if TYPE_CHECKING:  # the class can be imported without pandas
     import pandas as pd
     from sklearn.model_selection import FixedThresholdClassifier
 
-    from .evidence import Evidence
-    from .findings import Findings
-    from .flags import Flag
-    from .plots import ComparisonPlots
-    from .thresholds import Threshold
-    from .verdict import Verdict
+    from .flags.flag import Flag
+    from .report.findings import Findings
+    from .report.plots import ComparisonPlots
+    from .statistics.evidence import Evidence
+    from .statistics.thresholds import Threshold
+    from .statistics.verdict import Verdict
 
 __all__ = ["MODEL", "STATE", "Comparison"]
 
@@ -76,13 +76,13 @@ class Comparison:
     @property
     def plot(self) -> ComparisonPlots:
         """Plots, for example ``comparison.plot.scores()``."""
-        from .plots import ComparisonPlots
+        from .report.plots import ComparisonPlots
 
-        return ComparisonPlots(self)
+        return ComparisonPlots(self.findings)
 
     def report(self, path: str | Path) -> None:
         """Write the report to an HTML file."""
-        from .report import write_report
+        from .report.page import write_report
 
         write_report(Path(path), self.findings)
 
@@ -104,7 +104,7 @@ class Comparison:
         Threshold
             The threshold, and the recall and the precision that it reaches on held-out rows.
         """
-        from .thresholds import choose_threshold
+        from .statistics.thresholds import choose_threshold
 
         if self.verdict.recommended is None:
             raise InputError(f"No model is recommended: {self.verdict.kind}.")
@@ -148,8 +148,8 @@ class Comparison:
             is fitted again, so that the report has metrics and their plots, but nothing on the
             features.
         """
-        from .judged import MAJORITY
-        from .skore_reports import skore_report
+        from .candidates.contender import MAJORITY
+        from .report.skore_reports import skore_report
 
         judged = [str(name) for name in self.table.index[self.table["reason"] == ""]]
         first = self.verdict.recommended or self.verdict.best

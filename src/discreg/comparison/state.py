@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 
-from . import evidence, findings, flags, verdict
-from .experiment import Key
+from .candidates import contender
+from .flags import flag
+from .report import findings
+from .running.experiment import Key
+from .statistics import evidence, verdict
 
 __all__ = ["from_json", "to_json"]
 
 # Classes by name: data classes of these modules.
 CLASSES = {
     name: each
-    for module in (evidence, findings, flags, verdict)
+    for module in (contender, evidence, findings, flag, verdict)
     for name, each in vars(module).items()
     if isinstance(each, type) and is_dataclass(each)
 }

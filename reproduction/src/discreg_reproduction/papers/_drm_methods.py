@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
-from discreg.comparison.experiment import Outcome
+from discreg.comparison.running.experiment import Outcome
 from discreg_reproduction.protocol import Part, at, judged, series
 
 Rows = NDArray[np.intp]

@@ -17,7 +17,7 @@ from discreg import (
     SLRRClassifier,
     SLRRClassifierCV,
 )
-from discreg.comparison.experiment import Outcome
+from discreg.comparison.running.experiment import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged, series
 from discreg_reproduction.registry import Dataset
 

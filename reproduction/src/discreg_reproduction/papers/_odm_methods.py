@@ -16,7 +16,7 @@ from sklearn.preprocessing import maxabs_scale, minmax_scale
 
 from discreg import LDMClassifier
 from discreg.base.errors import InputError
-from discreg.comparison.experiment import Outcome
+from discreg.comparison.running.experiment import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged
 from discreg_reproduction.registry import Dataset
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
 from discreg import GReLSRClassifier
-from discreg.comparison.experiment import Outcome
+from discreg.comparison.running.experiment import Outcome
 from discreg_reproduction.protocol import LevelLine, Method, Part, Quick, Study, Sweep, Tuned, at
 from discreg_reproduction.registry import Dataset, datasets_of
 from discreg_reproduction.splits import PerClass, RandomSplit, Rows

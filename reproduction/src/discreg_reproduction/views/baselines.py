@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from discreg.comparison.statistics import LEVEL, win_tie_loss
+from discreg.comparison.statistics.ranks import LEVEL, win_tie_loss
 from discreg.comparison.words import number, percent
 from discreg_reproduction.paper_values import Reported
 from discreg_reproduction.protocol import Study

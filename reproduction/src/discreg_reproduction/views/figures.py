@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from discreg.comparison.figures import (
+from discreg.comparison.report.figures import (
     COLOURS,
     DASHES,
     INK,

@@ -1,0 +1,1 @@
+"""The models of a comparison, and how they are tuned."""

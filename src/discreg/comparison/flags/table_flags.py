@@ -1,0 +1,312 @@
+"""Facts about a table that make the scores of a comparison wrong, or a model useless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from discreg.comparison.words import percent
+from discreg.tables.column_types import IDENTIFIER_NAME
+from discreg.tables.formats import quoted
+from discreg.tables.table import Table
+
+from .flag import Flag
+from .single_columns import telling_columns
+
+__all__ = ["find_flags", "repeating_identifiers"]
+
+FEWEST_VALUES = 10  # that repeat, so that a column can be an identifier
+MOST_ROWS_PER_VALUE = 20
+NEARLY_CONSTANT = 0.95  # share of pairs of rows of one value with the same label
+# Names of columns that identify what the rows belong to.
+UNIT = r"(?:patient|subject|participant|person|customer|client|user|donor|specimen|household)s?"
+UNIT_NAME = re.compile(rf"{UNIT}(?:[\W_]?(?:no|nr|num|number|code|key|name))?", re.IGNORECASE)
+CODE = re.compile(r"[A-Za-z]{0,4}[-_ ]?\d+")  # such as P007
+FEW_ROWS = 10
+MANY_CLASSES = 20
+COPIES = 0.01  # smallest share of copied rows that is reported
+FEWEST_COPIES = 5
+MANY_COPIES = 0.1
+DRIFT_LEVEL = 1e-4
+DRIFT = 0.3  # rank correlation with time
+IN_ORDER = 0.99
+
+
+def find_flags(table: Table) -> list[Flag]:
+    """Find what a reader must know about a table before using scores or a model."""
+    repeating = _repeating(table)
+    flags = [
+        _identifier_flag(each)
+        for each in repeating
+        if table.groups is None or not _is_inside(each.codes, table.groups)
+    ]
+    if isinstance(table.X, pd.DataFrame):
+        X = table.X.drop(columns=[each.name for each in repeating], errors="ignore")
+        flags += _telling_flags(X, table)
+        flags += _time_flags(X, table)
+        flags += _text_flags(table)
+        flags += _copy_flags(X, table)
+    return [*flags, *_class_flags(table)]
+
+
+def repeating_identifiers(table: Table) -> list[str]:
+    """Return the columns whose values name groups of rows; they must not be features."""
+    return [each.name for each in _repeating(table)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Repeating:
+    """A column that names groups of rows."""
+
+    name: str
+    codes: NDArray[np.intp]  # -1 for a missing value
+    agreement: float  # share of pairs of rows with one value that have the same label
+    by_chance: float  # the same share of all pairs of rows
+
+
+def _repeating(table: Table) -> list[_Repeating]:
+    if not isinstance(table.X, pd.DataFrame):
+        return []
+    _, y = np.unique(table.y, return_inverse=True)
+    shares = np.bincount(y) / len(y)
+    by_chance = float((shares**2).sum())
+    found = []
+    for column in table.columns:
+        frame = table.X if column.name in table.X else table.identifiers
+        if column.name not in frame or column.kind in ("date", "text", "boolean"):
+            continue
+        values = frame[column.name].to_numpy()
+        if values.dtype.kind == "f" and not _is_whole(values):
+            continue
+        codes, vocabulary = pd.factorize(values, sort=True)
+        sizes = np.bincount(codes[codes >= 0])
+        if (sizes > 1).sum() < FEWEST_VALUES:
+            continue
+        agreement = _agreement(codes, y)
+        is_named = IDENTIFIER_NAME.fullmatch(column.name) or UNIT_NAME.fullmatch(column.name)
+        if is_named or _names_groups(vocabulary, codes, y, agreement, by_chance):
+            found.append(_Repeating(column.name, codes, agreement, by_chance))
+    return found
+
+
+def _is_whole(values: NDArray[np.float64]) -> bool:
+    present = values[~np.isnan(values)]
+    return bool((present == np.round(present)).all())
+
+
+def _agreement(codes: NDArray[np.intp], y: NDArray[np.intp]) -> float:
+    """Compute the share of pairs of rows with the same value that have the same label."""
+    present = codes >= 0
+    counts = np.zeros((codes.max() + 1, y.max() + 1))
+    np.add.at(counts, (codes[present], y[present]), 1)
+    sizes = counts.sum(axis=1)
+    same = (counts * (counts - 1)).sum()
+    return float(same / (sizes * (sizes - 1)).sum())
+
+
+def _names_groups(
+    vocabulary: NDArray[Any],
+    codes: NDArray[np.intp],
+    y: NDArray[np.intp],
+    agreement: float,
+    by_chance: float,
+) -> bool:
+    """Return whether values have few rows with one label, and are not themselves a feature."""
+    if agreement < NEARLY_CONSTANT or by_chance > NEARLY_CONSTANT**2:
+        return False
+    is_text = vocabulary.dtype == object
+    are_codes = is_text and np.mean([CODE.fullmatch(text) is not None for text in vocabulary]) > 0.9
+    if not are_codes and (codes >= 0).sum() > MOST_ROWS_PER_VALUE * len(vocabulary):
+        return False
+    return is_text or not _is_ordered(codes, y)
+
+
+def _is_ordered(codes: NDArray[np.intp], y: NDArray[np.intp]) -> bool:
+    """Return whether near numbers have the same label, as those of a feature have.
+
+    The labels of successive numbers are compared with those of numbers in random order.
+    """
+    counts = np.zeros((codes.max() + 1, y.max() + 1))
+    np.add.at(counts, (codes[codes >= 0], y[codes >= 0]), 1)
+    labels = counts.argmax(axis=1)
+    shares = np.bincount(labels) / len(labels)
+    by_chance = float((shares**2).sum())
+    same = float((labels[1:] == labels[:-1]).mean())
+    deviation = np.sqrt(by_chance * (1 - by_chance) / (len(labels) - 1))
+    return bool(same > by_chance + 3 * deviation)
+
+
+def _is_inside(codes: NDArray[np.intp], groups: NDArray[Any]) -> bool:
+    """Return whether all rows with the same value are in one group."""
+    frame = pd.DataFrame({"value": codes, "group": groups})[codes >= 0]
+    return bool((frame.groupby("value")["group"].nunique() == 1).all())
+
+
+def _identifier_flag(found: _Repeating) -> Flag:
+    present = found.codes[found.codes >= 0]
+    excess = (found.agreement - found.by_chance) / max(1 - found.by_chance, 1e-12)
+    is_danger = excess > 0.5
+    same = (
+        f", and {'all' if found.agreement == 1 else 'nearly all'} rows with the same value have "
+        "the same label"
+        if found.agreement >= NEARLY_CONSTANT and is_danger
+        else ""
+    )
+    advice = (
+        "Folds that divide the rows of a value show scores that new values will not reach"
+        if is_danger
+        else "If a model will be applied to new values, folds must not divide the rows of a value"
+    )
+    return Flag(
+        "repeating identifier",
+        f"Column '{found.name}' names {len(np.unique(present)):,} groups in {len(present):,} "
+        f"rows{same}. {advice}: compare with --groups '{found.name}' (in Python, "
+        f"groups={found.name!r}). The column is not used as a feature.",
+        "danger" if is_danger else "note",
+        (found.name,),
+    )
+
+
+def _telling_flags(X: pd.DataFrame, table: Table) -> Iterator[Flag]:
+    kinds = {column.name: column.kind for column in table.columns}
+    _, y = np.unique(table.y, return_inverse=True)
+    found = telling_columns(X[[name for name in X if kinds[name] != "text"]], y)
+    for name, score in found.items():
+        yield Flag(
+            "predicts the target",
+            f"Column '{name}' alone predicts '{table.target}' (balanced accuracy {score:.3f}). If "
+            "it is known only together with the label, or after it, the scores mean nothing: leave "
+            f"it out with --drop '{name}' (in Python, drop={name!r}).",
+            "danger",
+            (name,),
+        )
+
+
+def _time_flags(X: pd.DataFrame, table: Table) -> Iterator[Flag]:
+    """Report dates with which labels or features change, and rows in the order of a date."""
+    if table.time is not None or table.test is not None:
+        return
+    dates = [name for name in X if X[name].dtype.kind == "M"]
+    for name in dates:
+        days = X[name].to_numpy()
+        known = ~np.isnat(days)
+        time = days[known].astype(np.int64).astype(np.float64)
+        if len(np.unique(time)) < FEWEST_VALUES:
+            continue
+        changes = _drift(time, X.drop(columns=dates)[known], table.y[known])
+        order = stats.spearmanr(time, np.flatnonzero(known)).statistic
+        if not changes and abs(order) < IN_ORDER:
+            continue
+        begin = "later" if order >= 0 else "earlier"
+        what = (
+            f"{changes} with the date '{name}'"
+            if changes
+            else f"The rows are in the order of '{name}' ({begin} dates follow)"
+        )
+        yield Flag(
+            "time order",
+            f"{what}. If the model will predict later rows, random folds show scores that it will "
+            f"not reach: compare with --time-column '{name}' (in Python, time_column={name!r}).",
+            "danger" if changes else "note",
+            (name,),
+        )
+
+
+def _drift(time: NDArray[np.float64], X: pd.DataFrame, y: NDArray[Any]) -> str:
+    """Say whether the label, or else a numeric column, changes with time."""
+    _, codes = np.unique(y, return_inverse=True)
+    parts = [time[codes == code] for code in np.unique(codes)]
+    if len(parts) > 1 and stats.kruskal(*parts).pvalue < DRIFT_LEVEL:
+        return "The label changes"
+    drifting = []
+    for name in X:
+        values = X[name].to_numpy()
+        if values.dtype.kind != "f" or len(np.unique(values[~np.isnan(values)])) < 3:
+            continue
+        found = stats.spearmanr(time, values, nan_policy="omit")
+        if abs(found.statistic) > DRIFT and found.pvalue * X.shape[1] < DRIFT_LEVEL:
+            drifting.append(name)
+    if not drifting:
+        return ""
+    return f"{'Column' if len(drifting) == 1 else 'Columns'} {quoted(drifting)} " + (
+        "changes" if len(drifting) == 1 else "change"
+    )
+
+
+def _text_flags(table: Table) -> Iterator[Flag]:
+    for column in table.columns:
+        if column.kind == "text":
+            yield Flag(
+                "free text",
+                f"Column '{column.name}' is free text. It becomes a few features of latent "
+                "semantic analysis; models of language are not compared.",
+                columns=(column.name,),
+            )
+
+
+def _copy_flags(X: pd.DataFrame, table: Table) -> Iterator[Flag]:
+    """Report rows that are equal in all columns, if that cannot be chance."""
+    if not any(X[name].nunique() > MANY_CLASSES for name in X):
+        return  # rows of a few categories are equal by chance
+    rows = pd.util.hash_pandas_object(X.assign(**{table.target: table.y}), index=False).to_numpy()
+    n_copies = _n_copies(rows, table)
+    share = n_copies / len(rows)
+    if n_copies < FEWEST_COPIES or share < COPIES or _expected_copies(X, table.y) > n_copies / 10:
+        return
+    yield Flag(
+        "duplicates",
+        f"{n_copies:,} of {len(rows):,} rows ({percent(share)}) are equal to another row, label "
+        "included. If they are copies, scores are too good, because a copy of a test "
+        "row can be a training row: remove them, or keep them together with --groups.",
+        "danger" if share >= MANY_COPIES else "note",
+    )
+
+
+def _n_copies(rows: NDArray[Any], table: Table) -> int:
+    """Count the rows with an equal row that can be in another fold."""
+    known = (table.groups, table.folds, table.test)  # otherwise, folds are random
+    parts = next((each for each in known if each is not None), None)
+    if parts is None:
+        return int(pd.Series(rows).duplicated(keep=False).sum())
+    frame = pd.DataFrame({"row": rows, "part": parts})
+    return int((frame.groupby("row")["part"].transform("nunique") > 1).sum())
+
+
+def _expected_copies(X: pd.DataFrame, y: NDArray[Any]) -> int:
+    """Count equal rows after shuffling each column among the rows of each class."""
+    rng = np.random.default_rng(0)
+    rows = [np.flatnonzero(y == label) for label in np.unique(y)]
+    shuffled = {}
+    for name in X:
+        values = X[name].to_numpy().copy()
+        for each in rows:
+            values[each] = values[rng.permutation(each)]
+        shuffled[name] = values
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(shuffled), index=False)
+    return int(hashes.duplicated(keep=False).sum())
+
+
+def _class_flags(table: Table) -> Iterator[Flag]:
+    rare = {label: count for label, count in table.class_counts.items() if count < FEW_ROWS}
+    if rare:
+        rows = [f"'{label}' ({count})" for label, count in list(rare.items())[:8]]
+        more = f" and {len(rare) - 8} more" if len(rare) > 8 else ""
+        yield Flag(
+            "rare class",
+            f"{'One class has' if len(rare) == 1 else f'{len(rare)} classes have'} fewer than "
+            f"{FEW_ROWS} rows: {', '.join(rows)}{more}. Recall of so few rows is hardly known; "
+            "collect more, or join classes.",
+        )
+    if len(table.class_counts) > MANY_CLASSES and table.y.dtype.kind == "i":
+        yield Flag(
+            "many classes",
+            f"Target '{table.target}' has {len(table.class_counts)} different whole numbers, which "
+            "are compared as classes without an order. If it is a score, divide it into classes.",
+        )

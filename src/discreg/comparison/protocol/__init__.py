@@ -1,0 +1,1 @@
+"""How a comparison measures: folds and metrics."""

@@ -1,0 +1,1 @@
+"""The report of a comparison, its figures and its tables."""

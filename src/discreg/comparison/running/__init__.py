@@ -1,0 +1,1 @@
+"""Running the fits of an experiment and storing their results."""

@@ -1,0 +1,1 @@
+"""From held-out scores and predictions to a verdict."""
