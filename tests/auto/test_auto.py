@@ -199,6 +199,7 @@ def test_the_scorer_decides(scoring, held_out):
         )
 
 
+@pytest.mark.full
 def test_auc_of_random_labels_is_a_half():
     random = np.random.default_rng(0)
     found = []

@@ -16,6 +16,7 @@ from discreg.base.errors import InputError
 
 from .expected import ExpectedColumns, expected_columns
 from .frames import is_frame
+from .packed import pack, unpack
 
 if TYPE_CHECKING:
     from .table import Table
@@ -152,6 +153,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             kind = "a data frame" if self.expected.kinds else "a sparse array"
             raise InputError(f"The model takes {kind}, not {type(X).__name__}.")
         return X
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__()}
+        columns = state["columns"]
+        return state | {"columns": columns | {"kinds": pack(columns["kinds"])}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        columns = state["columns"]
+        super().__setstate__(state | {"columns": columns | {"kinds": unpack(columns["kinds"])}})
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -16,6 +16,7 @@ from discreg.base.errors import InputError
 
 from .dates import date_parts
 from .frames import as_pandas, is_frame
+from .packed import pack, unpack
 from .texts import latent_semantic_analysis
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = ["TablePreprocessor"]
 
 Cells = dict[str, NDArray[Any]]
 ARRAY = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+PER_COLUMN = ("kinds", "kinds_", "columns_", "left_out_", "_number_names")  # one entry per column
 
 
 class TablePreprocessor(TransformerMixin, BaseEstimator):
@@ -337,6 +339,19 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         if name in self._with_gaps:
             treatment += "; missing values replaced by the median, with an indicator"
         return treatment
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__()}
+        if "feature_names_in_" in state:
+            state["feature_names_in_"] = pack(state["feature_names_in_"].tolist())
+        return state | {name: pack(state[name]) for name in PER_COLUMN if name in state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        names = unpack(state.get("feature_names_in_"))
+        state = state | {name: unpack(state[name]) for name in PER_COLUMN if name in state}
+        if names is not None:
+            state["feature_names_in_"] = np.array(names, dtype=object)
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

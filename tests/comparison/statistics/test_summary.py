@@ -80,3 +80,11 @@ def test_one_fold_has_no_interval(evidence):
     table = summary_table(replace(evidence, results=first))
     assert table["low"].isna().all()
     assert table["mean"].notna().all()
+
+
+def test_intervals_of_accuracy_stay_between_0_and_1():
+    y = np.arange(40) % 2
+    evidence = evidence_of(y, {"a": predictions(y, 0.95, np.random.default_rng(0))})
+    score = correlated_t(scores_of(evidence, "a"), 1 / 4)
+    assert score.mean + score.half_width > 1
+    assert summary_table(evidence).loc["a", "high"] == 1

@@ -262,3 +262,10 @@ def test_a_few_rows_beside_the_majority_class_do_not_beat_it_by_equal_folds():
     verdict = decide(evidence_of(y, {"one": labels}))
     assert verdict.p_beats_baseline < 0.95
     assert verdict.recommended is None
+
+
+def test_a_model_without_errors_beats_the_majority_class_in_three_equal_folds():
+    y = np.repeat([0, 1], [45, 45])
+    verdict = decide(evidence_of(y, {"LSR": y[None]}, n_folds=3, n_repeats=1))
+    assert verdict.recommended == "LSR"
+    assert verdict.p_beats_baseline > 0.99

@@ -10,7 +10,7 @@ Multiple Classifiers Through Bayesian Analysis", Journal of Machine Learning Res
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -158,7 +158,12 @@ class Contrasts:
             return Posterior(float(values.mean()), np.nan, 1)
         if self.by_rows:
             return self._by_rows(float(values.mean()), name, model, other)
-        return correlated_t_test(values, self.evidence.test_to_train)
+        found = correlated_t_test(values, self.evidence.test_to_train)
+        if np.ptp(values) <= ROUNDING < abs(found.mean) and (rows := self._rows(name)) is not None:
+            # Equal leads of the folds have no spread; the held-out rows have one.
+            scale = rows.standard_error(self._place(model), self._place(other))
+            found = replace(found, scale=scale) if scale > 0 else found
+        return found
 
     def over_majority(self, metric: str) -> Posterior:
         """Compute the posterior of the lead of the best model over the majority class.

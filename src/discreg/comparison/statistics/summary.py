@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 
 from discreg.base.metrics import METRICS
@@ -82,8 +83,9 @@ def _compared(contrasts: Contrasts, model: str) -> dict[str, float]:
     sign = -1 if kind.lower_is_better else 1
     score = contrasts.score(model)
     best = contrasts.order[0] if contrasts.order else model
+    ends = np.array(_ends(sign * score.mean, score.half_width))
     row = {
-        **dict(zip(SCORE, _ends(sign * score.mean, score.half_width), strict=True)),
+        **dict(zip(SCORE, ends.clip(0, 1) if kind.is_share else ends, strict=True)),
         "n_scores": len(contrasts.judged.scores),
     }
     if model == best:
