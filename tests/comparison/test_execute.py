@@ -237,7 +237,7 @@ def test_another_comparison_is_refused_with_what_differs(finished, capsys, argum
     message = refused(capsys, "compare", table, "--output", folder / "out", *models, *arguments)
     assert "contains results of another run" in message
     assert difference in message
-    assert "Give another --output directory" in message
+    assert "Give another directory for the output" in message
 
 
 def wait_for(condition):
@@ -307,6 +307,58 @@ def test_a_killed_run_goes_on_without_repeating_or_losing_a_fit(tmp_path, capsys
     after = attempts(output)[len(before) :]
     assert finished_before.isdisjoint(name for name, _ in after)
     assert len(after) == N_FITS - len(finished_before)
+    check_complete(output)
+
+
+def test_a_test_table_without_the_rarest_class_has_a_report(tmp_path):
+    frame = easy_frame()
+    y, X = frame.pop("kind"), frame
+    X_test, y_test = X[:30].assign(x1=8.0), y[:30].replace("cedar", "ash")
+    found = discreg.compare(
+        X, y, test=(X_test, y_test), candidates=["LSR"], scoring="accuracy", n_jobs=1
+    )
+    found.report(tmp_path / "report.html")
+    assert "one split: 30 rows of the test table" in (tmp_path / "report.html").read_text()
+    assert "on held-out test rows" in found.findings.methods
+
+
+CALL = """
+import sys
+import discreg
+
+comparison = discreg.compare(
+    sys.argv[1], target="kind", candidates=sys.argv[3].split(","), n_jobs=2, output=sys.argv[2]
+)
+print(comparison.findings.incomplete)
+"""
+
+
+@pytest.mark.linux
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.full),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.full),
+    ],
+)
+def test_a_call_from_python_that_is_stopped_goes_on_later(tmp_path, number):
+    table, output = write(easy_frame(), tmp_path / "table.csv"), tmp_path / "out"
+    process = start(table, output, ",".join(MODELS), program=CALL)
+    wait_for(lambda: n_ended(output) >= 5)
+    workers = descendants(process.pid)
+    process.send_signal(number)
+    out, err = process.communicate()
+    wait_for(lambda: not any(map(is_alive, workers)))
+    finished_before = [name for name, ended in attempts(output) if ended]
+    assert 5 <= len(finished_before) < N_FITS
+    if number == signal.SIGINT:  # the comparison of the finished fits is returned
+        assert process.returncode == 0, err
+        assert "fits are missing because the run was interrupted" in out
+    else:
+        assert process.returncode == -number
+    again = discreg.compare(table, target="kind", candidates=MODELS, n_jobs=1, output=output)
+    assert again.findings.incomplete is None
     check_complete(output)
 
 

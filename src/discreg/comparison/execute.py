@@ -155,7 +155,7 @@ def execute(
             model_file=fitted.file,
             importance=importance,
             learning_curve=curve,
-            incomplete=_why_incomplete(prepared, store, progress, fitted.trouble),
+            incomplete=_why_incomplete(prepared, store, progress, fitted.trouble, is_kept=is_kept),
             show_rows=show_rows,
         )
         comparison = Comparison(
@@ -276,7 +276,12 @@ def _findings(
 
 
 def _why_incomplete(
-    prepared: PreparedComparison, store: Store, progress: Progress, trouble: str | None
+    prepared: PreparedComparison,
+    store: Store,
+    progress: Progress,
+    trouble: str | None,
+    *,
+    is_kept: bool,
 ) -> str | None:
     """Explain what is missing; None if nothing is."""
     n_missing = progress.n_fits - progress.n_ended
@@ -286,9 +291,10 @@ def _why_incomplete(
         models = prepared.experiment.models.compared
         rest = [model.name for model in models if model.key not in begun]
         waiting = f" ({listed(rest)} not started)" if rest else ""
+        how = "run the same command again to continue" if is_kept else "output would store fits"
         reasons.append(
             f"{n_missing} of {progress.n_fits} fits are missing because "
-            f"{REASONS[progress.stopped_by]}{waiting}; run the same command again to continue."
+            f"{REASONS[progress.stopped_by]}{waiting}; {how}."
         )
     return " ".join([*reasons, *([trouble] if trouble else [])]) or None
 

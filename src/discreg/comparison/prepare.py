@@ -122,7 +122,7 @@ def prepare_table(
         n_repeats=n_repeats,
         given=table.folds,
         test=table.test,
-        positions=table.rows,
+        kept=table.kept,
         seed=random_state,
     )
     n_train = max(len(train) for train, _ in folds.parts())

@@ -66,8 +66,8 @@ class Table:
         Columns left out by `drop`.
     identifiers : DataFrame
         Columns that look like identifiers and are not used as features.
-    rows : ndarray of shape (n_samples,)
-        Positions of the rows in the file, from 0. Rows of classes with one row are left out.
+    kept : ndarray of bool
+        Which rows of the data are in the table. Rows of classes with one row are left out.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Table:
     roles: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     identifiers: pd.DataFrame = field(default_factory=pd.DataFrame)
-    rows: NDArray[np.intp] = field(default_factory=lambda: np.arange(0))
+    kept: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     @classmethod
     def from_arrays(
@@ -301,7 +301,7 @@ def _table(name: str, source: Source, drop: tuple[str, ...]) -> Table:
         roles=source.roles.names(),
         dropped=drop,
         identifiers=identifiers,
-        rows=np.flatnonzero(kept),
+        kept=kept,
     )
 
 

@@ -126,10 +126,19 @@ def test_a_splitter_and_given_splits_are_used_exactly():
     expected = [test.tolist() for _, test in splitter.split(y, y)]
     assert [test.tolist() for _, test in folds.parts()] == expected
     ((train, test),) = draw_folds(
-        RowFacts(y), cv=[(range(5, 25), range(1, 5))], positions=np.arange(1, 25)
+        RowFacts(y), cv=[(range(5, 25), range(1, 5))], kept=np.arange(25) >= 1
     ).parts()
     assert train.tolist() == list(range(4, 24))  # the table lacks the first row of the data
     assert test.tolist() == list(range(4))
+
+
+def test_given_splits_may_name_rows_that_the_table_lacks():
+    y, kept = labels(12, 12), np.arange(27) < 24
+    splits = [(range(4, 27), range(4)), (range(20), range(20, 27))]
+    parts = draw_folds(RowFacts(y), cv=splits, kept=kept).parts()
+    assert [len(test) for _, test in parts] == [4, 4]
+    with pytest.raises(InputError, match="rows that the data do not have"):
+        draw_folds(RowFacts(y), cv=[(range(4, 28), range(4))], kept=kept)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,9 @@ def test_a_fit_that_cannot_be_stored_wholly_is_not_stored(tmp_path):
 
 def test_results_of_another_experiment_are_refused_by_what_differs(tmp_path):
     Store(tmp_path / "results.sqlite", SETTINGS).close()
-    with pytest.raises(InputError, match=r"target was species and is now height.*another --output"):
+    with pytest.raises(
+        InputError, match=r"target was species and is now height.*another directory for the output"
+    ):
         Store(tmp_path / "results.sqlite", {**SETTINGS, "target": "height"})
 
 

@@ -1,6 +1,9 @@
 """Bootstrap of held-out predictions: the best of many equal models is not called better."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from comparison_evidence import evidence_of, predictions
 from numpy.testing import assert_allclose
@@ -126,3 +129,49 @@ def test_sample_weights_are_equivalent_to_repeating_rows():
     copies = np.repeat(np.arange(60), weights.astype(int))
     expected = np.mean([np.mean(labels[0, copies][y[copies] == k] == k) for k in (0, 1)])
     assert found.whole[0] == pytest.approx(expected, rel=1e-12)
+
+
+def ranked(n_classes, n_rows, scores_of):
+    """Evidence of models with probabilities, and decision values that are not comparable."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n_rows) % n_classes
+    shares = {name: rng.dirichlet(np.ones(n_classes), size=(2, n_rows)) for name in scores_of}
+    made = evidence_of(
+        y,
+        {name: each.argmax(axis=2) for name, each in shares.items()},
+        probabilities=shares | {"majority": np.full((2, n_rows, n_classes), 1 / n_classes)},
+        metric="roc_auc",
+    )
+    held_out = {
+        name: [replace(each, scores=rng.normal(size=(n_rows, n_classes))) for each in entries]
+        for name, entries in made.held_out.items()
+    }
+    rows = [
+        (name, repeat, fold, "roc_auc", auc(y, entries[repeat], fold))
+        for name, entries in held_out.items()
+        for repeat in range(2)
+        for fold in range(5)
+    ]
+    results = pd.concat([made.results, pd.DataFrame(rows, columns=made.results.columns)])
+    return replace(made, held_out=held_out, results=results)
+
+
+def auc(y, held_out, fold):
+    rows = held_out.folds == fold
+    return roc_auc_score(y[rows], held_out.probabilities[rows], multi_class="ovr")
+
+
+def test_several_classes_are_ranked_by_probabilities_as_in_the_scores():
+    evidence = ranked(3, 90, "ab")
+    judged = judge(evidence)
+    whole = resample_rows(evidence, judged, "roc_auc").whole
+    assert_allclose(whole, judged.scores.mean(), rtol=1e-12)
+
+
+def test_a_metric_that_few_rows_leave_undefined_is_corrected_by_folds(few_samples):
+    evidence = ranked(24, 120, "abcdef")  # the rows that are not drawn lack a class in every fold
+    contrasts = Contrasts(evidence)
+    places = range(6)
+    assert np.isnan(resample_rows(evidence, contrasts.judged, "roc_auc").optimism(places))
+    by_folds = resample_folds(evidence, contrasts.judged, "roc_auc").optimism(places)
+    assert contrasts.optimism() == by_folds > 0

@@ -91,7 +91,7 @@ def draw_folds(
     n_repeats: int | None = None,
     given: NDArray[np.intp] | None = None,
     test: NDArray[np.bool_] | None = None,
-    positions: Rows | None = None,
+    kept: NDArray[np.bool_] | None = None,
     seed: int = 0,
 ) -> Folds:
     """Split the rows of a table.
@@ -109,8 +109,8 @@ def draw_folds(
         The fold that tests each row.
     test : ndarray of bool, optional
         Test rows of the only split.
-    positions : ndarray, optional
-        Position of each row in the data that the splits of `cv` refer to.
+    kept : ndarray of bool, optional
+        Which rows of the data that the splits of `cv` refer to are in the table; by default all.
     seed : int
         Seed of random folds.
     """
@@ -121,7 +121,7 @@ def draw_folds(
         parts = [(np.flatnonzero(given != k), np.flatnonzero(given == k)) for k in np.unique(given)]
         folds = Folds((tuple(parts),), f"{len(parts)} folds that the table defines")
     elif cv is not None and not isinstance(cv, int | np.integer):
-        folds = _own_folds(cv, facts, positions)
+        folds = _own_folds(cv, facts, kept)
     else:
         number = cv if n_folds is None else n_folds
         folds = _drawn(facts, None if number is None else int(number), n_repeats, seed)
@@ -226,7 +226,7 @@ def _by_time(facts: RowFacts, n_folds: int) -> Iterator[Part]:
             yield train, test
 
 
-def _own_folds(cv: Any, facts: RowFacts, positions: Rows | None) -> Folds:
+def _own_folds(cv: Any, facts: RowFacts, kept: NDArray[np.bool_] | None) -> Folds:
     """Take the splits of a splitter or an iterable; overlapping test rows begin a repeat."""
     n_rows = len(facts.y)
     if hasattr(cv, "split"):
@@ -235,8 +235,8 @@ def _own_folds(cv: Any, facts: RowFacts, positions: Rows | None) -> Folds:
             splits = list(cv.split(np.zeros((n_rows, 1)), facts.y, facts.groups))
         name = type(cv).__name__
     else:
-        place = np.full(int(positions.max()) + 1 if positions is not None else n_rows, -1)
-        place[positions if positions is not None else np.arange(n_rows)] = np.arange(n_rows)
+        kept = np.ones(n_rows, dtype=bool) if kept is None else kept
+        place = np.where(kept, np.cumsum(kept) - 1, -1)
         splits = [_places(train, test, place) for train, test in cv]
         name = "given splits"
     if not splits:
@@ -258,9 +258,9 @@ def _places(train: Any, test: Any, place: Rows) -> Part:
     for rows in (np.asarray(train), np.asarray(test)):
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
-        if len(rows) and (rows.max() >= len(place) + 1 or rows.min() < 0):
+        if len(rows) and (rows.max() >= len(place) or rows.min() < 0):
             raise InputError("cv gives rows that the data do not have.")
-        places = place[rows[rows < len(place)]]
+        places = place[rows]
         found.append(places[places >= 0])
     return found[0], found[1]
 

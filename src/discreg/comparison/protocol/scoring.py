@@ -29,7 +29,7 @@ from discreg.base.errors import InputError
 from discreg.base.metrics import METRICS
 from discreg.tables.formats import nearest
 
-__all__ = ["Predictions", "Scoring", "is_imbalanced", "row_losses"]
+__all__ = ["Predictions", "Scoring", "is_imbalanced", "ranking_columns", "row_losses"]
 
 RARE_SHARE, RARE_ROWS = 0.2, 30  # a class below one of them makes a table imbalanced
 # Metrics of the registry under the names that scikit-learn gives to their scorers.
@@ -57,15 +57,20 @@ class Predictions:
 
     @property
     def ranking(self) -> NDArray[Any] | None:
-        """Return one column per class whose order ranks rows; None if the model has no scores.
+        """Return one column per class whose order ranks rows; None if the model has no scores."""
+        return ranking_columns(self.probabilities, self.scores)
 
-        With several classes, decision values of different rows need not be comparable.
-        """
-        if self.scores is None or (self.scores.ndim == 2 and self.probabilities is not None):
-            return self.probabilities
-        if self.scores.ndim == 2:
-            return self.scores
-        return np.column_stack([-self.scores, self.scores])
+
+def ranking_columns(
+    probabilities: NDArray[Any] | None, scores: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Return one column per class whose order ranks rows; None if there is neither.
+
+    With several classes, decision values of different rows need not be comparable.
+    """
+    if scores is None or (scores.ndim == 2 and probabilities is not None):
+        return probabilities
+    return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from discreg import __version__
 from discreg.base.metrics import metric
 from discreg.comparison.protocol.scoring import is_imbalanced
 from discreg.comparison.running.nested_cv import NestedCrossValidation
+from discreg.comparison.statistics.contrasts import MIN_BLOCKS
 from discreg.tables.column_types import MAX_CATEGORIES, USED
 from discreg.tables.table import Column, Table
 
@@ -24,6 +25,12 @@ TREATMENTS = {
     "identifier": "not used",
 }
 KINDS = {"text": "free text"}
+BY_FOLDS = (
+    "Intervals of scores and of differences are corrected for the overlap of training sets (Nadeau "
+    "and Bengio, 2003), and differences were judged by the Bayesian correlated t-test (Benavoli et "
+    "al., 2017)"
+)
+BY_ROWS = "Intervals and probabilities of differences are from a bootstrap of the test rows"
 
 
 def column_summaries(table: Table) -> list[ColumnSummary]:
@@ -57,11 +64,15 @@ def usage_shell(table: Table) -> str:
 
 def usage_python(table: Table) -> str:
     """Write the code that predicts new rows."""
+    load = 'model = load_model("model.skops")  # no pickle: only known types are loaded\n'
+    if isinstance(table.X, pd.DataFrame):
+        return (
+            "import pandas as pd\nfrom discreg import load_model\n\n"
+            f'{load}print(model.predict(pd.read_csv("{_new_file(table)}")))'
+        )
     return (
-        "from discreg import load_model\n"
-        "from discreg.tables.table import read_features\n\n"
-        'model = load_model("model.skops")  # no pickle: only known types are loaded\n'
-        f'print(model.predict(read_features("{_new_file(table)}", model.expected)))'
+        "from discreg import load_model\nfrom discreg.tables.table import read_features\n\n"
+        f'{load}print(model.predict(read_features("{_new_file(table)}", model.expected)))'
     )
 
 
@@ -74,23 +85,23 @@ def methods_text(experiment: NestedCrossValidation) -> str:
     table, folds = experiment.table, experiment.folds
     n_models = len(experiment.models.compared) - 1
     title = metric(experiment.scoring.name).title
-    weights = (
-        " Every model was tuned with equal and with balanced class weights."
-        if is_imbalanced(experiment.scoring.counts)
-        else ""
-    )
+    weights = ""
+    if is_imbalanced(experiment.scoring.counts):
+        weights = " Models were tuned with equal and with balanced class weights."
+    if any(model.estimator is not None for model in experiment.models.compared):
+        weights += " The user's own models were not tuned."
     kept = " Rows of a group were never in both parts." if table.groups is not None else ""
     if table.time is not None:
         kept += " Training rows were always earlier than test rows."
+    how, intervals = "by nested cross-validation", BY_FOLDS
+    if len(folds.parts()) < MIN_BLOCKS:
+        how, intervals = "on held-out test rows", BY_ROWS
     return (
         f"{n_models} classifiers were compared on {len(table.y):,} rows with "
-        f"{table.X.shape[1]:,} features and {len(experiment.classes)} classes by nested "
-        f"cross-validation ({folds.text}; discreg {__version__}). Preprocessing and parameter "
-        f"selection used only the training rows of each fold; parameters were selected by {title} "
-        f"of held-out training rows.{weights}{kept} Intervals of scores and of differences are "
-        "corrected for the overlap of training sets (Nadeau and Bengio, 2003). Differences were "
-        "judged by the Bayesian correlated t-test with a region of practical equivalence of "
-        f"{metric(experiment.scoring.name).rope:g} (Benavoli et al., 2017). The score of the best "
-        "model was corrected for its selection by a bootstrap of held-out predictions "
-        "(Tsamardinos et al., 2018)."
+        f"{table.X.shape[1]:,} features and {len(experiment.classes)} classes {how} "
+        f"({folds.text}; discreg {__version__}). Preprocessing and parameter selection used only "
+        f"the training rows; parameters were selected by {title} of held-out training rows."
+        f"{weights}{kept} {intervals}, with a region of practical equivalence of "
+        f"{metric(experiment.scoring.name).rope:g}. The score of the best model was corrected for "
+        "its selection by a bootstrap of held-out predictions (Tsamardinos et al., 2018)."
     )

@@ -138,10 +138,12 @@ def _figures(findings: Findings, section: ModelSection | None) -> Iterator[Figur
             if np.isfinite(estimate.low)
             else ""
         )
+        n_judged = int((findings.table["reason"] == "").sum())
+        of_many = ", the best of many" if n_judged > 2 else ""  # one is the majority class
         yield Figure(
             f"{title} of {verdict.best} to expect",
             number(estimate.corrected),
-            f"{interval}Measured: {number(estimate.mean)}, the best of many.",
+            f"{interval}Measured: {number(estimate.mean)}{of_many}.",
         )
     if verdict.baseline is not None and np.isfinite(verdict.baseline):
         yield Figure(
@@ -152,8 +154,8 @@ def _figures(findings: Findings, section: ModelSection | None) -> Iterator[Figur
     if section is None:
         return
     _, scores = section.classes[findings.evidence.rarest]
+    n_found = round(scores.recall * scores.n_rows) if scores.n_rows else 0
     if np.isfinite(scores.recall):
-        n_found = round(scores.recall * scores.n_rows)
         yield Figure(
             f"{section.rarest} rows that {section.name} finds",
             f"{n_found:,} of {scores.n_rows:,}",

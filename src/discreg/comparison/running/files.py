@@ -14,13 +14,13 @@ __all__ = ["make_folder", "remove_drafts", "write_whole"]
 def make_folder(path: Path) -> None:
     """Create a directory for results if it does not exist."""
     if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file. Give a directory for the results with --output.")
+        raise InputError(f"{path} is a file. Give a directory for the output.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"The directory {path} cannot be created ({error.strerror}). Give another one with "
-            "--output."
+            f"The directory {path} cannot be created ({error.strerror}). Give another one for the "
+            "output."
         ) from error
 
 

@@ -111,7 +111,7 @@ class Store:
         if differing:
             raise InputError(
                 f"{self.path} contains results of another run: {'; '.join(differing)}. "
-                "Give another --output directory, or delete that file to start again."
+                "Give another directory for the output, or delete that file to start again."
             )
         with _explained(self.path), self._connection as transaction:
             transaction.executemany("REPLACE INTO settings VALUES (?, ?)", settings.items())
@@ -126,7 +126,7 @@ class Store:
             if path.exists():
                 raise InputError(
                     f"{path} exists and was not written by this comparison. Move it away, or give "
-                    "another --output directory."
+                    "another directory for the output."
                 )
             with _explained(self.path), self._connection as transaction:
                 transaction.execute("INSERT INTO files VALUES (?)", (path.name,))
@@ -214,7 +214,7 @@ class Store:
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Convert errors of SQLite, and of values that this program has not written, to messages."""
-    another = "or give another --output directory."
+    another = "or give another directory for the output."
     try:
         yield
     except InputError:

@@ -189,9 +189,11 @@ class Contrasts:
             return 0.0
         name = metric or self.evidence.metric
         selection, scored = self._sampled(self.evidence.metric), self._sampled(name)
-        if len(selection.drawn) != len(scored.drawn):
-            scored = selection = resample_folds(self.evidence, self.judged, name)
-        return scored.optimism(models, selection)
+        if len(selection.drawn) == len(scored.drawn):
+            found = scored.optimism(models, selection)
+            if np.isfinite(found):
+                return found
+        return resample_folds(self.evidence, self.judged, name).optimism(models)
 
     def _scores(self, metric: str) -> pd.DataFrame:
         sign = -1 if metric_called(metric).lower_is_better else 1

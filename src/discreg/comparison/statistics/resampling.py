@@ -23,7 +23,7 @@ from scipy import sparse
 
 from discreg.base.metrics import metric as metric_called
 from discreg.base.metrics import ratio
-from discreg.comparison.protocol.scoring import row_losses
+from discreg.comparison.protocol.scoring import ranking_columns, row_losses
 
 from .evidence import Evidence, HeldOutPredictions
 from .judged import JudgedScores, scores_by_block
@@ -54,7 +54,7 @@ class Resampled:
     whole: NDArray[np.float64]
 
     def optimism(self, models: Sequence[int], selection: Resampled | None = None) -> float:
-        """Estimate by how much the score of the best of these models is too good.
+        """Estimate by how much the score of the best of these models is too good; NaN if undefined.
 
         The best is selected by the scores of `selection`, another metric of the same bootstrap
         samples, or by those of this metric.
@@ -66,7 +66,7 @@ class Resampled:
         selected = np.take_along_axis(self.rest[defined], best[:, None], axis=1)
         first = places[by.whole[places].argmax()]
         if not np.isfinite(selected).any():
-            return 0.0
+            return np.nan
         return max(0.0, float(self.whole[first] - np.nanmean(selected)))
 
     def standard_error(self, model: int, other: int | None = None) -> float:
@@ -235,11 +235,9 @@ def _by_ranks(
     held_out: HeldOutPredictions,
 ) -> Scorer | None:
     """Score the order of the rows in each fold; the mean is over folds that have both classes."""
-    values = held_out.probabilities if held_out.scores is None else held_out.scores
+    values = ranking_columns(held_out.probabilities, held_out.scores)
     if values is None:
         return None
-    if values.ndim == 1:
-        values = np.column_stack([-values, values])
     y = evidence.y[held_out.rows]
     n_classes = values.shape[1]
     positive = 1 if evidence.positive is None else evidence.positive

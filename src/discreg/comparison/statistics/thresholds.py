@@ -95,6 +95,9 @@ def choose_threshold(
         raise InputError(f"A threshold needs two classes; there are {len(evidence.classes)}.")
     if held_out is None:
         raise InputError(f"There are no held-out predictions of {model}.")
+    if not (evidence.y[held_out.rows] == _positive(evidence)).any():
+        label = evidence.classes[_positive(evidence)]
+        raise InputError(f"No held-out row is of the positive class '{label}'.")
     method, values = _positive_scores(evidence, model, held_out)
     reached = _reached(evidence, held_out, _positive(evidence), values)
     if recall is not None:

@@ -214,7 +214,7 @@ def _too_little(evidence: Evidence, contrasts: Contrasts) -> str | None:
     if n_common < min(planned, MIN_BLOCKS):
         return (
             f"Not enough evidence yet: the models have {n_common} of {planned} folds in common, "
-            f"and at least {MIN_BLOCKS} are needed. Continue the run."
+            f"and at least {MIN_BLOCKS} are needed."
         )
     if not contrasts.has_spread:
         title = metric_called(evidence.metric).title
