@@ -129,8 +129,9 @@ if __name__ == "__main__":
     )
 
 
-def wait_for_fits(log: Path, n_fits: int) -> None:
+def wait_for_fits(process: subprocess.Popen, log: Path, n_fits: int) -> None:
     while sum(fits(log).values()) < n_fits:
+        assert process.poll() is None
         time.sleep(0.02)
 
 
@@ -163,7 +164,7 @@ def wait_for_workers(log: Path) -> None:
 @pytest.mark.linux
 def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
-    wait_for_fits(log, 5)
+    wait_for_fits(process, log, 5)
     process.kill()
     process.communicate()
     assert_nothing_is_left(log)
@@ -181,6 +182,7 @@ def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, lo
 def test_the_next_run_removes_what_a_run_left_that_was_killed_with_its_workers(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
     while len(workers_of(log)) < 2:
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGSTOP)
     for pid in (*workers_of(log), process.pid):
@@ -198,7 +200,7 @@ def test_the_next_run_removes_what_a_run_left_that_was_killed_with_its_workers(t
 @pytest.mark.linux
 def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
-    wait_for_fits(log, 5)
+    wait_for_fits(process, log, 5)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate()
     assert_nothing_is_left(log)
