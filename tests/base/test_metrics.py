@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from discreg import LSRClassifier, LSRClassifierCV, g_mean_score
-from discreg.base.metrics import METRICS, counts, label_scores, metric
+from discreg.base.metrics import METRICS, counts, label_scores, metric, quick_auc_score
 
 CLASSES = np.array(["a", "b", "c"])
 
@@ -92,3 +92,26 @@ def test_a_metric_of_labels_is_a_scoring_of_searches(name):
         for train, test in folds
     ]
     assert search.best_score_ == pytest.approx(np.mean(scores))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_area_under_the_curve_equals_that_of_scikit_learn(weighted):
+    random = np.random.default_rng(0)
+    y = random.choice(["a", "b"], 60)
+    values = random.normal(size=60).round(1)  # with ties
+    weights = random.integers(0, 4, 60).astype(float) if weighted else None
+    found = quick_auc_score(y, values, positive="b", sample_weight=weights)
+    expected = roc_auc_score(y == "b", values, sample_weight=weights)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert np.isnan(quick_auc_score(y[y == "a"], values[y == "a"], positive="b"))
+
+
+def test_searches_by_auc_have_the_scores_of_scikit_learn():
+    X, y = load_wine(return_X_y=True)
+    X, y = X[y < 2, :3], y[y < 2]
+    folds = list(StratifiedKFold(3).split(X, y))
+    search = LSRClassifierCV(betas=[0.1, 10.0], cv=folds, scoring="roc_auc").fit(X, y)
+    for place, setting in enumerate(search.cv_results_["params"]):
+        model = LSRClassifier(**setting)
+        scores = cross_val_score(model, X, y, cv=folds, scoring="roc_auc")
+        assert search.cv_results_["mean_test_score"][place] == pytest.approx(scores.mean())

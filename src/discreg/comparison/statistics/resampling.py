@@ -21,8 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from discreg.base.metrics import area_under_curve, ratio
 from discreg.base.metrics import metric as metric_called
-from discreg.base.metrics import ratio
 from discreg.comparison.protocol.scoring import ranking_columns, row_losses
 
 from .evidence import Evidence, HeldOutPredictions
@@ -256,25 +256,6 @@ def _by_ranks(
     return scores
 
 
-def _roc_auc(
-    values: NDArray[Any], positive: NDArray[np.bool_], weights: Weights
-) -> NDArray[np.float64]:
-    """Compute the weighted share of pairs in which the positive row has the larger value.
-
-    Pairs with equal values count half. The sum over a positive row and all rows contains the pairs
-    of two positive rows, whose sum is half the square of their total weight.
-    """
-    order = np.argsort(values, kind="stable")
-    below = np.vstack([np.zeros(weights.shape[1]), np.cumsum(weights[order], axis=0)])
-    own, ordered = weights[positive], values[order]
-    smaller, not_larger = (
-        below[np.searchsorted(ordered, values[positive], side)] for side in ("left", "right")
-    )
-    total = own.sum(axis=0)
-    pairs = (own * (smaller + not_larger)).sum(axis=0) - total**2
-    return ratio(pairs / 2, total * (below[-1] - total))
-
-
 def _average_precision(
     values: NDArray[Any], positive: NDArray[np.bool_], weights: Weights
 ) -> NDArray[np.float64]:
@@ -287,4 +268,4 @@ def _average_precision(
     return ratio((precision * new).sum(axis=0), found[-1])
 
 
-RANK_SCORES = {"roc_auc": _roc_auc, "average_precision": _average_precision}
+RANK_SCORES = {"roc_auc": area_under_curve, "average_precision": _average_precision}
