@@ -21,7 +21,7 @@ from sklearn.model_selection import (
     StratifiedGroupKFold,
     StratifiedKFold,
 )
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 import discreg
 from discreg import (
@@ -390,6 +390,14 @@ def test_default_grid_is_continued_where_the_best_setting_is_at_its_edge():
     assert clone(search).fit(X, y).best_params_ == search.best_params_
     given = LSRClassifierCV(betas=list(search.betas)).fit(X, y)
     assert not given.cv_results_["beyond_grid"].any()
+
+
+def test_group_penalties_are_continued_where_the_largest_is_the_best():
+    X, y = load_wine(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(y))[:120]
+    search = GReLSRClassifierCV().fit(scale(X)[rows], y[rows])
+    tried = {setting["group_penalty"] for setting in search.cv_results_["params"]}
+    assert max(tried) == 10 * max(search.group_penalties)
 
 
 def test_settings_that_stay_in_a_round_keep_their_scores():

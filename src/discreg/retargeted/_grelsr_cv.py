@@ -30,7 +30,8 @@ class GReLSRClassifierCV(RetargetedSearch):
     Parameters
     ----------
     group_penalties : array-like of float, default=(10.0, ..., 0.0)
-        Candidates for `group_penalty`.
+        Candidates for `group_penalty`. If the best of the default values is the largest, up to
+        three larger values are tried, as for `betas`.
     betas : array-like of float, default=(10.0, ..., 1e-3)
         Candidates for `beta`. If the best of the default values is at an edge, up to three values
         beyond it are tried, each after the first only if the one before increased the score by more
@@ -102,6 +103,7 @@ class GReLSRClassifierCV(RetargetedSearch):
     """
 
     _classifier = GReLSRClassifier
+    _continued = {"group_penalty": "group_penalties"} | RetargetedSearch._continued
 
     def __init__(
         self,
