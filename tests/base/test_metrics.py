@@ -92,3 +92,9 @@ def test_a_metric_of_labels_is_a_scoring_of_searches(name):
         for train, test in folds
     ]
     assert search.best_score_ == pytest.approx(np.mean(scores))
+
+
+def test_scores_of_labels_are_shares():
+    names = ["f1", "recall_macro", "precision_weighted", "jaccard", "accuracy", "roc_auc"]
+    assert all(metric(name).is_share for name in names)
+    assert not any(metric(name).is_share for name in ("matthews_corrcoef", "cost", "log_loss"))
