@@ -115,3 +115,9 @@ def test_searches_by_auc_have_the_scores_of_scikit_learn():
         model = LSRClassifier(**setting)
         scores = cross_val_score(model, X, y, cv=folds, scoring="roc_auc")
         assert search.cv_results_["mean_test_score"][place] == pytest.approx(scores.mean())
+
+
+def test_scores_of_labels_are_shares():
+    names = ["f1", "recall_macro", "precision_weighted", "jaccard", "accuracy", "roc_auc"]
+    assert all(metric(name).is_share for name in names)
+    assert not any(metric(name).is_share for name in ("matthews_corrcoef", "cost", "log_loss"))

@@ -8,12 +8,20 @@ import pandas as pd
 import pytest
 from cli_runs import odd_frame, refused, run, start
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from discreg import LSRClassifier, TablePreprocessor
+from discreg.base.errors import InputError
 from discreg.model_files import load_model, save_model
 from discreg.tables.classifier import TableClassifier
 from discreg.tables.expected import expected_columns
@@ -367,3 +375,37 @@ def test_the_help_tells_what_model_files_contain(capsys):
     assert run("predict", "--help") == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "kernel models and DRM keep training rows in the model file" in told
+
+
+def test_a_pipeline_of_the_user_predicts_tables_as_any_other(table, capsys):
+    read = read_table(table, target="kind")
+    numbers = [name for name, kind in expected_columns(read).kinds.items() if kind == "numeric"]
+    pipeline = make_pipeline(
+        ColumnTransformer([("numbers", SimpleImputer(), numbers)]),
+        StandardScaler(),
+        LogisticRegression(),
+    )
+    own = TableClassifier.of(pipeline.fit(read.X, read.y), read)
+    save_model(own, table.with_name("own.skops"))
+    assert run("predict", table.with_name("own.skops"), table) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert printed["label"].tolist() == own.predict(odd_frame().iloc[:, ::-1]).tolist()
+    with pytest.raises(InputError, match=re.escape(f"are missing: '{numbers[0]}'")):
+        own.predict(odd_frame().drop(columns=numbers[0]))
+
+
+def test_a_fitted_model_works_with_tools_of_scikit_learn(table):
+    frame = odd_frame().query("kind != 'rare'")
+    frame.to_csv(table, index=False)
+    model = load_model(fitted_to(table, "Logistic", target="kind"))
+    place = list(model.classes_).index(model.positive)
+    at = FixedThresholdClassifier(
+        FrozenEstimator(model), threshold=THRESHOLDS[0.9], pos_label=model.positive
+    )
+    assert at.predict(frame).tolist() == model.predict_at(frame, 0.9).tolist()
+    again = clone(model).fit(frame, frame["kind"])
+    np.testing.assert_allclose(
+        again.predict_proba(frame)[:, place], model.predict_proba(frame)[:, place], rtol=1e-6
+    )
+    with pytest.raises(NotFittedError):
+        check_is_fitted(clone(model))

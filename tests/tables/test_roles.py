@@ -60,7 +60,7 @@ def test_all_sources_give_the_same_table(tmp_path):
         assert table.groups.tolist() == [1, 0, 1, 2, 0, 2]
         assert table.weights.tolist() == [1, 2, 0.5, 1, 1, 0]
         assert np.diff(table.time).tolist() == [1] * 5
-        assert table.rows.tolist() == [0, 1, 2, 3, 4, 5]
+        assert np.flatnonzero(table.kept).tolist() == [0, 1, 2, 3, 4, 5]
     assert tables["csv"].roles == ROLES
     assert tables["csv"].dropped == ("note",)
     assert tables["labels"].target == tables["csv"].target == "ill"
@@ -202,3 +202,29 @@ def test_scores_are_not_classes():
     scores = np.random.default_rng(0).normal(60, 12, 300).round()
     said = message(np.random.default_rng(1).normal(size=(300, 2)), scores)
     assert "this looks like a score, not classes. Choose a column of classes, or divide" in said
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_a_column_given_as_values_is_no_feature(make):
+    frame = make({"size": np.arange(8.0) % 3, "site": [1, 1, 2, 2, 3, 3, 4, 4]})
+    y = [0, 1] * 4
+    by_values = as_table(frame, y, groups=frame["site"])
+    assert list(by_values.X) == ["size"]
+    assert by_values.fingerprint == as_table(frame, y, groups="site").fingerprint
+    other = pd.Series([1, 1, 1, 1, 2, 2, 2, 2], name="site")
+    assert list(as_table(frame, y, groups=other).X) == ["size", "site"]
+
+
+def test_booleans_stay_booleans():
+    y = np.tile([True, False], 4)
+    for labels in (y, y.tolist(), pd.Series(y), pd.Series(y, dtype="boolean"), pl.Series(y)):
+        table = as_table(np.arange(8.0)[:, None] % 3, labels)
+        assert table.y.dtype == bool
+        np.testing.assert_array_equal(table.y, y)
+    with pytest.raises(InputError, match="missing in 1 of 8 rows"):
+        as_table(np.arange(8.0)[:, None] % 3, pd.Series([None, *y[1:]], dtype="boolean"))
+
+
+@pytest.mark.parametrize("X", [None, {"size": [1, 2]}, pl.LazyFrame({"size": [1, 2]})])
+def test_what_is_no_table_is_named(X):
+    assert f"X is a {type(X).__name__}; a data frame" in message(X, [0, 1])

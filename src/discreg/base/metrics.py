@@ -168,9 +168,18 @@ METRICS = {
 }
 
 
+# Scorers of scikit-learn for labels, with values between 0 and 1.
+SHARES = {
+    f"{name}{average}"
+    for name in ("f1", "precision", "recall", "jaccard")
+    for average in ("", "_micro", "_macro", "_weighted")
+}
+
+
 def metric(name: str) -> Metric:
     """The metric of this name; of any other, one of which more is better."""
-    return METRICS.get(name) or Metric(name, name.replace("_", " "))
+    needs: Literal["labels", "fit"] = "labels" if name in SHARES else "fit"
+    return METRICS.get(name) or Metric(name, name.replace("_", " "), needs)
 
 
 def label_scores(confusion: NDArray[Any]) -> dict[str, float]:

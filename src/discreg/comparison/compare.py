@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+from discreg.base.errors import InputError
 
 if TYPE_CHECKING:
     from .result import Comparison
@@ -104,6 +107,9 @@ def compare(
     >>> comparison.verdict.recommended
     'LDA'
     """
+    if time_budget is not None and not (isinstance(time_budget, Real) and time_budget > 0):
+        raise InputError(f"time_budget is a number of seconds above 0, not {time_budget!r}.")
+    n_workers = number_of_jobs(n_jobs)
     try:
         from .execute import execute
         from .prepare import prepare
@@ -142,7 +148,7 @@ def compare(
         comparison, _ = execute(
             prepared,
             folder,
-            n_jobs=number_of_jobs(n_jobs),
+            n_jobs=n_workers,
             time_budget=time_budget,
             on_progress=on_progress,
             is_kept=output is not None,
@@ -152,6 +158,8 @@ def compare(
 
 def number_of_jobs(n_jobs: int | None) -> int:
     """Return the number of processes; None and negative numbers mean one per core."""
+    if n_jobs == 0:
+        raise InputError("n_jobs is 0. Give a number of processes, or None for one per core.")
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return n_jobs if n_jobs is not None and n_jobs > 0 else n_cores or 1
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreg.base.errors import InputError
-from discreg.base.metrics import metric
+from discreg.base.metrics import METRICS, metric
 from discreg.tables.table import Table, as_table
 
 from .candidates.models import plan_models
@@ -149,8 +149,8 @@ def _about_metric(scoring: Scoring) -> str:
     """Write which metric decides, and why."""
     title = metric(scoring.name).title
     of = ""
-    if scoring.positive is not None and metric(scoring.name).needs == "fit":
-        of = f" of class '{scoring.classes[scoring.positive]}'"
+    if "pos_label" in getattr(scoring.scorer, "_kwargs", {}) and scoring.name not in METRICS:
+        of = f" of class '{scoring.scorer._kwargs['pos_label']}'"
     if scoring.given is not None:
         return f"Models are tuned and ranked by {title}{of}."
     if not is_imbalanced(scoring.counts):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
 from discreg.base.errors import InputError
 
-from .expected import ExpectedColumns, expected_columns
-from .frames import is_frame
+from .expected import ExpectedColumns, check_columns, expected_columns
+from .frames import as_pandas, is_frame
 from .packed import pack, unpack
+from .preprocessor import TablePreprocessor
 
 if TYPE_CHECKING:
     from .table import Table
@@ -98,7 +99,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     @property
     def categories(self) -> dict[str, list[Any]]:
         """The categories of the training table, by column."""
-        return self.pipeline[0].categories_ if self.expected.kinds else {}
+        first = self.pipeline[0]
+        return first.categories_ if isinstance(first, TablePreprocessor) else {}
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the pipeline again, to the expected columns of other rows."""
+        X, kinds = self._checked(X), self.expected.kinds
+        features = check_columns(as_pandas(X), kinds) if kinds else X
+        self.pipeline = clone(self.pipeline).fit(features, y)
+        return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels of the rows of a data frame, or of a sparse array if fitted to one."""
@@ -147,11 +156,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.where(is_positive, place, 1 - place)]
 
     def _checked(self, X: Any) -> Any:
-        """Check the type of X; the preprocessor checks the columns of a data frame."""
+        """Check the type of X; a `TablePreprocessor` checks the columns of a data frame."""
         is_right = is_frame(X) if self.expected.kinds else sparse.issparse(X)
         if not is_right:
             kind = "a data frame" if self.expected.kinds else "a sparse array"
             raise InputError(f"The model takes {kind}, not {type(X).__name__}.")
+        if self.expected.kinds and not isinstance(self.pipeline[0], TablePreprocessor):
+            return check_columns(as_pandas(X), self.expected.kinds)
         return X
 
     def __getstate__(self) -> dict[str, Any]:
@@ -164,4 +175,4 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         super().__setstate__(state | {"columns": columns | {"kinds": unpack(columns["kinds"])}})
 
     def __sklearn_is_fitted__(self) -> bool:
-        return True
+        return bool(self.pipeline.__sklearn_is_fitted__())

@@ -22,8 +22,13 @@ ALONE = 0.1  # largest share of numbers with one row only, if the numbers are cl
 
 
 def parse_labels(column: pd.Series, target: str) -> NDArray[Any]:
-    """Convert labels to integers if they are whole numbers, otherwise to strings."""
+    """Convert labels to integers if they are whole numbers, otherwise to strings.
+
+    Labels of a boolean type stay booleans, so that predictions can be compared with them.
+    """
     column = column.reset_index(drop=True)
+    if pd.api.types.is_bool_dtype(column) and not column.isna().any():
+        return np.asarray(column, dtype=bool)
     kind, values = parse(column)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:

@@ -68,6 +68,7 @@ class Source:
             contents = read_contents(Path(X), text_columns=names)
         else:
             contents = Contents(_features(X, feature_names))
+            roles = _by_name(roles, contents.X)
         if y is not None:
             if target is not None:
                 raise InputError(f"give the labels as y or as column '{target}', not as both")
@@ -156,6 +157,17 @@ def _is_name(option: Any) -> bool:
     return isinstance(option, str)
 
 
+def _by_name(roles: Mapping[str, Any], X: pd.DataFrame | sparse.csr_array) -> dict[str, Any]:
+    """Replace a column of X that is given as values by its name, so that it is no feature."""
+    columns = dict(X.items()) if isinstance(X, pd.DataFrame) else {}
+    found = dict(roles)
+    for role, option in roles.items():
+        column = columns.get(getattr(option, "name", None))
+        if column is not None and column.equals(one_column(option, ROLES[role])):
+            found[role] = column.name
+    return found
+
+
 def _name_of_labels(y: Any) -> str:
     name = getattr(y, "name", None)
     return name if isinstance(name, str) and name else TARGET_IN_FILE
@@ -169,6 +181,11 @@ def _features(X: Any, names: Sequence[str] | None) -> pd.DataFrame | sparse.csr_
         frame = as_pandas(X).reset_index(drop=True)
     else:
         array = np.asarray(X)
+        if not array.ndim:
+            raise InputError(
+                f"X is a {type(X).__name__}; a data frame of pandas or polars, an array, a sparse "
+                "array or the name of a file is expected"
+            )
         if array.ndim != 2:
             raise InputError(
                 f"X has shape {array.shape}; two dimensions with one row per sample are expected, "

@@ -39,7 +39,7 @@ class Table:
     X : DataFrame or csr_array
         The columns that are used: floats, dates or strings.
     y : ndarray of shape (n_samples,)
-        Labels: integers or strings.
+        Labels: integers, strings or booleans.
     folds : ndarray of shape (n_samples,) or None
         The fold that tests each row, from 0.
     columns : tuple of Column

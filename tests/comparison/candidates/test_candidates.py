@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -80,6 +80,18 @@ def test_own_estimators_are_compared_under_their_names():
     ]
 
 
+def test_models_of_the_same_name_are_all_compared():
+    listed = ["sklearn.svm:SVC", "sklearn.svm._classes:SVC", "SVC"]
+    assert names_of(plan(candidates=listed)) == ["SVC", "SVC 2", "SVC 3", "majority"]
+    with pytest.raises(InputError, match="name of the baseline"):
+        plan(candidates={"majority": LogisticRegression()})
+
+
+def test_one_pipeline_is_one_candidate():
+    pipeline = make_pipeline(StandardScaler(), DummyClassifier())
+    assert names_of(plan(candidates=pipeline)) == ["DummyClassifier", "majority"]
+
+
 def test_the_key_of_an_own_estimator_tells_its_parameters_apart():
     keys = [
         plan(candidates={"mine": estimator}).compared[0].key
@@ -98,8 +110,10 @@ def test_the_key_of_an_own_estimator_tells_its_parameters_apart():
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
-        ([LogisticRegression], "is a class"),
+        ([LogisticRegression], "LogisticRegression is a class"),
         ([3], "is not an estimator"),
+        ([LinearRegression()], "LinearRegression is a regressor"),
+        ([make_pipeline(StandardScaler(), LinearRegression())], "is a regressor"),
         (["nowhere:model"], "cannot be imported"),
         (["sklearn.svm:nothing"], "cannot be imported"),
     ],

@@ -148,6 +148,10 @@ def test_given_splits_may_name_rows_that_the_table_lacks():
         ({"cv": [(range(20), range(10, 24))]}, "overlap"),
         ({"cv": [(range(20), range(24, 30))]}, "rows that the data do not have"),
         ({"cv": []}, "no splits"),
+        ({"cv": [1, 2]}, "cv contains 1. A split is a pair"),
+        ({"cv": 0}, "cv is 0. At least two folds"),
+        ({"cv": 1}, "cv is 1. At least two folds"),
+        ({"cv": 2.5}, "cv is 2.5. Give the number of folds"),
         ({"given": labels(12, 12)}, "All rows outside fold 1 of 2 belong to class '1'"),
     ],
 )
@@ -160,3 +164,22 @@ def test_a_splitter_that_separates_groups_is_refused():
     facts = RowFacts(labels(12, 12), np.arange(24) // 2)
     with pytest.raises(InputError, match="respects groups"):
         draw_folds(facts, cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=1, random_state=0))
+
+
+def test_splits_that_look_ahead_in_time_are_refused():
+    facts = RowFacts(np.tile([0, 1], 12), time=np.arange(24.0))
+    for options in ({"cv": RepeatedStratifiedKFold(n_splits=3)}, {"given": np.arange(24) % 3}):
+        with pytest.raises(InputError, match="not earlier than all test rows"):
+            draw_folds(facts, **options)
+    ((train, test),) = draw_folds(facts, cv=[(range(12), range(12, 24))]).parts()
+    assert train.max() < test.min()
+
+
+def test_the_note_on_fewer_folds_has_the_reason():
+    why = {
+        "the most frequent class has 12 rows": (RowFacts(labels(9, 12)), 20),
+        "there are 4 groups": (RowFacts(np.tile([0, 1], 12), np.arange(24) // 6), 9),
+        "the rarest class has 4 rows": (RowFacts(labels(4, 12)), None),
+    }
+    for reason, (facts, n_folds) in why.items():
+        assert reason in draw_folds(facts, n_folds=n_folds).notes[0]

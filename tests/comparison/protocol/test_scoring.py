@@ -134,15 +134,32 @@ def test_a_callable_is_called_with_the_rows():
     assert scored(judge, X, y, model)["cost"] == cost(model, X, classes[y])
 
 
+@pytest.mark.parametrize("name", ["accuracy", "loss"])
+def test_a_callable_with_the_name_of_a_metric_is_called(name):
+    X, y, classes, model = problem()
+
+    def own(estimator, rows, labels):
+        return 7.0
+
+    own.__name__ = name
+    judge = Scoring(own, classes, np.bincount(y))
+    values = scored(judge, X, y, model)
+    assert values[judge.name] == 7
+    assert values["accuracy"] < 7
+
+
 @pytest.mark.parametrize(
     ("scoring", "n_classes", "pos_label", "message"),
     [
+        (f1_score, 2, None, r"make_scorer\(f1_score\)"),
+        (5, 2, None, "not 5"),
         ("balanced_acuracy", 2, None, r"Did you mean balanced_accuracy\?"),
         ("average_precision", 3, None, "two classes"),
         ("f1", 3, None, "cannot be used"),
         ("f1", 3, "ash", "two classes"),
         ("f1", 2, "oak", "they are 'ash', 'beech'"),
         ("r2", 2, None, "cannot be used"),
+        ("loss", 2, None, "no metric 'loss'. (Did you mean log_loss|scoring)"),
     ],
 )
 def test_metrics_that_cannot_be_used_are_refused(scoring, n_classes, pos_label, message):

@@ -150,7 +150,7 @@ def test_nothing_finished_is_not_enough_evidence():
     nothing = replace(evidence, results=evidence.results[:0], held_out={})
     verdict = decide(nothing)
     assert (verdict.kind, verdict.best) == ("not enough evidence", None)
-    assert "no model was judged" in verdict.sentence
+    assert "no model was judged (a: finished 0 of 10 folds)" in verdict.sentence
 
 
 @pytest.mark.parametrize(

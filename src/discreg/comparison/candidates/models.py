@@ -13,7 +13,7 @@ import cloudpickle
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -206,27 +206,34 @@ def own_models(candidates: Any) -> tuple[list[str], dict[str, Any]]:
         return list(BY_NAME), {}
     if isinstance(candidates, str):
         candidates = [name.strip() for name in candidates.split(",")]
-    names: list[str] = []
-    own: dict[str, Any] = {}
     if isinstance(candidates, Mapping):
-        own = {str(name): _checked(str(name), each) for name, each in candidates.items()}
-        return [], own
+        if MAJORITY in candidates:
+            raise InputError(
+                f"'{MAJORITY}' is the name of the baseline. Give the model another name."
+            )
+        return [], {str(name): _checked(str(name), each) for name, each in candidates.items()}
+    if hasattr(candidates, "fit"):  # the steps of a pipeline are no candidates
+        candidates = [candidates]
+    candidates = list(candidates)
+    names = named(each for each in candidates if isinstance(each, str) and ":" not in each)
+    own: dict[str, Any] = {}
     for each in candidates:
-        if isinstance(each, str) and ":" in each:
-            own[each.partition(":")[2]] = _imported(each)
-        elif isinstance(each, str):
-            names += named([each])
-        else:
+        if not isinstance(each, str):
             estimator = _checked(type(each).__name__, each)
-            own[_free_name(_name_of(estimator), [*own, *BY_NAME])] = estimator
+            own[_free_name(_name_of(estimator), [*own, *BY_NAME, MAJORITY])] = estimator
+        elif ":" in each:
+            own[_free_name(each.partition(":")[2], [*own, *names, MAJORITY])] = _imported(each)
     return names, own
 
 
 def _checked(name: str, estimator: Any) -> Any:
     if isinstance(estimator, type):
-        raise InputError(f"{name} is a class. Give an estimator: {estimator.__name__}().")
+        own = estimator.__name__
+        raise InputError(f"{own} is a class. Give an estimator: {own}().")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise InputError(f"{name} is not an estimator: {estimator!r} has no fit and get_params.")
+    if is_regressor(estimator):
+        raise InputError(f"{name} is a regressor. Give a classifier.")
     return estimator
 
 

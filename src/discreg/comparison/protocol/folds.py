@@ -124,6 +124,8 @@ def draw_folds(
         folds = _own_folds(cv, facts, kept)
     else:
         number = cv if n_folds is None else n_folds
+        if number is not None and number < 2:
+            raise InputError(f"cv is {number}. At least two folds are needed.")
         folds = _drawn(facts, None if number is None else int(number), n_repeats, seed)
     _check(folds, facts)
     return folds
@@ -157,12 +159,16 @@ def _drawn(facts: RowFacts, n_folds: int | None, n_repeats: int | None, seed: in
     repeats = n_repeats or (N_REPEATS if n_rows <= ONE_REPEAT else 1)
     what = "rows" if facts.groups is None else "groups"
     rarest, largest = _fewest_and_most(facts)
-    used = min(wanted, largest if facts.groups is None else len(np.unique(facts.groups)))
+    most, why = largest, f"the most frequent class has {largest} rows"
+    if facts.groups is not None:
+        most = len(np.unique(facts.groups))
+        why = f"there are {most} groups"
+    used = min(wanted, most)
     if n_folds is None and facts.time is None and rarest < used:
         used = max(min(FEWEST_FOLDS, used), rarest)
+        why = f"the rarest class has {rarest} {what}"
     if used < wanted and facts.time is None:
-        fewest = f"the rarest class has {rarest} {what}"
-        notes.append(f"There are {used} folds instead of {wanted}, because {fewest}.")
+        notes.append(f"There are {used} folds instead of {wanted}, because {why}.")
     if facts.time is None and rarest < used:
         notes.append(
             f"The rarest class has {rarest} {what}, so that some folds have no test row of it; "
@@ -233,12 +239,16 @@ def _own_folds(cv: Any, facts: RowFacts, kept: NDArray[np.bool_] | None) -> Fold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # groups are checked below
             splits = list(cv.split(np.zeros((n_rows, 1)), facts.y, facts.groups))
-        name = type(cv).__name__
+        text = f"{len(splits)} splits of {type(cv).__name__}"
     else:
+        if not isinstance(cv, Iterable):
+            raise InputError(
+                f"cv is {cv!r}. Give the number of folds, a splitter or a list of splits."
+            )
         kept = np.ones(n_rows, dtype=bool) if kept is None else kept
         place = np.where(kept, np.cumsum(kept) - 1, -1)
-        splits = [_places(train, test, place) for train, test in cv]
-        name = "given splits"
+        splits = [_places(*_pair(split), place) for split in cv]
+        text = "one given split" if len(splits) == 1 else f"{len(splits)} given splits"
     if not splits:
         raise InputError("cv gives no splits. Give the number of folds, or a list of splits.")
     repeats: list[list[Part]] = []
@@ -249,7 +259,18 @@ def _own_folds(cv: Any, facts: RowFacts, kept: NDArray[np.bool_] | None) -> Fold
             tested = set()
         repeats[-1].append((np.asarray(train), np.asarray(test)))
         tested.update(test.tolist())
-    return Folds(tuple(map(tuple, repeats)), f"{len(splits)} splits of {name}")
+    return Folds(tuple(map(tuple, repeats)), text)
+
+
+def _pair(split: Any) -> tuple[Any, Any]:
+    """Return the training rows and the test rows of a given split."""
+    try:
+        train, test = split
+    except (TypeError, ValueError):
+        raise InputError(
+            f"cv contains {split!r}. A split is a pair of training rows and test rows."
+        ) from None
+    return train, test
 
 
 def _places(train: Any, test: Any, place: Rows) -> Part:
@@ -290,6 +311,11 @@ def _check(folds: Folds, facts: RowFacts) -> None:
             )
         if np.intersect1d(train, test).size:
             raise InputError(f"Training and test rows of {where} overlap.")
+        if facts.time is not None and facts.time[train].max() >= facts.time[test].min():
+            raise InputError(
+                f"{where} has training rows that are not earlier than all test rows. With a column "
+                "of times, give the number of folds, or splits in the order of time."
+            )
         if facts.groups is not None:
             shared = np.intersect1d(facts.groups[train], facts.groups[test])
             if shared.size:

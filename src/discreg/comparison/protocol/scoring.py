@@ -119,7 +119,8 @@ class Scoring:
             return "balanced_accuracy" if is_imbalanced(self.counts) else "accuracy"
         if isinstance(self.given, str):
             return SCORERS.get(self.given, self.given)
-        return getattr(self.given, "__name__", None) or str(self.given)
+        name = getattr(self.given, "__name__", None) or str(self.given)
+        return f"{name} (own)" if name in METRICS else name
 
     @cached_property
     def scorer(self) -> Any:
@@ -149,8 +150,17 @@ class Scoring:
         """Raise an error if the metric is not known or not defined for these classes."""
         if len(self.classes) > 2 and self.name == "average_precision":
             raise InputError("average_precision needs a target of two classes.")
+        if not (self.given is None or isinstance(self.given, str) or callable(self.given)):
+            raise InputError(f"scoring is the name of a metric or a scorer, not {self.given!r}.")
         scorer = self.scorer
+        if _is_metric(self.given):
+            raise InputError(
+                f"scoring is {self.name}, a function of labels and not a scorer. Give "
+                f"make_scorer({self.name}) of sklearn.metrics."
+            )
         if not callable(self.given):
+            if scorer._score_func.__module__ == "sklearn.metrics._regression":
+                raise InputError(f"scoring '{self.given}' cannot be used: it is of regression.")
             perfect = _Predicted(self.classes, _perfect(len(self.classes)))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -249,7 +259,8 @@ class Scoring:
         if name == "roc_auc_ovr" and len(self.classes) == 2:
             name = "roc_auc"
         if name not in get_scorer_names():
-            known = [*METRICS, *get_scorer_names()]
+            usable = [each for each, of in METRICS.items() if of.needs not in ("clock", "fit")]
+            known = [*usable, *get_scorer_names()]
             hint = nearest(name, known)
             meant = f" Did you mean {hint}?" if hint else ""
             raise InputError(
@@ -296,6 +307,11 @@ def _call(scorer: Callable[..., float], model: Any, X: Any, y: NDArray[Any], wei
         return float(scorer(model, X, y))
     except ValueError:
         return float("nan")
+
+
+def _is_metric(given: Any) -> bool:
+    """Return whether this is a function of true and predicted labels."""
+    return inspect.isfunction(given) and "y_true" in inspect.signature(given).parameters
 
 
 def _perfect(n_classes: int) -> Predictions:

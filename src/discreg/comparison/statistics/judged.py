@@ -118,7 +118,7 @@ def _reason(evidence: Evidence, model: str, fits: pd.MultiIndex, scores: pd.Data
         return evidence.left_out[model]
     finished = _finished(evidence)
     n_fits = int(finished.loc[fits, model].sum()) if model in finished else 0
-    why = f"finished {n_fits} of {len(fits)} folds"
+    why = f"finished {n_fits} of {len(fits) or evidence.n_folds * evidence.n_repeats} folds"
     if n_fits == len(fits) > 0:
         n_scores = int(scores[model].count()) if model in scores else 0
         title = metric_called(evidence.metric).title
