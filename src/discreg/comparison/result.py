@@ -197,7 +197,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return (
-            f"<p><b>{escape(self.verdict.kind)}.</b> {escape(self.verdict.sentence)}</p>"
+            f"<p>{escape(self.verdict.sentence)}</p>"
             f"{self._head().to_html(escape=True)}<p>{escape(self._more().strip())}</p>"
         )
 
