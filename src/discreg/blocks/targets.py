@@ -19,8 +19,8 @@ from discreg.linalg.rows import weighted_mean
 from discreg.linalg.types import Array
 
 from .moments import Moments, block_moments
-from .source import ArrayBlocks, Block, BlockSource, rows_of_block
-from .validation import ROWS, canonical, is_dask, sample_weights
+from .source import ArrayBlocks, Block, BlockSource, open_blocks, rows_of_block
+from .validation import ROWS, canonical, is_dask, is_out_of_core, sample_weights
 
 __all__ = [
     "chunk_moments",
@@ -78,6 +78,8 @@ def open_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockSou
         from .dask_source import DaskBlocks
 
         return DaskBlocks(estimator, X, y, sample_weight, None, many_targets=True)
+    if is_out_of_core(X):
+        return open_blocks(estimator, X, y, sample_weight, None)
     validate_data(estimator, X[:1], dtype=None, ensure_all_finite=False)
     targets = target_columns(y)
     if len(targets) != X.shape[0]:

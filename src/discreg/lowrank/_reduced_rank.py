@@ -36,7 +36,7 @@ from discreg.blocks.validation import (
     Choice,
     Number,
     check_params,
-    is_dask,
+    is_out_of_core,
     is_streamed,
     new_rows,
 )
@@ -209,11 +209,12 @@ class ReducedRankRegression(
         """
         self._check_params()
         self.__dict__.pop("_sums", None)
-        if is_dask(X) or (is_streamed(X) and not _is_wide(X)):
+        if is_out_of_core(X) or (is_streamed(X) and not _is_wide(X)):
             source = open_targets(self, X, y, sample_weight)
             n_features, dtype = source.n_features, source.dtype
             moments: Moments = source.reduce_raw(chunk_moments, n_features, dtype)
-            self._fit_sums(TargetSums(moments, dtype, is_flat(y)))
+            flat = len(moments.scatter) == n_features + 1 if y is None else is_flat(y)
+            self._fit_sums(TargetSums(moments, dtype, flat))
             return self
         rows, targets, flat = target_rows(self, X, y)
         weights = positive_weights(sample_weight, len(targets))
