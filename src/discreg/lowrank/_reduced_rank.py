@@ -159,7 +159,7 @@ class ReducedRankRegression(
     >>> model.coef_.shape, model.transform(scale(X)).shape
     ((3, 3), (20, 1))
     >>> round(model.score(scale(X), scale(Y)), 2)
-    0.26
+    0.29
     """
 
     _constraints = {

@@ -104,7 +104,7 @@ class ReducedRankRegressionCV(
     >>> from sklearn.datasets import load_linnerud
     >>> from discreg import ReducedRankRegressionCV
     >>> X, Y = load_linnerud(return_X_y=True)
-    >>> model = ReducedRankRegressionCV().fit(X, Y)
+    >>> model = ReducedRankRegressionCV(scoring="neg_mean_squared_error").fit(X, Y)
     >>> model.best_params_["rank"], model.loo_predictions_.shape
     (1, (20, 3))
     """
