@@ -20,6 +20,8 @@ from .lowrank import LRLRClassifier as LRLRClassifier
 from .lowrank import LRLRClassifierCV as LRLRClassifierCV
 from .lowrank import LRRRClassifier as LRRRClassifier
 from .lowrank import LRRRClassifierCV as LRRRClassifierCV
+from .lowrank import ReducedRankRegression as ReducedRankRegression
+from .lowrank import ReducedRankRegressionCV as ReducedRankRegressionCV
 from .lowrank import SLRRClassifier as SLRRClassifier
 from .lowrank import SLRRClassifierCV as SLRRClassifierCV
 from .margin import LDMClassifier as LDMClassifier

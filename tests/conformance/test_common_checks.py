@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import discreg
 
+ENDINGS = ("Classifier", "ClassifierCV", "Regression", "RegressionCV", "Preprocessor")
 # Every fit of a ...CV classifier is many fits of its estimator: a small grid is enough of them.
 SMALL_GRID = {
     "betas": (1.0, 0.1),
@@ -50,6 +51,8 @@ VARIANTS = {
         {"kernel": "linear"},
         {"kernel": "linear", "solver": "svrg", "random_state": 0},
     ],
+    "ReducedRankRegression": [{"penalty": "l21"}],
+    "ReducedRankRegressionCV": [{"penalty": "l21"}],
     "ReLSRClassifierCV": [{"kernel": "rbf", "class_weight": "balanced"}],
     "LRRRClassifierCV": [{"betas": (1.0,), "ranks": None, "cv": 3}],
 }
@@ -72,6 +75,8 @@ CHECKS_OF_A_VARIANT = {
     "check_methods_subset_invariance",
     "check_non_transformer_estimators_n_iter",
     "check_readonly_memmap_input",
+    "check_regressor_multioutput",
+    "check_regressors_train(readonly_memmap=True,X_dtype=float32)",
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
     "check_classifiers_train(readonly_memmap=True,X_dtype=float32)",
@@ -115,7 +120,7 @@ EXACT_CHECKS = "check_sample_weight_equivalence"
 
 def pairs_of_estimator_and_check():
     for name in discreg.__all__:
-        if not name.endswith(("Classifier", "ClassifierCV", "Preprocessor")):
+        if not name.endswith(ENDINGS):
             continue
         estimator = getattr(discreg, name)
         taken = estimator().get_params()

@@ -58,7 +58,14 @@ from .full_sets import TrainingLabels
 from .left_out import LeftOut, calibrate, forget_calibration, leavable_rows
 from .partial_fit import PartialFitState
 
-__all__ = ["Prepared", "RegressionClassifier", "mapped_kept"]
+__all__ = [
+    "SMALLEST_TRACE",
+    "Prepared",
+    "RegressionClassifier",
+    "in_precision",
+    "mapped_kept",
+    "require_squares_of",
+]
 
 SMALLEST_TRACE, LARGEST_TRACE = 1e-280, 1e280  # sums of squares of the features
 
@@ -99,14 +106,7 @@ class Prepared:
 
     def in_precision(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
         """Convert fitted numbers to the precision of the data; refuse those that overflow."""
-        with np.errstate(over="ignore"):
-            found = numbers.astype(self.dtype)
-        if not np.isfinite(found).all():
-            raise ValueError(
-                "The coefficients overflow. Scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler, or increase the penalty."
-            )
-        return found
+        return in_precision(numbers, self.dtype)
 
 
 class RegressionClassifier(BaseClassifier):
@@ -161,7 +161,7 @@ class RegressionClassifier(BaseClassifier):
             with np.errstate(over="ignore", invalid="ignore"):
                 regression = self._kernel_regression(kernel, X, weights)
         lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
-        self._require_squares(regression, lost=lost)
+        require_squares_of(regression, self.kernel, lost=lost)
         return Prepared(
             classes,
             sizes,
@@ -211,16 +211,8 @@ class RegressionClassifier(BaseClassifier):
         if features is not None:
             regression.n_features = None  # a relative penalty is in the units of the kernel
         lost = regression.trace < SMALLEST_TRACE and moments.differ
-        self._require_squares(regression, lost=lost)
+        require_squares_of(regression, self.kernel, lost=lost)
         return Prepared(classes, sizes, moments.weights, dtype, None, regression, features=features)
-
-    def _require_squares(self, regression: NormalEquations, *, lost: bool) -> None:
-        if lost or not regression.trace < LARGEST_TRACE:
-            what = "squares of the features" if self.kernel == "linear" else "values of the kernel"
-            raise ValueError(
-                f"The {what} overflow or underflow. Scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
 
     def _why_in_memory(self, n_rows: int | None) -> str | None:
         """Explain why the rows must be in memory and what to use instead; None if they need not.
@@ -396,6 +388,28 @@ class RegressionClassifier(BaseClassifier):
         if self._kernel.kernel == "precomputed" and hasattr(self, "support_"):
             X = X[:, self.support_]
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
+
+
+def in_precision(numbers: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert fitted numbers to the precision of the data; refuse those that overflow."""
+    with np.errstate(over="ignore"):
+        found = numbers.astype(dtype)
+    if not np.isfinite(found).all():
+        raise ValueError(
+            "The coefficients overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler, or increase the penalty."
+        )
+    return found
+
+
+def require_squares_of(regression: NormalEquations, kernel: Any, *, lost: bool) -> None:
+    """Raise ValueError if squares of the features overflow, or have been `lost` by underflow."""
+    if lost or not regression.trace < LARGEST_TRACE:
+        what = "squares of the features" if kernel == "linear" else "values of the kernel"
+        raise ValueError(
+            f"The {what} overflow or underflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
 
 
 def mapped_kept(source: BlockSource, features: FeatureMap) -> KeptRows:

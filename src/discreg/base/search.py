@@ -70,7 +70,7 @@ from .missing_params import with_missing_params
 from .rounds import best_of, beyond, try_all, try_beyond
 from .trials import Trials
 
-__all__ = ["ClassifierSearch"]
+__all__ = ["SEARCH_CONSTRAINTS", "ClassifierSearch"]
 
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(

@@ -46,7 +46,7 @@ def gap_of_stored(
         return gap
     rows, intercept = exact[0].T, exact[1]
     share = 1.0
-    if len(rows) == 2:  # the columns of W are multiples of their difference
+    if len(stored[0]) < len(rows):  # the columns of W are multiples of their difference
         difference = rows[1:] - rows[:1]
         share = float(np.vdot(rows, rows)) / max(float(np.vdot(difference, difference)), 1e-300)
         rows, intercept = difference, intercept[1:] - intercept[:1]

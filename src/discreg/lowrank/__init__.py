@@ -5,6 +5,8 @@ from ._lrlr_cv import LRLRClassifierCV
 from ._lrrr import LRRRClassifier
 from ._lrrr_cv import LRRRClassifierCV
 from ._ranks import RankPath
+from ._reduced_rank import ReducedRankRegression
+from ._reduced_rank_cv import ReducedRankRegressionCV
 from ._slrr import SLRRClassifier
 from ._slrr_cv import SLRRClassifierCV
 
@@ -14,6 +16,8 @@ __all__ = [
     "LRRRClassifier",
     "LRRRClassifierCV",
     "RankPath",
+    "ReducedRankRegression",
+    "ReducedRankRegressionCV",
     "SLRRClassifier",
     "SLRRClassifierCV",
 ]

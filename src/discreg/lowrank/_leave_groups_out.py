@@ -23,13 +23,22 @@ from numpy.typing import NDArray
 from discreg.base.candidates import groups_by_size, rows_of_groups
 from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import rank_coefficients
+from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import class_sums, class_totals, one_hot, row_blocks
 from discreg.linalg.types import Array
 
 from ._indicators import Indicators
 from ._subspace import largest_rank
 
-__all__ = ["SEEN", "Group", "Solved", "leave_groups_out_by_rank", "solved_for", "without_group"]
+__all__ = [
+    "SEEN",
+    "Group",
+    "Solved",
+    "leave_groups_out_by_rank",
+    "solved_for",
+    "solved_ridge",
+    "without_group",
+]
 
 ROUNDING = 1e-12
 SEEN = 1e-8  # smallest eigenvalue of R for which the other samples determine the scores
@@ -54,15 +63,41 @@ class Solved(NamedTuple):
 
 
 def solved_for(prepared: Prepared, betas: Sequence[float]) -> Iterator[Solved]:
-    """Yield the regressions for some penalties; one eigendecomposition serves the positive ones."""
+    """Yield the regressions onto the indicators for some penalties."""
     regression, n_classes = prepared.regression, len(prepared.classes)
     entries = Indicators.of(prepared).entries
+    y, weights = prepared.y, prepared.weights
+
+    def totals(rows: slice, block: Array) -> Array:
+        return class_totals(block, y[rows], weights[rows], n_classes) * entries
+
+    moments = regression.class_totals(y, n_classes)[0] * entries
+    return solved_ridge(regression, totals, moments, betas)
+
+
+def solved_ridge(
+    regression: Regression,
+    totals: Callable[[slice, Array], Array],
+    moments: Array,
+    betas: Sequence[float],
+) -> Iterator[Solved]:
+    """Yield regressions for some penalties; one eigendecomposition serves the positive ones.
+
+    Parameters
+    ----------
+    regression : Regression
+    totals : callable
+        ``totals(rows, block)`` computes BᵀSY for the features B of some rows.
+    moments : ndarray of shape (n_features, n_targets)
+        ΦᵀSY.
+    betas : sequence of float
+        Penalties.
+    """
     if any(beta > 0 for beta in betas):
         values, eigen_blocks = regression.eigen()
-        along = np.zeros((len(values), n_classes))
+        along = np.zeros((len(values), moments.shape[1]))
         for rows, block in eigen_blocks():
-            along += class_totals(block, prepared.y[rows], prepared.weights[rows], n_classes)
-        along *= entries
+            along += totals(rows, block)
 
     def unpenalised() -> Iterator[tuple[slice, Array, Array]]:
         for rows in row_blocks(*regression.X.shape):
@@ -80,7 +115,6 @@ def solved_for(prepared: Prepared, betas: Sequence[float]) -> Iterator[Solved]:
             yield Solved(along / shrinkage[:, None], along, blocks)
         else:
             regression.at(0.0)
-            moments = regression.class_totals(prepared.y, n_classes)[0] * entries
             yield Solved(regression.solve(moments), moments, unpenalised)
 
 

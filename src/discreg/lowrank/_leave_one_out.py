@@ -143,18 +143,7 @@ class LeftOutUnits:
         `explained` is None at the largest rank. The scores are NaN where the other samples do not
         determine them, or where equal eigenvalues leave the choice of the directions open.
         """
-        without = self.without(rows, fitted, leverage)
-        if explained is None:
-            found = (without.predicted + without.shift) * without.scale
-            return np.repeat(found[None], len(ranks), axis=0)
-        values, vectors = without.eigen(explained)
-        along = np.einsum("nk,nks->ns", without.predicted, vectors)
-        by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
-        limit = TIED * values[:, :1]
-        tied = (values[:, :-1] - values[:, 1:] <= limit) & (values[:, 1:] > limit)
-        by_rank[:-1][tied.T] = np.nan
-        by_rank = by_rank[np.array(ranks) - 1]
-        return np.asarray((by_rank + without.shift) * without.scale)
+        return self.without(rows, fitted, leverage).by_rank(explained, ranks)
 
     def interpolated(self, rows: Any, errors: Array) -> Array:
         """Compute scores of the largest rank where r is zero, from the errors of left-out samples.
@@ -181,22 +170,12 @@ class LeftOutUnits:
                 "removes the class. Use more samples of each class, or cv=5."
             )
         before = 1 - unit / total * given.centred  # r_0
-        remaining = before - unit * leverage  # r
-        remaining = np.where(remaining > SEEN, remaining, np.nan)
-        away = own - given.mean
-        shrinkage = unit * leverage / (remaining * before)
         rescale = np.sqrt(given.sizes / sizes)
         mean = (given.mean - unit / total * own) / before * given.centred
-        return Without(
-            unit,
-            away,
-            fitted,
-            remaining,
-            shrinkage,
-            rescale,
-            (fitted / remaining - shrinkage * away) * rescale,
-            given.shift_of(mean * rescale, sizes),
-            given.scale_of(sizes),
+        shift = given.shift_of(mean * rescale, sizes)
+        away = own - given.mean
+        return Without.of(
+            unit, before, away, fitted, leverage, shift, rescale, given.scale_of(sizes)
         )
 
 
@@ -212,6 +191,39 @@ class Without(NamedTuple):
     predicted: Array  # scores of full rank, without shift and scale
     shift: Array
     scale: Array
+
+    @classmethod
+    def of(
+        cls,
+        unit: Array,
+        before: Array,
+        away: Array,
+        fitted: Array,
+        leverage: Array,
+        shift: Array,
+        rescale: Array,
+        scale: Array,
+    ) -> Without:
+        """Create the models from the fit of all samples; `before` is r_0."""
+        remaining = before - unit * leverage
+        remaining = np.where(remaining > SEEN, remaining, np.nan)
+        shrinkage = unit * leverage / (remaining * before)
+        predicted = (fitted / remaining - shrinkage * away) * rescale
+        return cls(unit, away, fitted, remaining, shrinkage, rescale, predicted, shift, scale)
+
+    def by_rank(self, explained: Array | None, ranks: Sequence[int]) -> Array:
+        """Compute the scores of some ranks, as in `LeftOutUnits.scores`."""
+        if explained is None:
+            found = (self.predicted + self.shift) * self.scale
+            return np.repeat(found[None], len(ranks), axis=0)
+        values, vectors = self.eigen(explained)
+        along = np.einsum("nk,nks->ns", self.predicted, vectors)
+        by_rank = np.cumsum(np.moveaxis(along[:, None, :] * vectors, 2, 0), axis=0)
+        limit = TIED * values[:, :1]
+        tied = (values[:, :-1] - values[:, 1:] <= limit) & (values[:, 1:] > limit)
+        by_rank[:-1][tied.T] = np.nan
+        by_rank = by_rank[np.array(ranks) - 1]
+        return np.asarray((by_rank + self.shift) * self.scale)
 
     def matrices(self, explained: Array) -> Array:
         """Compute D M' D from M."""

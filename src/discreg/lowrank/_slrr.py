@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discreg.base.caller import warn_of_convergence
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
-from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.lazy import lazily
 from discreg.blocks.moment_ridge import FeatureMoments
 from discreg.blocks.moments import Moments
-from discreg.blocks.precision import gap_with_error
 from discreg.blocks.validation import (
     Boolean,
     Choice,
@@ -26,7 +22,6 @@ from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import (
-    ROUNDING,
     SparseRankProblem,
     SparseRankSolution,
     alternate,
@@ -35,14 +30,20 @@ from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
 
 from ._held_out_folds import left_out_by_folds
 from ._indicators import Indicators
-from ._sparse import gap_without_penalty, indicator_problem, reweight
+from ._sparse import (
+    STALLED,
+    by_singular_value,
+    gap_without_penalty,
+    indicator_problem,
+    polish,
+    reweight,
+    stored_gap,
+    warn_of_gap,
+)
 from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
 __all__ = ["SLRRClassifier"]
 
-FEW_COEFFICIENTS = 2_000  # up to this size, solving to rounding costs little
-EXACT = 1e-14
-MAX_POLISHING = 10  # working sets
 LOOSER = 30.0  # factor of `tol` for the folds that calibrate probabilities
 
 
@@ -300,11 +301,8 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             if start is not None and not _fits(start, problem):
                 start = None
             solution = alternate(problem, tol=tol, max_iter=self.max_iter, start=start)
-            small = problem.rank is None and problem.moments.size <= FEW_COEFFICIENTS
-            if to_rounding and small and solution.gap <= tol:
-                finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
-                finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
-                solution = finer if finer.gap < solution.gap else solution
+            if to_rounding:
+                solution = polish(problem, solution, tol=tol)
         return solution
 
     def _left_out(
@@ -327,39 +325,24 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         """Warn if the solver stopped before it reached `tol`."""
         if self._converged(solution):
             return
-        advice = "Increase max_iter, tol or beta, or standardise the features."
+        advice = None
         if self.solver == "reweighted":
             advice = "Use solver='alternating', or increase max_iter, tol or beta."
         elif solution.stalled:
-            advice = (
-                "Rounding errors prevent a smaller gap, because beta is tiny for features of this "
-                "size or the features have a large mean. Standardise the features, or increase "
-                "beta; beta=0 fits without a penalty."
-            )
-        warn_of_convergence(
-            f"{type(self).__name__} stopped at a relative gap of {solution.gap:.2g} after "
-            f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}"
-        )
+            advice = STALLED + "; beta=0 fits without a penalty."
+        warn_of_gap(self, solution, advice)
 
     def _gap(
         self, prepared: Prepared, solution: SparseRankSolution, exact: tuple[RealArray, RealArray]
     ) -> float:
         """Compute the relative gap of the stored coefficients."""
-        unit = max(solution.objective_history[-1], ROUNDING)
-        used = np.flatnonzero(solution.coef.any(axis=1))
-        image = prepared.regression.gram_matmul(used, solution.coef[used])
-        size = np.sqrt(max(float(np.vdot(solution.coef, image)), 0.0))
-        gap = gap_with_error(solution.gap * unit, float(size), prepared.regression.error) / unit
-        curvature = group_curvature(float(self.beta), solution.coef)
         scale = Indicators.of(prepared).scale  # of the stored coefficients
         stored = self.coef_, self.intercept_
-        return gap_of_stored(gap, unit * scale**2, prepared, stored, exact, curvature)
+        return stored_gap(solution, float(self.beta), prepared, stored, exact, scale)
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
         """Set the fitted attributes, with directions in decreasing order of singular values."""
-        _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
-        turn = turn[:, ::-1][:, :rank]
-        exact = store_subspace(self, prepared, solution.coef @ turn, solution.directions @ turn)
+        exact = store_subspace(self, prepared, *by_singular_value(solution, rank))
         self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
         self.objective_history_ = np.array(solution.objective_history)
         self.gap_ = self._gap(prepared, solution, exact)

@@ -1,25 +1,51 @@
-"""SLRR, equation (24): the problem from moments, and the paper's reweighted solver."""
+"""SLRR, equation (24): the problem from moments, certificates, the paper's reweighted solver."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
+from discreg.base.caller import warn_of_convergence
 from discreg.base.regression import Prepared
+from discreg.base.stored import gap_of_stored, group_curvature
+from discreg.blocks.precision import gap_with_error
 from discreg.linalg.group_lasso import FeatureRegression, Features
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import (
     linear_regression,
     psd_solver,
 )
-from discreg.linalg.sparse_rank import ROUNDING, SparseRankProblem, SparseRankSolution
-from discreg.linalg.types import Array
+from discreg.linalg.sparse_rank import (
+    ROUNDING,
+    SparseRankProblem,
+    SparseRankSolution,
+    alternate,
+)
+from discreg.linalg.types import Array, RealArray
 
 from ._indicators import Indicators
 
-__all__ = ["gap_without_penalty", "indicator_problem", "largest_beta", "reweight"]
+__all__ = [
+    "STALLED",
+    "by_singular_value",
+    "gap_without_penalty",
+    "indicator_problem",
+    "largest_beta",
+    "polish",
+    "reweight",
+    "stored_gap",
+    "warn_of_gap",
+]
+
+FEW_COEFFICIENTS = 2_000  # up to this size, solving to rounding costs little
+EXACT = 1e-14
+MAX_POLISHING = 10  # working sets
+STALLED = (
+    "Rounding errors prevent a smaller gap, because beta is tiny for features of this size or the "
+    "features have a large mean. Standardise the features, or increase beta"
+)
 
 
 def indicator_problem(
@@ -37,6 +63,52 @@ def indicator_problem(
 def largest_beta(problem: SparseRankProblem) -> float:
     """Compute the smallest penalty at which all coefficients are zero, for any rank."""
     return 2 * float(np.linalg.norm(problem.moments, axis=1).max(initial=0.0))
+
+
+def polish(
+    problem: SparseRankProblem, solution: SparseRankSolution, *, tol: float
+) -> SparseRankSolution:
+    """Solve a small problem of full rank to rounding, from a solution that has reached `tol`."""
+    small = problem.rank is None and problem.moments.size <= FEW_COEFFICIENTS
+    if not small or solution.gap > tol:
+        return solution
+    finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
+    finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
+    return finer if finer.gap < solution.gap else solution
+
+
+def by_singular_value(solution: SparseRankSolution, rank: int) -> tuple[Array, Array]:
+    """Return A and V with directions in decreasing order of the singular values of A."""
+    _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
+    turn = turn[:, ::-1][:, :rank]
+    return solution.coef @ turn, solution.directions @ turn
+
+
+def stored_gap(
+    solution: SparseRankSolution,
+    beta: float,
+    prepared: Any,
+    stored: tuple[RealArray, RealArray],
+    exact: tuple[RealArray, RealArray],
+    scale: float = 1.0,
+) -> float:
+    """Compute the relative gap of stored coefficients, which are those of W times a scale."""
+    unit = max(solution.objective_history[-1], ROUNDING)
+    used = np.flatnonzero(solution.coef.any(axis=1))
+    image = prepared.regression.gram_matmul(used, solution.coef[used])
+    size = np.sqrt(max(float(np.vdot(solution.coef, image)), 0.0))
+    gap = gap_with_error(solution.gap * unit, float(size), prepared.regression.error) / unit
+    curvature = group_curvature(beta, solution.coef)
+    return gap_of_stored(gap, unit * scale**2, prepared, stored, exact, curvature)
+
+
+def warn_of_gap(estimator: Any, solution: SparseRankSolution, advice: str | None = None) -> None:
+    """Warn that a solver stopped before it reached `tol`."""
+    advice = advice or "Increase max_iter, tol or beta, or standardise the features."
+    warn_of_convergence(
+        f"{type(estimator).__name__} stopped at a relative gap of {solution.gap:.2g} after "
+        f"{len(solution.objective_history)} iterations; tol is {estimator.tol:g}. {advice}"
+    )
 
 
 def reweight(

@@ -18,7 +18,7 @@ from discreg.linalg.types import Array
 
 from ._indicators import Indicators
 
-__all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "store_subspace"]
+__all__ = ["CONSTRAINTS", "checked_rank", "largest_rank", "project", "signs_of", "store_subspace"]
 
 SAME = 1e-6  # relative difference below which entries count as equal
 CONSTRAINTS: dict[str, Any] = {
@@ -64,7 +64,7 @@ def store_subspace(
 
     Returns the coefficients, one column per class, and the intercepts in float64.
     """
-    signs, indicators = _signs(directions), Indicators.of(prepared)
+    signs, indicators = signs_of(directions), Indicators.of(prepared)
     projected, directions = projected * signs * indicators.scale, directions * signs
     shift = indicators.shift * indicators.scale
     scalings, means = prepared.regression.predictor(projected)
@@ -84,7 +84,7 @@ def project(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     return np.asarray(estimator._linear_scores(rows, estimator.scalings_.T, -estimator._means))
 
 
-def _signs(directions: Array) -> Array:
+def signs_of(directions: Array) -> Array:
     """Compute signs that make the first of the largest entries of every direction positive."""
     sizes = np.abs(directions)
     first = np.argmax(sizes >= (1 - SAME) * sizes.max(axis=0), axis=0)
