@@ -61,6 +61,8 @@ class BlockProblem(RetargetedProblem):
         X, y, weights = self.source.reduce(_rows_of_block)
         rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.vstack(X)
         regression = Regression(rows, np.concatenate(weights), centre=self.regression.centred)
+        regression.within_class = self.regression.within_class
+        regression.scatter = self.regression.scatter
         regression.at(self.regression.beta)
         return ArrayProblem(regression, self.loss, np.concatenate(y), self.n_classes)
 
