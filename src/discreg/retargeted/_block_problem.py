@@ -180,12 +180,15 @@ def _evaluation(
 
 
 def _evaluate_block(block: Block, loss: TargetLoss, *place: Any) -> AddableTuple:
-    """Compute the squared residuals, Xᵀ times the residuals, their column sums and centre sums."""
+    """Compute the loss, Xᵀ times the residuals, their column sums and centre sums.
+
+    The group penalty is left out of the loss.
+    """
     at = _evaluation(block, loss, *place)
     weighted = block.weights[:, None] * at.residuals
     return AddableTuple(
         (
-            float(np.vdot(weighted, at.residuals)),
+            float(np.vdot(weighted, at.residuals)) if loss.group_penalty > 0 else at.value,
             rmatmul(block.X, weighted),
             weighted.sum(axis=0),
             *loss.centre_sums(at, block.y, block.weights),

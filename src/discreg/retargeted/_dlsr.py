@@ -41,6 +41,7 @@ class DraggedTargets(TargetLoss):
     """Targets of at least 1 for the true class and at most 0 for the others: DLSR, equation (6)."""
 
     descent_rule = "dragged"
+    knows_pieces = True
     is_separable = True
 
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:

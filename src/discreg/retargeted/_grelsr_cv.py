@@ -31,6 +31,8 @@ class GReLSRClassifierCV(RetargetedSearch):
     ----------
     group_penalties : array-like of float, default=(10.0, ..., 0.0)
         Candidates for `group_penalty`.
+    translation_penalty
+        As for :class:`~discreg.GReLSRClassifier`.
     betas : array-like of float, default=(10.0, ..., 1e-3)
         Candidates for `beta`. If the best of the default values is at an edge, up to three values
         beyond it are tried, each after the first only if the one before increased the score by more
@@ -110,6 +112,7 @@ class GReLSRClassifierCV(RetargetedSearch):
         self,
         *,
         group_penalties: Sequence[float] = GROUP_PENALTIES,
+        translation_penalty: str = "centred",
         betas: Sequence[float] = BETAS,
         within_classes: Sequence[float] = (0.0,),
         scale_beta: bool = True,
@@ -134,6 +137,7 @@ class GReLSRClassifierCV(RetargetedSearch):
         verbose: int = 0,
     ) -> None:
         self.group_penalties = group_penalties
+        self.translation_penalty = translation_penalty
         self.betas = betas
         self.within_classes = within_classes
         self.scale_beta = scale_beta

@@ -184,7 +184,8 @@ def _lost_by_scatter(own: Array, targets: Array, sizes: Array) -> Array:
     of_class = own[:, :, None] * targets
     others = sizes - of_class.sum(axis=1)
     # Without a class, the weighted sum of its deviations is zero.
-    shares = np.where(others > ROUNDING * sizes, 1.0 / others, 0.0)
+    left = others > ROUNDING * sizes
+    shares = np.divide(1.0, others, out=np.zeros_like(others), where=left)
     lost = (of_class * shares[:, None, :]) @ of_class.transpose(0, 2, 1)
     return np.asarray(lost + own[:, :, None] * np.eye(own.shape[1]))
 

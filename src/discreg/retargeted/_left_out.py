@@ -193,7 +193,7 @@ def _refitted(
         centred=prepared.regression.centred,
     )
     scores[moving] += moves
-    return scores, bool(solved.all()) and loss.descent_rule is not None
+    return scores, bool(solved.all()) and loss.knows_pieces
 
 
 def _by_dual(
