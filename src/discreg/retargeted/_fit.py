@@ -47,6 +47,7 @@ from ._solvers import (
 
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
+    "LARGEST_WITHIN_CLASS",
     "RIDGE_CONSTRAINTS",
     "check_iterative_params",
     "deciding_penalties",
@@ -63,6 +64,7 @@ __all__ = [
     "why_rows_in_memory",
 ]
 
+LARGEST_WITHIN_CLASS = 1e6
 FEW_COEFFICIENTS = 200
 FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast and compiles nothing
 MEGABYTE = 1 << 20
@@ -76,7 +78,7 @@ EXACT_KERNEL = (
 RIDGE_CONSTRAINTS: dict[str, Any] = {
     "beta": Number(0, closed="left"),
     "scale_beta": Boolean(),
-    "within_class": Number(0, closed="left"),
+    "within_class": Number(0, LARGEST_WITHIN_CLASS),
     "fit_intercept": Boolean(),
     "class_weight": CLASS_WEIGHT,
     "probability": Boolean(),

@@ -73,7 +73,7 @@ class GReLSRClassifier(RegressionClassifier):
     within_class : float, default=0.0
         Weight :math:`\omega` of the penalty
         :math:`\omega \sum_i \|W^\top (x_i - m_{y_i})\|^2 = \omega \operatorname{tr}(W^\top S_w W)`,
-        the weighted spread of the scores about the mean scores of their classes, at least 0. It
+        the weighted spread of the scores about the mean scores of their classes, from 0 to 1e6. It
         has no units: one value means the same on any data, whatever `scale_beta`.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.

@@ -15,7 +15,8 @@ The loss is piecewise quadratic: the step is exact while no other row changes it
 with g_i = 0 do not move at all. In small problems, `_refits` continues where rows have changed
 their pieces, until the scores are those of refits up to rounding. The penalty is ridge; with
 ``penalty="l21"`` H is that of the selected features, and with a rank that of the coefficients of
-this rank; both take one step.
+this rank; both take one step. So does a penalty with the within-class scatter, which has another
+scatter without the row, see `_deviations`.
 
 The smaller the penalty and the more flexible the kernel, the more rows change their pieces. Of 20
 rows of each of seven data sets with up to 400 rows, one step of ReLSR was off by these parts of the

@@ -15,7 +15,7 @@ from discreg.base.left_out import leavable_rows
 from discreg.base.search import ClassifierSearch
 from discreg.blocks.validation import check_params
 
-from ._fit import deciding_penalties, fit_path
+from ._fit import LARGEST_WITHIN_CLASS, deciding_penalties, fit_path
 from ._left_out import left_out
 
 __all__ = ["BETAS", "RetargetedSearch", "beta_candidates"]
@@ -87,7 +87,12 @@ class RetargetedSearch(ClassifierSearch):
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
         settings = [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
-        within = beta_candidates("within_classes", self.within_classes)
+        within = candidates_of(
+            "within_classes",
+            self.within_classes,
+            lambda values: (values >= 0) & (values <= LARGEST_WITHIN_CLASS),
+            f"from 0 to {LARGEST_WITHIN_CLASS:g}",
+        )
         if within == [0.0]:
             return settings
         return [{"within_class": each} | setting for each in within for setting in settings]
