@@ -22,9 +22,21 @@ class Optimum:
 
 
 def convex_optimum(
-    model, X, y, beta, *, weights=None, group_penalty=0.0, fit_intercept=True
+    model,
+    X,
+    y,
+    beta,
+    *,
+    weights=None,
+    group_penalty=0.0,
+    fit_intercept=True,
+    within_class=0.0,
+    translation_penalty="centred",
 ) -> Optimum:
-    """Solve equation (4), (6), (10) of ReLSR or (18) of GReLSR as it is written, with Clarabel."""
+    """Solve equation (4), (6), (10) of ReLSR or (16), (18) of GReLSR as written, with Clarabel.
+
+    The penalty of the within-class scatter is added to it.
+    """
     n_samples, n_features = X.shape
     n_classes = int(y.max()) + 1
     weights = np.ones(n_samples) if weights is None else np.asarray(weights, dtype=float)
@@ -46,8 +58,15 @@ def convex_optimum(
     root = np.sqrt(weights)
     residuals = cp.multiply(root[:, None], X @ W + np.ones((n_samples, 1)) @ b - T)
     objective = cp.sum_squares(residuals) + beta * cp.sum_squares(W)
-    if model == "grelsr":
-        objective += group_penalty * cp.sum_squares(cp.multiply(root, own - 1 - true @ centres))
+    if within_class > 0:
+        of_class = weights[:, None] * true
+        deviations = X - true @ ((of_class.T @ X) / of_class.sum(axis=0)[:, None])
+        objective += within_class * cp.sum_squares((root[:, None] * deviations) @ W)
+    if model == "grelsr" and translation_penalty == "l1":
+        objective += group_penalty * weights @ cp.abs(own - 1)
+    elif model == "grelsr":
+        origin = true @ centres if translation_penalty == "centred" else 0.0
+        objective += group_penalty * cp.sum_squares(cp.multiply(root, own - 1 - origin))
     problem = cp.Problem(cp.Minimize(objective), constraints)
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return Optimum(problem.value, W.value, b.value.ravel(), T.value)

@@ -32,9 +32,9 @@ SMALL_GRID = {
 # clusters are beyond it; its solver is checked with the features of "n_components". LRLR with a
 # kernel fits the targets exactly, whatever the class weights, and is not checked.
 VARIANTS = {
-    "LSRClassifier": [{"kernel": "rbf"}],
+    "LSRClassifier": [{"kernel": "rbf"}, {"within_class": 1.0}],
     "ReLSRClassifier": [{"kernel": "rbf"}, {"solver": "alternating", "max_iter": 30}],
-    "GReLSRClassifier": [{"penalty": "l21"}],
+    "GReLSRClassifier": [{"penalty": "l21"}, {"translation_penalty": "l1", "within_class": 1.0}],
     "LRRRClassifier": [{"beta": 0.1, "kernel": "rbf", "class_weight": "balanced"}],
     "SLRRClassifier": [{"solver": "reweighted", "class_weight": "balanced"}],
     "DRMClassifier": [
@@ -53,7 +53,10 @@ VARIANTS = {
     ],
     "ReducedRankRegression": [{"penalty": "l21"}],
     "ReducedRankRegressionCV": [{"penalty": "l21"}],
-    "ReLSRClassifierCV": [{"kernel": "rbf", "class_weight": "balanced"}],
+    "ReLSRClassifierCV": [
+        {"kernel": "rbf", "class_weight": "balanced"},
+        {"within_classes": (1.0, 0.0)},
+    ],
     "LRRRClassifierCV": [{"betas": (1.0,), "ranks": None, "cv": 3}],
 }
 # Checks of the data as they reach a solver, and of what it makes of them.
@@ -89,7 +92,7 @@ FURTHER_VARIANTS = {
     "LSRClassifier": [BALANCED],
     "DLSRClassifier": [RBF, BALANCED, ALTERNATING, SPARSE],
     "ReLSRClassifier": [BALANCED, SPARSE],
-    "GReLSRClassifier": [RBF, BALANCED, ALTERNATING],
+    "GReLSRClassifier": [RBF, BALANCED, ALTERNATING, {"translation_penalty": "l2"}],
     "LRLRClassifier": [BALANCED],
     "LRRRClassifier": [BALANCED],
     "SLRRClassifier": [BALANCED],
@@ -99,7 +102,7 @@ FURTHER_VARIANTS = {
         {"kernel": "linear"} | BALANCED,
         {"kernel": "linear", "solver": "dcd", "selection": "cyclic"},
     ],
-    "LSRClassifierCV": [RBF | BALANCED],
+    "LSRClassifierCV": [RBF | BALANCED, {"within_classes": (1.0, 0.0)}],
     "DLSRClassifierCV": [RBF | BALANCED],
     "GReLSRClassifierCV": [RBF | BALANCED],
     "SLRRClassifierCV": [{"ranks": None, "cv": 3}],

@@ -181,6 +181,7 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     kind = type(model).__name__.removesuffix("Classifier").lower()
     rows, n_classes = Rows.of(model, X, weights), y.max() + 1
     group = getattr(model, "group_penalty", 0.0)
+    translations = getattr(model, "translation_penalty", "centred")
     is_convex = getattr(model, "rank", None) is None and getattr(model, "penalty", "l2") == "l2"
     # The difference of two classes determines both if the model treats them alike.
     is_known = n_classes > 2 or (model.fit_intercept and kind != "grelsr")
@@ -203,52 +204,68 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         else:
             beta = beta * (weights @ np.sum(centred**2, axis=1)) / X.shape[1]
 
-    def evaluate(coef: Any, intercept: Any) -> tuple[Any, Any]:
-        """The objective for the best targets and centres, and the residuals."""
+    def evaluate(coef: Any, intercept: Any) -> tuple[Any, Any, Any]:
+        """The objective for the best targets and centres, residuals and deviations of scores."""
         scores = rows.matrix @ coef + intercept
 
         def mean_moves(centres: Any) -> Any:
-            targets = best_targets(kind, scores, hot, group, centres[y])
+            targets = best_targets(kind, scores, hot, group, centres[y], translations)
             return targets, (weights * (np.sum(hot * targets, axis=1) - 1)) @ hot / (weights @ hot)
 
         # A centre is the mean of the moves; their difference has a slope from -1 to -1/(1 + group).
         low = high = np.zeros(n_classes, dtype=EXACT)
-        if group:
+        is_centred = group and translations == "centred"
+        if is_centred:
             first = mean_moves(low)[1]
             low, high = (
                 np.minimum(first, (1 + group) * first),
                 np.maximum(first, (1 + group) * first),
             )
-        for _ in range(100 if group else 0):
+        for _ in range(100 if is_centred else 0):
             middle = (low + high) / 2
             above = mean_moves(middle)[1] > middle
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         centres = (low + high) / 2
         targets = mean_moves(centres)[0]
         moves = np.sum(hot * targets, axis=1) - 1 - centres[y]
-        value = weights @ (np.sum((scores - targets) ** 2, axis=1) + group * moves**2)
-        return value + beta * rows.norm(coef), scores - targets
+        sizes = np.abs(moves) if translations == "l1" else moves**2
+        value = weights @ (np.sum((scores - targets) ** 2, axis=1) + group * sizes)
+        of_class = weights[:, None] * hot
+        spread = scores - hot @ ((of_class.T @ scores) / of_class.sum(axis=0)[:, None])
+        value += model.within_class * (weights @ np.sum(spread**2, axis=1))
+        return value + beta * rows.norm(coef), scores - targets, spread
 
     def rivals() -> list[float]:
         F, back = rows.features()
-        solve: Any = ridge if kind == "lsr" else partial(convex_optimum, kind, group_penalty=group)
         options = {"weights": weights, "fit_intercept": model.fit_intercept}
+        options |= {"within_class": model.within_class}
+        more = {"group_penalty": group, "translation_penalty": translations}
+        solve: Any = ridge if kind == "lsr" else partial(convex_optimum, kind, **more)
         best = quietly(lambda: solve(F, y, float(beta), **options))
         if best is None or best.coef is None:
             return []
         return [float(evaluate(back(best.coef), best.intercept * model.fit_intercept)[0])]
 
-    value, residuals = evaluate(coef, intercept)
+    value, residuals, spread = evaluate(coef, intercept)
     eps = np.finfo(X.dtype).eps
     moved = rows.errors @ np.abs(coef) + MANY * eps * np.abs(intercept)
     rounding = weights @ np.sum(2 * np.abs(residuals) * moved + moved**2, axis=1)
+    both = 2 * moved.max(axis=0)  # also of the mean of a class
+    rounding += model.within_class * (weights @ np.sum(2 * np.abs(spread) * both + both**2, axis=1))
     rounding += beta * rows.norm_error(coef, eps) + MANY * np.finfo(float).eps * value
     unit = max(float(value), np.finfo(float).eps * weights.sum())  # of a relative gap
     return [Answer(float(value), model.gap_ * unit, float(rounding), rivals)]
 
 
-def best_targets(kind: str, scores: Any, hot: Any, group: float, centres: Any) -> Any:
+def best_targets(
+    kind: str, scores: Any, hot: Any, group: float, centres: Any, translations: str = "centred"
+) -> Any:
     """The allowed targets that are closest to the scores."""
+    if kind == "grelsr" and translations == "l1":
+        residuals = np.where(hot, scores - 1, np.maximum(scores, 0)).sum(axis=1, keepdims=True)
+        moved = scores - hot * np.clip(residuals, -group / 2, group / 2)
+        top = np.sum(hot * best_targets("relsr", moved, hot, 0.0, 0.0), axis=1, keepdims=True)
+        return np.where(hot, top, np.minimum(scores, top - 1))
     if kind == "lsr":
         return hot
     if kind == "dlsr":
@@ -270,6 +287,7 @@ class ridge:
     beta: float
     weights: Any
     fit_intercept: bool
+    within_class: float = 0.0
 
     def __post_init__(self) -> None:
         targets = np.eye(self.y.max() + 1)[self.y]
@@ -277,7 +295,13 @@ class ridge:
             np.average(A, axis=0, weights=self.weights) * self.fit_intercept
             for A in (self.F, targets)
         ]
-        self.coef = penalised(self.F - means[0], targets - means[1], self.beta, self.weights)
+        F, Y, weights = self.F - means[0], targets - means[1], self.weights
+        if self.within_class > 0:  # the deviations from the classes are samples with targets of 0
+            of_class = weights[:, None] * targets
+            own = self.F - targets @ ((of_class.T @ self.F) / of_class.sum(axis=0)[:, None])
+            F, Y = np.vstack([F, own]), np.vstack([Y, 0 * Y])
+            weights = np.concatenate([weights, self.within_class * weights])
+        self.coef = penalised(F, Y, self.beta, weights)
         self.intercept = means[1] - means[0] @ self.coef
 
 

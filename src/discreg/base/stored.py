@@ -1,7 +1,8 @@
 """What storing coefficients in float32 adds to the gap of a solution in float64.
 
 Let F be the objective and W a solution with F(W) − min F ≤ gap. Half the Hessian of F is at most
-H = ΦᵀSΦ + diag(c), where c is the curvature of the penalty. So ‖∇F/2‖² ≤ gap in the norm of H⁻¹,
+H = (1 + ω)ΦᵀSΦ + diag(c), where c is the curvature of the penalty and ω the weight of the scatter
+within classes, which is at most ΦᵀSΦ. So ‖∇F/2‖² ≤ gap in the norm of H⁻¹,
 and the stored W + D has F(W + D) − min F ≤ (√gap + ‖D‖)² in the norm of H.
 """
 
@@ -64,14 +65,16 @@ def group_curvature(beta: float, coef: Array) -> Array:
 def _square(prepared: Any, change: Array, offset: Array, curvature: float | Array) -> float:
     """Compute ‖D‖² in the norm of H, with the scores that the intercepts change."""
     regression = prepared.regression
+    growth = 1.0 + regression.within_class
     penalised = np.vdot(change, np.reshape(curvature, (-1, 1)) * change)
     if isinstance(regression, MomentRegression):
         mean = 0.0 if regression.mean is None else regression.mean @ change
-        fitted = np.vdot(change, regression.gram @ change)
+        fitted = growth * np.vdot(change, regression.gram @ change)
         return float(fitted + penalised + regression.total * np.sum((mean + offset) ** 2))
     if prepared.kernel is None:
         scores = matmul(prepared.X, change) + offset
     else:
         image = regression.kernel_product(change)
         scores, penalised = image + offset, curvature * np.vdot(change, image)
-    return float(np.vdot(scores, regression.weights[:, None] * scores) + max(penalised, 0.0))
+    fitted = growth * np.vdot(scores, regression.weights[:, None] * scores)
+    return float(fitted + max(penalised, 0.0))

@@ -68,6 +68,7 @@ class KernelRows:
     """
 
     n_features = None
+    within_class = 0.0  # other weights need the features of the kernel
 
     def __init__(
         self, kernel: FittedKernel, X: Any, weights: Array, *, centre: bool, cache_bytes: float

@@ -29,6 +29,7 @@ from .rows import (
     centred_gram,
     class_sums,
     class_totals,
+    clear_constant,
     matmul,
     rmatmul,
     row_blocks,
@@ -51,6 +52,7 @@ __all__ = [
     "psd_solver",
     "solve_each",
     "uncentred",
+    "within_class_scatter",
 ]
 
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
@@ -78,9 +80,14 @@ class NormalEquations:
         Whether there is an intercept.
     error : float
         Relative error of the Gram matrix beyond rounding in float64.
+    within_class : float
+        Weight ω of the penalty tr(WᵀS_wW), set before `at`.
+    scatter : ndarray of shape (size, size) or None
+        Within-class scatter S_w of the features; needed if `within_class` is positive.
     """
 
-    beta = error = 0.0
+    beta = error = within_class = 0.0
+    scatter: Any = None
     n_features: int | None
     size: int
     centred: bool
@@ -89,6 +96,7 @@ class NormalEquations:
     trace: float
     total: float
     solve: Solve
+    _solve_penalty: Solve
 
     @property
     def scale(self) -> float:
@@ -103,9 +111,38 @@ class NormalEquations:
     def at(self, beta: float) -> None:
         """Set the penalty and factor the normal equations."""
         self.beta = beta
-        matrix = self.gram.copy()
+        matrix = self.with_scatter(self.gram)
         matrix[np.diag_indices_from(matrix)] += beta
         self.solve = psd_solver(matrix)
+        if self.within_class > 0:
+            penalty = self.with_scatter(np.zeros_like(self.gram))
+            penalty[np.diag_indices_from(penalty)] += beta
+            self._solve_penalty = psd_solver(penalty)
+
+    def with_scatter(self, matrix: Array) -> Array:
+        """Return the sum of a matrix and ωS_w."""
+        if self.within_class == 0:
+            return matrix.copy()
+        return np.asarray(matrix + self.within_class * self.scatter)
+
+    def penalised(self, coef: Array) -> Array:
+        """Compute (βI + ωS_w)W, half the gradient of the penalty."""
+        product = self.beta * coef
+        if self.within_class > 0:
+            product += self.within_class * (self.scatter @ coef)
+        return product
+
+    def dual_square(self, gradient: Array) -> float:
+        """Compute ⟨G, (βI + ωS_w)⁻¹G⟩ for β > 0, or slightly more due to rounding.
+
+        For an approximate solution Z with the residual R it is at most ⟨Z, G + R⟩ + ‖R‖²/β.
+        """
+        if self.within_class == 0:
+            return float(np.vdot(gradient, gradient)) / self.beta
+        solved = self._solve_penalty(gradient)
+        rest = gradient - self.penalised(solved)
+        square = float(np.vdot(solved, gradient + rest)) + float(np.vdot(rest, rest)) / self.beta
+        return max(square, 0.0)
 
     def shift(self, coef: Array, offset: Array) -> Array:
         """Compute the row that is added to the scores XW of the raw features to obtain ΦW + 1bᵀ."""
@@ -187,8 +224,8 @@ class Regression(NormalEquations):
         return self.centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
 
     def eigen(self) -> tuple[Array, RowBlocks]:
-        """Compute the eigenvalues of ΦᵀSΦ, and blocks of the rows of Φ times its eigenvectors."""
-        values, vectors = _eigh(self.gram)
+        """Compute the eigenvalues of ΦᵀSΦ + ωS_w, and blocks of Φ times its eigenvectors."""
+        values, vectors = _eigh(self.with_scatter(self.gram))
         mean_part = 0.0 if self.mean is None else self.mean @ vectors
 
         def blocks() -> Iterator[tuple[slice, Array]]:
@@ -240,7 +277,7 @@ class KernelRegression(Regression):
 
     def eigen(self) -> tuple[Array, RowBlocks]:
         # The rows of a kernel are in memory, so that their products are computed once.
-        values, vectors = _eigh(self.gram)
+        values, vectors = _eigh(self.with_scatter(self.gram))
         features = self.X @ vectors
 
         def blocks() -> Iterator[tuple[slice, Array]]:
@@ -366,6 +403,24 @@ def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
     gram = linear_gram(X, mean)
     kernel_mean = centre_kernel(gram, weights) if centre else None
     return KernelRegression(gram, weights, kernel_mean, original=X, original_mean=mean)
+
+
+def within_class_scatter(gram: Array, totals: Array, weights: Array) -> Array:
+    """Compute Σ s (φ − m_k)(φ − m_k)ᵀ, where m_k is the mean of the class of a row.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (size, size)
+        ΦᵀSΦ.
+    totals : ndarray of shape (size, n_classes)
+        Weighted sums of the rows of each class.
+    weights : ndarray of shape (n_classes,)
+        Sums of the weights of the classes.
+    """
+    scaled = totals / np.sqrt(np.where(weights > 0, weights, 1.0))
+    scatter = gram - scaled @ scaled.T
+    clear_constant(scatter, gram.diagonal(), is_sparse=True)
+    return np.asarray(scatter)
 
 
 def linear_gram(X: Any, mean: Array | None) -> Array:

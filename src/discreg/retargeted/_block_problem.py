@@ -61,6 +61,8 @@ class BlockProblem(RetargetedProblem):
         X, y, weights = self.source.reduce(_rows_of_block)
         rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.vstack(X)
         regression = Regression(rows, np.concatenate(weights), centre=self.regression.centred)
+        regression.within_class = self.regression.within_class
+        regression.scatter = self.regression.scatter
         regression.at(self.regression.beta)
         return ArrayProblem(regression, self.loss, np.concatenate(y), self.n_classes)
 
@@ -178,12 +180,15 @@ def _evaluation(
 
 
 def _evaluate_block(block: Block, loss: TargetLoss, *place: Any) -> AddableTuple:
-    """Compute the squared residuals, Xᵀ times the residuals, their column sums and centre sums."""
+    """Compute the loss, Xᵀ times the residuals, their column sums and centre sums.
+
+    The group penalty is left out of the loss.
+    """
     at = _evaluation(block, loss, *place)
     weighted = block.weights[:, None] * at.residuals
     return AddableTuple(
         (
-            float(np.vdot(weighted, at.residuals)),
+            float(np.vdot(weighted, at.residuals)) if loss.group_penalty > 0 else at.value,
             rmatmul(block.X, weighted),
             weighted.sum(axis=0),
             *loss.centre_sums(at, block.y, block.weights),

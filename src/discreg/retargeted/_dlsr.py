@@ -41,6 +41,7 @@ class DraggedTargets(TargetLoss):
     """Targets of at least 1 for the true class and at most 0 for the others: DLSR, equation (6)."""
 
     descent_rule = "dragged"
+    knows_pieces = True
     is_separable = True
 
     def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
@@ -128,6 +129,11 @@ class DLSRClassifier(RegressionClassifier):
         :math:`\operatorname{tr}(X^\top HX)/d` (15), for other kernels
         :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
         not centred.
+    within_class : float, default=0.0
+        Weight :math:`\omega` of the penalty
+        :math:`\omega \sum_i \|W^\top (x_i - m_{y_i})\|^2 = \omega \operatorname{tr}(W^\top S_w W)`,
+        the weighted spread of the scores about the mean scores of their classes, from 0 to 1e6. It
+        has no units: one value means the same on any data, whatever `scale_beta`.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
@@ -266,6 +272,7 @@ class DLSRClassifier(RegressionClassifier):
         *,
         beta: float = 0.1,
         scale_beta: bool = True,
+        within_class: float = 0.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         probability: bool = True,
@@ -287,6 +294,7 @@ class DLSRClassifier(RegressionClassifier):
     ) -> None:
         self.beta = beta
         self.scale_beta = scale_beta
+        self.within_class = within_class
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.probability = probability

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreg.base.held_out import Setting
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._dlsr import DLSRClassifier
-from ._search import BETAS, RetargetedSearch, beta_candidates
+from ._search import BETAS, RetargetedSearch
 
 __all__ = ["DLSRClassifierCV"]
 
@@ -30,6 +27,9 @@ class DLSRClassifierCV(RetargetedSearch):
         Candidates for `beta`. If the best of the default values is at an edge, up to three values
         beyond it are tried, each after the first only if the one before increased the score by more
         than 0.1 %; see ``cv_results_["beyond_grid"]``.
+    within_classes : array-like of float, default=(0.0,)
+        Candidates for `within_class`, each tried with all `betas`; for example
+        ``(10.0, 1.0, 0.1, 0.0)``.
     scale_beta, fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.DLSRClassifier`.
     gammas : array-like of float or str, default=None
@@ -102,6 +102,7 @@ class DLSRClassifierCV(RetargetedSearch):
         self,
         *,
         betas: Sequence[float] = BETAS,
+        within_classes: Sequence[float] = (0.0,),
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
@@ -124,6 +125,7 @@ class DLSRClassifierCV(RetargetedSearch):
         verbose: int = 0,
     ) -> None:
         self.betas = betas
+        self.within_classes = within_classes
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -144,8 +146,3 @@ class DLSRClassifierCV(RetargetedSearch):
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> list[Setting]:
-        return [{"beta": beta} for beta in beta_candidates("betas", self.betas)]

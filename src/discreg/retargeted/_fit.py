@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,12 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     threads_for,
 )
-from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
+from discreg.linalg.ridge import (
+    KernelRegression,
+    Regression,
+    linear_regression,
+    within_class_scatter,
+)
 from discreg.linalg.rows import has_distinct_rows
 from discreg.linalg.types import Array
 
@@ -42,13 +47,16 @@ from ._solvers import (
 
 __all__ = [
     "ITERATIVE_CONSTRAINTS",
+    "LARGEST_WITHIN_CLASS",
     "RIDGE_CONSTRAINTS",
     "check_iterative_params",
+    "deciding_penalties",
     "few_threads",
     "fit_path",
     "kernel_features",
     "previous_solution",
     "set_penalty",
+    "set_within_class",
     "solve",
     "store",
     "training_features",
@@ -56,6 +64,7 @@ __all__ = [
     "why_rows_in_memory",
 ]
 
+LARGEST_WITHIN_CLASS = 1e6
 FEW_COEFFICIENTS = 200
 FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast and compiles nothing
 MEGABYTE = 1 << 20
@@ -69,6 +78,7 @@ EXACT_KERNEL = (
 RIDGE_CONSTRAINTS: dict[str, Any] = {
     "beta": Number(0, closed="left"),
     "scale_beta": Boolean(),
+    "within_class": Number(0, LARGEST_WITHIN_CLASS),
     "fit_intercept": Boolean(),
     "class_weight": CLASS_WEIGHT,
     "probability": Boolean(),
@@ -96,6 +106,8 @@ def check_iterative_params(estimator: Any) -> None:
         )
     if estimator.penalty == "l21" and estimator.beta == 0:
         raise ValueError("penalty='l21' needs beta > 0. Use penalty='l2' for beta=0.")
+    if estimator.penalty == "l21" and estimator.within_class > 0:
+        raise ValueError("penalty='l21' needs within_class=0. Use penalty='l2' with within_class.")
     if _is_structured(estimator) and estimator.solver == "newton":
         raise ValueError("solver='newton' needs penalty='l2' and rank=None. Use solver='auto'.")
     if estimator.solver == "dcd":
@@ -104,6 +116,7 @@ def check_iterative_params(estimator: Any) -> None:
         needs = {
             "a kernel other than 'linear'": estimator.kernel != "linear",
             "beta > 0": estimator.beta > 0,
+            "within_class=0": estimator.within_class == 0,
             "penalty='l2' and rank=None": not _is_structured(estimator),
             "a target rule with a compiled loop": estimator._loss().descent_rule is not None,
         }
@@ -143,6 +156,7 @@ def kernel_features(
         estimator.solver == "auto"
         and X.shape[0] > FEW_SAMPLES
         and estimator.beta > 0
+        and estimator.within_class == 0
         and not _is_structured(estimator)
         and estimator._loss().descent_rule is not None
     )
@@ -209,13 +223,13 @@ def solve(
     if isinstance(prepared.regression, KernelRows):
         from ._descent import descend
 
-        set_penalty(estimator, prepared.regression)
+        set_penalty(estimator, prepared)
         n_classes = len(prepared.classes)
         return descend(prepared.regression, loss, prepared.y, n_classes, tol=tol, **options)
     if prepared.source is not None:
         from ._block_problem import BlockProblem
 
-        set_penalty(estimator, prepared.regression)
+        set_penalty(estimator, prepared)
         n_rows, size = prepared.source.n_rows, prepared.regression.size
         blocks: Any = BlockProblem(prepared.regression, loss, prepared.source)
         if n_rows <= size:  # the rows take less memory than the Gram matrix
@@ -227,9 +241,9 @@ def solve(
         problem = ArrayProblem(prepared.regression, loss, prepared.y, len(prepared.classes))
         with few_threads(problem):
             if _is_structured(estimator):
-                solution = _solve_structured(estimator, problem, largest_rank, options)
+                solution = _solve_structured(estimator, prepared, problem, largest_rank, options)
             else:
-                set_penalty(estimator, prepared.regression)
+                set_penalty(estimator, prepared)
                 exact = to_rounding and solver == "newton" and _is_solved_to_rounding(prepared)
                 tol = min(EXACT, tol) if exact else tol
                 solution = minimise(problem, solver, tol=tol, **options)
@@ -241,19 +255,34 @@ def few_threads(problem: ArrayProblem) -> Any:
     return threads_for(SCORES * problem.work)
 
 
-def set_penalty(estimator: Any, regression: NormalEquations | KernelRows) -> None:
+def set_within_class(estimator: Any, prepared: Prepared) -> None:
+    """Set the weight of the within-class scatter, which is computed when it is first needed."""
+    regression = prepared.regression
+    if estimator.within_class > 0 and regression.scatter is None:
+        totals, weights = regression.class_totals(prepared.y, len(prepared.classes))
+        regression.scatter = within_class_scatter(regression.gram, totals, weights)
+    regression.within_class = estimator.within_class
+
+
+def set_penalty(estimator: Any, prepared: Prepared) -> None:
     """Set the penalty of the regression and factor its normal equations."""
+    regression = prepared.regression
     beta = estimator.beta * (regression.scale if estimator.scale_beta else 1.0)
     if not np.isfinite(beta):
         raise ValueError(
             f"beta={estimator.beta:g} times the mean square of the features, {regression.scale:g}, "
             "overflows. Use a smaller beta, or scale_beta=False."
         )
+    set_within_class(estimator, prepared)
     regression.at(beta)
 
 
 def _solve_structured(
-    estimator: Any, problem: ArrayProblem, largest_rank: int, options: dict[str, Any]
+    estimator: Any,
+    prepared: Prepared,
+    problem: ArrayProblem,
+    largest_rank: int,
+    options: dict[str, Any],
 ) -> Solution:
     from ._structured import LowRankRidge, SparseRows, Structure, minimise_structured
 
@@ -266,7 +295,7 @@ def _solve_structured(
         binding = rank is not None and rank < min(largest_rank, regression.size)
         structure = SparseRows(regression, rank if binding else None)
     else:
-        set_penalty(estimator, regression)
+        set_penalty(estimator, prepared)
         structure = LowRankRidge(regression, rank)
     return minimise_structured(problem, structure, tol=estimator.tol, **options)
 
@@ -363,6 +392,12 @@ def _gap_of_stored(
     )
 
 
+def deciding_penalties(estimator: Any, grid: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the penalties of a path that decide which solver serves all of its settings."""
+    within = [params.get("within_class", estimator.within_class) for params in grid]
+    return {"beta": min(params["beta"] for params in grid), "within_class": max(within)}
+
+
 def fit_path(
     estimator: Any,
     X: Any,
@@ -379,10 +414,10 @@ def fit_path(
     X, y, sample_weight
         Training data as for `fit`.
     grid : iterable of dict
-        Values of `beta` and, for GReLSR, `group_penalty`.
+        Values of `beta` and of the other penalties.
     """
     grid = list(grid)
-    estimator.set_params(beta=min(params["beta"] for params in grid))  # it decides the solver
+    estimator.set_params(**deciding_penalties(estimator, grid))
     prepared = estimator._prepare(X, y, sample_weight)
     start = None
     for params in grid:

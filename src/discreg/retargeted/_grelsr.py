@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
-from discreg.blocks.validation import (
-    Number,
-)
+from discreg.blocks.validation import Choice, Number
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import small_fits_in_one_thread
@@ -34,6 +32,7 @@ from ._fit import (
 from ._left_out import left_out
 from ._losses import MarginTargets, TargetLoss
 from ._solvers import Solution
+from ._translations import PenalisedTranslations
 
 __all__ = ["LARGEST_GROUP_PENALTY", "GReLSRClassifier"]
 
@@ -50,12 +49,19 @@ class GReLSRClassifier(RegressionClassifier):
               + \gamma \sum_i (T_{i y_i} - 1 - \mu_{y_i})^2
               \quad\text{subject to}\quad T_{i y_i} - T_{ij} \ge 1 \;(j \ne y_i).
 
-    :math:`\gamma` is the parameter `group_penalty`; with 0 the model is ReLSR.
+    :math:`\gamma` is the parameter `group_penalty`; with 0 the model is ReLSR. The last term is one
+    choice of the penalty :math:`\gamma R(a)` of the translations in equation (16); see
+    `translation_penalty` for others.
 
     Parameters
     ----------
     group_penalty : float, default=0.1
-        Weight :math:`\gamma` of the spread of the translations within a class, from 0 to 1e6.
+        Weight :math:`\gamma` of the penalty of the translations, from 0 to 1e6.
+    translation_penalty : {"centred", "l1", "l2"}, default="centred"
+        Penalty R of the translations :math:`a_i = T_{i y_i} - 1`. "centred" is their spread within
+        the classes, :math:`\sum_i (a_i - \mu_{y_i})^2`; "l2" is :math:`\sum_i a_i^2`, and "l1" is
+        :math:`\sum_i |a_i|`, with which most translations are exactly zero if
+        `group_penalty` is large. The last two need ``penalty="l2"``.
     beta : float, default=0.1
         Weight of the penalty, at least 0. With 0, the fit returns a minimiser in the row space of
         the centred X.
@@ -64,6 +70,11 @@ class GReLSRClassifier(RegressionClassifier):
         :math:`\operatorname{tr}(X^\top HX)/d` (15 of [2]_), for other kernels
         :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
         not centred.
+    within_class : float, default=0.0
+        Weight :math:`\omega` of the penalty
+        :math:`\omega \sum_i \|W^\top (x_i - m_{y_i})\|^2 = \omega \operatorname{tr}(W^\top S_w W)`,
+        the weighted spread of the scores about the mean scores of their classes, from 0 to 1e6. It
+        has no units: one value means the same on any data, whatever `scale_beta`.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
@@ -137,12 +148,14 @@ class GReLSRClassifier(RegressionClassifier):
     X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
         These samples; not set for kernel "precomputed".
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts. Adding a constant to all scores and centres does not change the objective; it
-        is chosen so that the mean training scores of the classes sum to 1.
+        Intercepts. With centres, adding a constant to all scores and centres does not change the
+        objective; it is chosen so that the mean training scores of the classes sum to 1.
     targets_ : ndarray of shape (n_samples, n_classes)
         Learned targets of the training samples; not set after a fit on rows in blocks.
+    translations_ : ndarray of shape (n_samples,)
+        Translations :math:`a_i` of the training samples; not set after a fit on rows in blocks.
     centres_ : ndarray of shape (n_classes,)
-        Centres :math:`\mu` of the translations.
+        Centres :math:`\mu` of the translations; only set with ``translation_penalty="centred"``.
     objective_history_ : ndarray of shape (n_iter_,)
         Smallest objective up to each iteration.
     gap_ : float
@@ -197,14 +210,19 @@ class GReLSRClassifier(RegressionClassifier):
     0.98
     """
 
-    _constraints = ITERATIVE_CONSTRAINTS | {"group_penalty": Number(0, LARGEST_GROUP_PENALTY)}
+    _constraints = ITERATIVE_CONSTRAINTS | {
+        "group_penalty": Number(0, LARGEST_GROUP_PENALTY),
+        "translation_penalty": Choice(("centred", "l1", "l2")),
+    }
 
     def __init__(
         self,
         *,
         group_penalty: float = 0.1,
+        translation_penalty: str = "centred",
         beta: float = 0.1,
         scale_beta: bool = True,
+        within_class: float = 0.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         probability: bool = True,
@@ -225,8 +243,10 @@ class GReLSRClassifier(RegressionClassifier):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.group_penalty = group_penalty
+        self.translation_penalty = translation_penalty
         self.beta = beta
         self.scale_beta = scale_beta
+        self.within_class = within_class
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.probability = probability
@@ -276,26 +296,39 @@ class GReLSRClassifier(RegressionClassifier):
 
     def _check_params(self) -> None:
         check_iterative_params(self)
+        if self.translation_penalty != "centred" and self.penalty == "l21":
+            raise ValueError(
+                "penalty='l21' needs translation_penalty='centred'. Use penalty='l2' with others."
+            )
 
     def _fit_prepared(
         self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
+        loss = self._loss()
         solution = solve(
             self,
             prepared,
-            self._loss(),
+            loss,
             start,
             largest_rank=len(prepared.classes),
             to_rounding=to_rounding,
         )
-        shift = store(self, prepared, solution, unit_sum=True)
-        self.centres_ = self._centres(prepared, solution, shift).astype(prepared.dtype)
+        shift = store(self, prepared, solution, unit_sum=loss.is_relative)
+        for name in ("translations_", "centres_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if solution.targets is not None:
+            own = np.take_along_axis(self.targets_, prepared.y[:, None], axis=1)[:, 0]
+            self.translations_ = own - 1
+        if self.translation_penalty == "centred":
+            self.centres_ = self._centres(prepared, solution, shift).astype(prepared.dtype)
         if self.warm_start:
             self._previous = solution.solver, solution.theta
         return solution
 
     def _loss(self) -> TargetLoss:
+        if self.translation_penalty != "centred" and self.group_penalty > 0:
+            return PenalisedTranslations(float(self.group_penalty), self.translation_penalty)
         return MarginTargets(float(self.group_penalty))
 
     def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
@@ -318,6 +351,5 @@ class GReLSRClassifier(RegressionClassifier):
         if solution.targets is None:
             assert solution.centres is not None
             return solution.centres + shift
-        true = np.take_along_axis(self.targets_, prepared.y[:, None], axis=1)[:, 0]
-        weighted = prepared.weights * (true - 1)
+        weighted = prepared.weights * self.translations_
         return class_sums(prepared.y, weighted, len(prepared.classes)) / prepared.class_weights

@@ -13,7 +13,7 @@ from discreg.base.held_out import Setting
 from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._grelsr import LARGEST_GROUP_PENALTY, GReLSRClassifier
-from ._search import BETAS, RetargetedSearch, beta_candidates
+from ._search import BETAS, RetargetedSearch
 
 __all__ = ["GReLSRClassifierCV"]
 
@@ -32,10 +32,15 @@ class GReLSRClassifierCV(RetargetedSearch):
     group_penalties : array-like of float, default=(10.0, ..., 0.0)
         Candidates for `group_penalty`. If the best of the default values is the largest, up to
         three larger values are tried, as for `betas`.
+    translation_penalty
+        As for :class:`~discreg.GReLSRClassifier`.
     betas : array-like of float, default=(10.0, ..., 1e-3)
         Candidates for `beta`. If the best of the default values is at an edge, up to three values
         beyond it are tried, each after the first only if the one before increased the score by more
         than 0.1 %; see ``cv_results_["beyond_grid"]``.
+    within_classes : array-like of float, default=(0.0,)
+        Candidates for `within_class`, each tried with all `betas`; for example
+        ``(10.0, 1.0, 0.1, 0.0)``.
     scale_beta, fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.GReLSRClassifier`.
     gammas : array-like of float or str, default=None
@@ -109,7 +114,9 @@ class GReLSRClassifierCV(RetargetedSearch):
         self,
         *,
         group_penalties: Sequence[float] = GROUP_PENALTIES,
+        translation_penalty: str = "centred",
         betas: Sequence[float] = BETAS,
+        within_classes: Sequence[float] = (0.0,),
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
@@ -132,7 +139,9 @@ class GReLSRClassifierCV(RetargetedSearch):
         verbose: int = 0,
     ) -> None:
         self.group_penalties = group_penalties
+        self.translation_penalty = translation_penalty
         self.betas = betas
+        self.within_classes = within_classes
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -157,11 +166,11 @@ class GReLSRClassifierCV(RetargetedSearch):
     def _penalties(
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
-        betas = beta_candidates("betas", self.betas)
+        others = super()._penalties(classifier, X, y, weights)
         groups = candidates_of(
             "group_penalties",
             self.group_penalties,
             lambda values: (values >= 0) & (values <= LARGEST_GROUP_PENALTY),
             f"from 0 to {LARGEST_GROUP_PENALTY:g}",
         )
-        return [{"group_penalty": group, "beta": beta} for group in groups for beta in betas]
+        return [{"group_penalty": group} | other for group in groups for other in others]

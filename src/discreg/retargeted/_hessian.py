@@ -173,6 +173,11 @@ def inverse_hessian(
     width, n_classes = model.theta.shape
     features = np.arange(width - model.design.centred)
     penalties = _penalties(model.theta[features], regression)
+    if regression.within_class > 0:
+        for j in range(n_classes):
+            own = hessian[j] if model.separate else hessian[j * width :, j * width :]
+            own = own[: len(features), : len(features)]
+            own += regression.within_class * regression.scatter
     if model.separate:
         hessian[:, features, features] += np.einsum("ijj->ji", penalties)
         return [psd_root(each) for each in hessian]
@@ -229,16 +234,18 @@ def _tangent_space(model: Model, size: int, slope: Array) -> tuple[Array, Array]
 
 
 def separate_moves(
-    loss: TargetLoss, at: Evaluation, y: Indices, units: Array, leverages: Array
+    loss: TargetLoss, at: Evaluation, y: Indices, units: Array, leverages: Array, moved: Any = 0.0
 ) -> tuple[Array, Array]:
     """Compute multipliers u g / (1 − u p A) and the changes of the scores if classes are separate.
 
-    For each class, A is the leverage of a row and p its curvature.
+    For each class, A is the leverage of a row and p its curvature. If the scores have moved
+    already, g is half the gradient after that.
     """
-    others = 1.0 - units[:, None] * loss.class_curvatures(at, y) * leverages
+    curvatures = loss.class_curvatures(at, y)
+    others = 1.0 - units[:, None] * curvatures * leverages
     others[~(others > 1.0 / UNSEEN)] = np.nan
     others[at.residuals == 0] = 1.0
-    multipliers = units[:, None] * at.residuals / others
+    multipliers = units[:, None] * (at.residuals + curvatures * moved) / others
     return multipliers, leverages * multipliers
 
 
@@ -247,5 +254,5 @@ def without_unit(shares: Array, gradients: Array) -> Array:
     systems = np.eye(shares.shape[1]) - shares
     found = solve_each(systems, gradients)
     growth = np.abs(found).max(axis=1) / np.abs(gradients).max(axis=1)
-    found[~(growth < UNSEEN)] = np.nan
+    found[~(growth < UNSEEN) & gradients.any(axis=1)] = np.nan
     return np.asarray(found)

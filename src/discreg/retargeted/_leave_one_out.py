@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import groups_by_size
 from discreg.linalg.ridge import Regression, RowBlocks
-from discreg.linalg.rows import varies
+from discreg.linalg.rows import row_dots, varies
 from discreg.linalg.types import Array
+
+from ._deviations import Deviations, scalar_effects
 
 __all__ = ["leave_groups_out_scores", "leave_one_out_scores"]
 
@@ -36,11 +38,14 @@ def leave_one_out_scores(
     of :math:`\Phi^\top S\Phi` the matrix M is diagonal for all :math:`\beta`. A relative penalty
     uses the trace without the weight u of sample i, so that the scores equal those of refits.
     If the trace is zero without it, the other samples are equal and determine only an intercept.
+    If the penalty includes the within-class scatter, M does too, and :math:`r_i` and :math:`h_i`
+    are those after the effects of `_deviations`.
 
     Parameters
     ----------
     regression : Regression
     targets : ndarray of shape (n_samples, n_classes)
+        The zero-one targets.
     units : ndarray of shape (n_samples,)
         The weight u of each sample that is left out.
     betas : sequence of float
@@ -60,6 +65,7 @@ def leave_one_out_scores(
     mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
     values, blocks = eigen or regression.eigen()
     moments = sum(block.T @ (weights[rows, None] * targets[rows]) for rows, block in blocks())
+    y, totals = targets.argmax(axis=1), (np.asarray(moments), weights @ targets)
     scores = np.empty((len(betas), *targets.shape))
     for rows, block in blocks():
         unit = units[rows, None]
@@ -70,14 +76,28 @@ def leave_one_out_scores(
             scale = np.where(scale == 0, 1.0, scale)
         else:
             scale = np.ones_like(square)
+        omega = regression.within_class
+        deviations = None
+        if omega > 0:
+            deviations = Deviations.of(block, y[rows], unit[:, 0], totals, omega)
         shrunk = np.empty_like(block)  # allocating it for every penalty would take as long
         for index, beta in enumerate(betas):
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 np.add(values, beta * scale, out=shrunk)
                 np.divide(block, shrunk, out=shrunk)
                 leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
+                fitted = shrunk @ moments + mean
+                if deviations is not None:
+                    bent = deviations.rows / (values + beta * scale)
+                    moves, changes = scalar_effects(
+                        row_dots(block, bent)[:, None],
+                        row_dots(deviations.rows, bent)[:, None],
+                        bent @ moments,
+                        deviations.weights[:, None],
+                    )
+                    fitted, leverage = fitted + moves, leverage + changes
                 remaining = 1 - unit * leverage
-                held_out = shrunk @ moments + mean - unit * leverage * targets[rows]
+                held_out = fitted - unit * leverage * targets[rows]
                 scores[index, rows] = held_out / np.where(remaining > ROUNDING, remaining, np.nan)
     return scores
 
@@ -94,7 +114,9 @@ def leave_groups_out_scores(
 
     With the smoother :math:`H = \Phi M^{-1}\Phi^\top + 1/\sum s` and the weights S, the scores of a
     group without it are :math:`Y - (I - HS)^{-1}(Y - R)`, where all matrices are those of the
-    group. A relative penalty uses the trace without the group.
+    group. A relative penalty uses the trace without the group. With the within-class scatter in
+    the penalty, the deviations of the group from the means of their classes are further samples
+    with targets of zero, and S has what the scatter loses without the group.
 
     Parameters
     ----------
@@ -125,22 +147,47 @@ def leave_groups_out_scores(
         return scores
     features = np.vstack([block for _, block in blocks()])
     moments = features.T @ (weights[:, None] * targets)
+    sizes, omega = weights @ targets, regression.within_class
+    deviations = features - targets @ (moments / sizes).T if omega > 0 else None
     for rows in several:  # all groups of one size
-        block, own = features[rows], weights[rows]
+        block, own, size = features[rows], weights[rows], rows.shape[1]
         if scale_beta:
             scale = _scale_without_groups(regression, rows, block)[:, None, None]
             block = np.where(scale == 0, 0.0, block)
             scale = np.where(scale == 0, 1.0, scale)
         else:
             scale = np.ones((len(rows), 1, 1))
+        lost = own[:, :, None] * np.eye(size)
+        if deviations is not None:
+            of_scatter = omega * _lost_by_scatter(own, targets[rows], sizes)
+            none = np.zeros_like(lost)
+            lost = np.block([[lost, none], [none, of_scatter]])
+            block = np.concatenate([block, deviations[rows]], axis=1)
         for index, beta in enumerate(betas):
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 shrunk = block / (values + beta * scale)
-                smoother = shrunk @ block.transpose(0, 2, 1) + centred / total
-                matrices = np.eye(rows.shape[1]) - smoother * own[:, None, :]
-                residuals = targets[rows] - shrunk @ moments - mean
-            scores[index, rows] = targets[rows] - _solve_all(matrices, residuals)
+                smoother = shrunk @ block.transpose(0, 2, 1)
+                smoother[:, :size, :size] += centred / total
+                residuals = -shrunk @ moments
+                residuals[:, :size] += targets[rows] - mean
+                matrices = np.eye(block.shape[1]) - smoother @ lost
+            scores[index, rows] = targets[rows] - _solve_all(matrices, residuals)[:, :size]
     return scores
+
+
+def _lost_by_scatter(own: Array, targets: Array, sizes: Array) -> Array:
+    """Compute C for which the within-class scatter loses DᵀCD without a group of deviations D.
+
+    With the weights s and the sum n of those of a class, C = diag(s) + ssᵀ / (n − Σs) for the rows
+    of this class.
+    """
+    of_class = own[:, :, None] * targets
+    others = sizes - of_class.sum(axis=1)
+    # Without a class, the weighted sum of its deviations is zero.
+    left = others > ROUNDING * sizes
+    shares = np.divide(1.0, others, out=np.zeros_like(others), where=left)
+    lost = (of_class * shares[:, None, :]) @ of_class.transpose(0, 2, 1)
+    return np.asarray(lost + own[:, :, None] * np.eye(own.shape[1]))
 
 
 def _solve_all(matrices: Array, right: Array) -> Array:

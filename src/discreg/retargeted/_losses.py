@@ -31,7 +31,16 @@ from discreg.linalg.types import Array, Indices
 
 from ._balance import MarginPlan, flow_plan, spread_plan
 
-__all__ = ["Evaluation", "MarginTargets", "TargetLoss", "weighted_square"]
+__all__ = [
+    "Evaluation",
+    "MarginTargets",
+    "TargetLoss",
+    "active_classes",
+    "active_sums",
+    "targets_below",
+    "true_targets",
+    "weighted_square",
+]
 
 SMALL = 800  # number of scores below which NumPy is faster than loading a compiled loop
 ROUNDING = 1e-15  # relative change of a centre due to rounding
@@ -55,6 +64,7 @@ class TargetLoss(ABC):
     group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class
     # Rule of `_descent_loops.visit_block`, "margin" or "dragged"; None if the loop has none.
     descent_rule: str | None = None
+    knows_pieces = False  # whether `pieces` tells the quadratic pieces of the loss apart
     is_separable = False  # whether the residual of each class depends on its own score alone
     is_relative = False  # whether a constant added to all scores and centres has no effect
 
@@ -105,6 +115,10 @@ class TargetLoss(ABC):
     def recentre(self, at: Evaluation, y: Indices, weights: Array) -> Evaluation:
         """Evaluate the loss at the same targets with the best centres for them."""
         return at
+
+    def pieces(self, residuals: Array) -> Array:
+        """Compute numbers that are equal for rows on the same quadratic piece of the loss."""
+        return np.asarray(np.sign(residuals))
 
     def row_derivatives(self, at: Evaluation, y: Indices) -> tuple[Array, Array]:
         """Compute half the gradient and half the Hessian of the loss of each row, for weight 1.
@@ -185,7 +199,8 @@ class MarginTargets(TargetLoss):
     active classes of a row are its true class and the false classes with a positive residual.
     """
 
-    descent_rule = "margin"
+    descent_rule: str | None = "margin"
+    knows_pieces = True
     is_relative = True
 
     def __init__(self, group_penalty: float = 0.0) -> None:
@@ -196,8 +211,8 @@ class MarginTargets(TargetLoss):
 
     def targets_for(self, scores: Array, y: Indices, centres: Array) -> Array:
         """Solve equation (22) of GReLSR with margin 1, by sorting as in (23) of ReLSR."""
-        tops, _ = _true_targets(scores, y, self.group_penalty, centres)
-        return _targets_below(tops, scores, y)
+        tops, _ = true_targets(scores, y, self.group_penalty, centres)
+        return targets_below(tops, scores, y)
 
     def support(self, z: Array, y: Indices) -> Array:
         return np.asarray(z[np.arange(len(y)), y])
@@ -227,7 +242,7 @@ class MarginTargets(TargetLoss):
         """
         n_classes, first = scores.shape[1], True
         while True:
-            tops, taken = _true_targets(scores, y, self.group_penalty, centres)
+            tops, taken = true_targets(scores, y, self.group_penalty, centres)
             excess = class_sums(y, weights * (tops - 1.0 - centres[y]), n_classes)
             slopes = (1.0 + taken) / (1.0 + self.group_penalty + taken)
             slope = class_sums(y, weights * slopes, n_classes)
@@ -235,7 +250,7 @@ class MarginTargets(TargetLoss):
             rounding = ROUNDING * (1.0 + self.group_penalty) * (1.0 + np.abs(centres))
             moving = (steps > rounding) | (first & (steps < -rounding))
             if not moving.any():
-                return _targets_below(tops, scores, y), centres
+                return targets_below(tops, scores, y), centres
             centres, first = centres + np.where(moving, steps, 0.0), False
 
     def evaluate(
@@ -280,7 +295,7 @@ class MarginTargets(TargetLoss):
 
         The vector a is one for active classes, zero for others, and γ for the centre.
         """
-        gradients, active = at.residuals, _active(at.residuals, y).astype(np.float64)
+        gradients, active = at.residuals, active_classes(at.residuals, y).astype(np.float64)
         if self.group_penalty > 0:
             gradients = np.column_stack([gradients, -gradients.sum(axis=1)])
             active = np.column_stack([active, np.full(len(y), self.group_penalty)])
@@ -296,7 +311,7 @@ class MarginTargets(TargetLoss):
         active in all classes, or equally often in each pair of them, act on such vectors like
         their diagonals times c / (c − 1).
         """
-        active = _active(at.residuals, y)
+        active = active_classes(at.residuals, y)
         n_classes, n_active = active.shape[1], active.sum(axis=1)
         scales = np.where(n_active > 1, n_classes / (n_classes - 1), 1.0)
         curvatures = scales * (1 - 1 / (n_active + self.group_penalty))
@@ -317,7 +332,7 @@ class MarginTargets(TargetLoss):
         They are Σ s q / (γ + m) and Σ s m / (γ + m), where q is the sum of the direction over the m
         active classes of a row.
         """
-        sums, sizes = _active_sums(residuals, direction, y)
+        sums, sizes = active_sums(residuals, direction, y)
         shares = weights / (sizes + self.group_penalty)
         return AddableTuple(
             class_sums(y, shares * each, residuals.shape[1]) for each in (sums, sizes)
@@ -337,14 +352,14 @@ class MarginTargets(TargetLoss):
         step of the centre of its class.
         """
         if residuals.size < SMALL:
-            sums, sizes = _active_sums(residuals, direction, y)
+            sums, sizes = active_sums(residuals, direction, y)
             moved = sums + self.group_penalty * centre_steps[y]
             direction -= (moved / (sizes + self.group_penalty))[:, None]
-            direction *= _active(residuals, y) * weights[:, None]
+            direction *= active_classes(residuals, y) * weights[:, None]
         else:
-            from ._loops import margin_hessp
+            from . import _loops
 
-            margin_hessp(residuals, direction, y, weights, self.group_penalty, centre_steps)
+            _loops.margin_hessp(residuals, direction, y, weights, self.group_penalty, centre_steps)
         return direction
 
     def centre_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
@@ -356,7 +371,7 @@ class MarginTargets(TargetLoss):
             distances = at.residuals.sum(axis=1) / self.group_penalty
         else:
             distances = at.targets[np.arange(len(y)), y] - 1.0 - at.centres[y]
-        size = _active(at.residuals, y).sum(axis=1)
+        size = active_classes(at.residuals, y).sum(axis=1)
         slopes = size / (size + self.group_penalty)
         n_classes = at.residuals.shape[1]
         return AddableTuple(
@@ -365,7 +380,7 @@ class MarginTargets(TargetLoss):
 
     def centre_response(self, at: Evaluation, y: Indices, weights: Array) -> Array:
         """Compute the derivative of the weighted residuals by the centre of each row's class."""
-        active = _active(at.residuals, y)
+        active = active_classes(at.residuals, y)
         factors: Array = self.group_penalty * weights / (active.sum(axis=1) + self.group_penalty)
         return np.asarray(active * -factors[:, None])
 
@@ -402,7 +417,7 @@ class MarginTargets(TargetLoss):
         return change, cost
 
 
-def _true_targets(
+def true_targets(
     scores: Array, y: Indices, group_penalty: float, centres: Array
 ) -> tuple[Array, Array]:
     """Compute the target t_k of the true class of each row, and the number of active false classes.
@@ -412,10 +427,10 @@ def _true_targets(
     """
     n_rows, n_classes = scores.shape
     if scores.size >= SMALL:
-        from ._loops import true_targets
+        from . import _loops
 
         tops, taken = np.empty(n_rows), np.empty(n_rows)
-        true_targets(scores, y, group_penalty, centres, tops, taken)
+        _loops.true_targets(scores, y, group_penalty, centres, tops, taken)
         return tops, taken
     own = np.arange(n_rows), y
     values = -1.0 - scores
@@ -427,28 +442,28 @@ def _true_targets(
     return means[np.arange(n_rows), taken], taken.astype(np.float64)
 
 
-def _targets_below(tops: Array, scores: Array, y: Indices) -> Array:
+def targets_below(tops: Array, scores: Array, y: Indices) -> Array:
     """Compute all targets from t_k: the scores, limited to t_k − 1 for the false classes."""
     targets = np.minimum(scores, (tops - 1.0)[:, None])
     targets[np.arange(len(y)), y] = tops
     return targets
 
 
-def _active(residuals: Array, y: Indices) -> NDArray[np.bool_]:
+def active_classes(residuals: Array, y: Indices) -> NDArray[np.bool_]:
     active = residuals > 0
     active[np.arange(len(y)), y] = True
     return active
 
 
-def _active_sums(residuals: Array, direction: Array, y: Indices) -> tuple[Array, Array]:
+def active_sums(residuals: Array, direction: Array, y: Indices) -> tuple[Array, Array]:
     """Sum a direction over the active classes of each row, and count these classes."""
     if residuals.size < SMALL:
-        active = _active(residuals, y)
+        active = active_classes(residuals, y)
         return (active * direction).sum(axis=1), active.sum(axis=1, dtype=np.float64)
-    from ._loops import active_sums
+    from . import _loops
 
     sums, sizes = np.empty(len(y)), np.empty(len(y))
-    active_sums(residuals, direction, y, sums, sizes)
+    _loops.active_sums(residuals, direction, y, sums, sizes)
     return sums, sizes
 
 

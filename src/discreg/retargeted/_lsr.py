@@ -18,9 +18,10 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.rows import one_hot
+from discreg.linalg.rows import one_hot, row_dots
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
+from ._deviations import Deviations, scalar_effects
 from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store
 from ._losses import TargetLoss
 from ._solvers import ArrayProblem, Solution, minimise, objective_unit
@@ -63,6 +64,11 @@ class LSRClassifier(RegressionClassifier):
         :math:`\operatorname{tr}(X^\top HX)/d` (15), for other kernels
         :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
         not centred.
+    within_class : float, default=0.0
+        Weight :math:`\omega` of the penalty
+        :math:`\omega \sum_i \|W^\top (x_i - m_{y_i})\|^2 = \omega \operatorname{tr}(W^\top S_w W)`,
+        the weighted spread of the scores about the mean scores of their classes, from 0 to 1e6. It
+        has no units: one value means the same on any data, whatever `scale_beta`.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
@@ -172,6 +178,7 @@ class LSRClassifier(RegressionClassifier):
         *,
         beta: float = 0.1,
         scale_beta: bool = True,
+        within_class: float = 0.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         probability: bool = True,
@@ -186,6 +193,7 @@ class LSRClassifier(RegressionClassifier):
     ) -> None:
         self.beta = beta
         self.scale_beta = scale_beta
+        self.within_class = within_class
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.probability = probability
@@ -231,14 +239,14 @@ class LSRClassifier(RegressionClassifier):
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
         if prepared.y is None:  # only the moments of the data are known
-            set_penalty(self, prepared.regression)
+            set_penalty(self, prepared)
             solution = solve_closed(prepared.regression)
         else:
             problem = ArrayProblem(
                 prepared.regression, FixedTargets(), prepared.y, len(prepared.classes)
             )
             with few_threads(problem):
-                set_penalty(self, prepared.regression)
+                set_penalty(self, prepared)
                 # The starting point is the solution; further steps only correct rounding errors on
                 # ill-conditioned data.
                 solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
@@ -250,16 +258,32 @@ class LSRClassifier(RegressionClassifier):
         self._calibrate(prepared, self._fit_prepared(prepared))
 
     def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
-        kept, features = prepared.kept, prepared.kept_features
+        kept, features, regression = prepared.kept, prepared.kept_features, prepared.regression
         assert kept is not None
-        shares = (kept.units * prepared.regression.leverages(features))[:, None]
-        targets = one_hot(kept.y, len(prepared.classes))
-        scores = features @ solution.theta[:-1] + solution.theta[-1] - shares * targets
+        leverages, targets = regression.leverages(features), one_hot(kept.y, len(prepared.classes))
+        scores = features @ solution.theta[:-1] + solution.theta[-1]
+        if regression.within_class > 0:
+            totals = regression.class_totals(prepared.y, len(prepared.classes))
+            rows, weights = Deviations.of(
+                features, kept.y, kept.units, totals, regression.within_class
+            )
+            solved = regression.solve(rows.T).T
+            moves, changes = scalar_effects(
+                row_dots(features, solved)[:, None],
+                row_dots(rows, solved)[:, None],
+                rows @ solution.theta[:-1],
+                weights[:, None],
+            )
+            scores, leverages = scores + moves, leverages + changes[:, 0]
+        shares = (kept.units * leverages)[:, None]
+        scores = scores - shares * targets
         return LeftOut(scores / np.where(shares < 1 - SEEN, 1 - shares, np.nan), is_exact=True)
 
     def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
         if not hasattr(self, "_labels"):
             return super()._augmented(X)
+        if self.within_class > 0:
+            raise ValueError("method='full' needs within_class=0. Use method='loo'.")
         labels, n_classes = self._labels, len(self.classes_)
         assert self._kernel is not None
         bordered = BorderedRegression(
@@ -287,30 +311,32 @@ class LSRClassifier(RegressionClassifier):
 def solve_closed(regression: MomentRegression) -> Solution:
     """Solve the regression onto the zero-one targets for a fixed penalty.
 
-    The objective is a quadratic function of W with half Hessian A = ΦᵀSΦ + βI. With half gradient R
-    it exceeds its minimum by ‖R‖² in the norm of A⁻¹, which is at most the Euclidean norm over √β.
-    Products in float32 add to this gap.
+    The objective is a quadratic function of W with half Hessian A = ΦᵀSΦ + βI + ωS_w. With half
+    gradient R it exceeds its minimum by ‖R‖² in the norm of A⁻¹, which is at most the Euclidean
+    norm over √β. Products in float32 add to this gap.
     """
     totals, weights = regression.class_totals()
     coef = np.zeros_like(totals)
     residual = totals
     for _ in range(1 + REFINEMENTS):
         coef = coef + regression.solve(residual)
-        residual = totals - regression.gram @ coef - regression.beta * coef
+        residual = totals - regression.gram @ coef - regression.penalised(coef)
     total = float(weights.sum())
     offset = weights / total if regression.centred else np.zeros_like(weights)
     targets = total - total * float(offset @ offset)  # squares of the centred targets
-    # ‖Y − ΦW‖² + β‖W‖² with ΦᵀSΦW + βW = ΦᵀSY − R.
+    # The objective with AW = ΦᵀSY − R.
     objective = max(targets - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual)), 0.0)
     size = np.sqrt(max(float(np.vdot(coef, totals - residual)), 0.0))  # ‖W‖ in the norm of A
     step = regression.solve(residual)
-    image = regression.gram @ step + regression.beta * step
+    image = regression.gram @ step + regression.penalised(step)
     excess = np.sqrt(max(float(np.vdot(step, image)), 0.0))
     if regression.beta > 0:  # for directions that `solve` leaves out, and rounding
-        scales = np.sqrt(regression.gram.diagonal())[:, None]
+        scales = np.sqrt(regression.with_scatter(regression.gram).diagonal())[:, None]
         rounding = ROUNDING * scales * (scales * np.abs(coef)).sum(axis=0)
         rest = np.linalg.norm(residual - image) + np.linalg.norm(rounding)
         excess += rest / np.sqrt(regression.beta)
-    bound = gap_with_error(float(excess**2), float(size), regression.error)
+    # The error of ΦᵀSΦ is also one of S_w.
+    error = (1 + regression.within_class) * regression.error
+    bound = gap_with_error(float(excess**2), float(size), error) if error < 1 else np.inf
     gap = min(objective, bound) / objective_unit(objective, total)
     return Solution(np.vstack([coef, offset]), None, [objective], gap, "closed")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.held_out import HeldOut, Setting
+from discreg.base.regression import Prepared
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
+from ._fit import set_within_class
 from ._leave_one_out import leave_groups_out_scores, leave_one_out_scores
 from ._lsr import LSRClassifier
-from ._search import BETAS, RetargetedSearch, beta_candidates
+from ._search import BETAS, RetargetedSearch
 
 __all__ = ["LSRClassifierCV"]
 
@@ -34,6 +37,9 @@ class LSRClassifierCV(RetargetedSearch):
         Candidates for `beta`. If the best of the default values is at an edge, up to three values
         beyond it are tried, each after the first only if the one before increased the score by more
         than 0.1 %; see ``cv_results_["beyond_grid"]``.
+    within_classes : array-like of float, default=(0.0,)
+        Candidates for `within_class`, each tried with all `betas`; for example
+        ``(10.0, 1.0, 0.1, 0.0)``.
     scale_beta, fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.LSRClassifier`.
     gammas : array-like of float or str, default=None
@@ -105,6 +111,7 @@ class LSRClassifierCV(RetargetedSearch):
         self,
         *,
         betas: Sequence[float] = BETAS,
+        within_classes: Sequence[float] = (0.0,),
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
@@ -123,6 +130,7 @@ class LSRClassifierCV(RetargetedSearch):
         verbose: int = 0,
     ) -> None:
         self.betas = betas
+        self.within_classes = within_classes
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -140,11 +148,6 @@ class LSRClassifierCV(RetargetedSearch):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> list[Setting]:
-        return [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
-
     @staticmethod
     def _leave_one_out(
         classifier: LSRClassifier,
@@ -155,14 +158,15 @@ class LSRClassifierCV(RetargetedSearch):
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
         copies = 1.0 if sample_weight is None else np.maximum(sample_weight, 1.0)
-        held_out = leave_one_out_scores(
-            prepared.regression,
-            one_hot(prepared.y, len(prepared.classes)),
-            prepared.weights / copies,
-            [setting["beta"] for setting in penalties],
-            scale_beta=classifier.scale_beta,
-        )
-        yield from _each_beta(held_out, prepared.classes, penalties)
+        for path in _paths_of_betas(classifier, prepared, penalties):
+            held_out = leave_one_out_scores(
+                prepared.regression,
+                one_hot(prepared.y, len(prepared.classes)),
+                prepared.weights / copies,
+                [setting["beta"] for setting in path],
+                scale_beta=classifier.scale_beta,
+            )
+            yield from _each_beta(held_out, prepared.classes, path)
 
     @staticmethod
     def _leave_groups_out(
@@ -174,14 +178,25 @@ class LSRClassifierCV(RetargetedSearch):
         groups: NDArray[np.intp],
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
-        held_out = leave_groups_out_scores(
-            prepared.regression,
-            one_hot(prepared.y, len(prepared.classes)),
-            groups,
-            [setting["beta"] for setting in penalties],
-            scale_beta=classifier.scale_beta,
-        )
-        yield from _each_beta(held_out, prepared.classes, penalties)
+        for path in _paths_of_betas(classifier, prepared, penalties):
+            held_out = leave_groups_out_scores(
+                prepared.regression,
+                one_hot(prepared.y, len(prepared.classes)),
+                groups,
+                [setting["beta"] for setting in path],
+                scale_beta=classifier.scale_beta,
+            )
+            yield from _each_beta(held_out, prepared.classes, path)
+
+
+def _paths_of_betas(
+    classifier: LSRClassifier, prepared: Prepared, penalties: Sequence[Setting]
+) -> Iterator[list[Setting]]:
+    """Yield the settings of each weight of the within-class scatter, which is set."""
+    for _, path in groupby(penalties, key=lambda setting: setting.get("within_class")):
+        settings = list(path)
+        set_within_class(classifier.set_params(**settings[0]), prepared)
+        yield settings
 
 
 def _each_beta(

@@ -131,7 +131,7 @@ class _SharedRows:
     ) -> None:
         self.loss, self.y, self.weights, self.centres = loss, y, weights, at.centres
         self.centred = centred
-        self.scores, self.signs = at.targets + at.residuals, np.sign(at.residuals)
+        self.scores, self.pieces = at.targets + at.residuals, loss.pieces(at.residuals)
         self.gradients, self.hessians = loss.row_derivatives(at, y)
         self.n_classes, self.n_variables = self.scores.shape[1], self.scores.size
         self.variables = np.arange(self.scores.size).reshape(self.n_classes, -1).T
@@ -239,7 +239,8 @@ class _SharedRows:
         y = np.tile(self.y, n_refits)
         at = self.loss.evaluate(scores.reshape(-1, n_classes), y, np.ones(len(y)), self.centres)
         gradients = at.residuals.reshape(scores.shape)
-        is_open = (np.sign(gradients) != self.signs).any(axis=2) | forces.any(axis=2)
+        pieces = self.loss.pieces(at.residuals).reshape(scores.shape)
+        is_open = (pieces != self.pieces).any(axis=2) | forces.any(axis=2)
         is_open |= state.weights != self.weights
         if self.has_centres:
             gradients = np.concatenate([gradients, -gradients.sum(axis=2, keepdims=True)], axis=2)

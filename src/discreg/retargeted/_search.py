@@ -15,7 +15,7 @@ from discreg.base.left_out import leavable_rows
 from discreg.base.search import ClassifierSearch
 from discreg.blocks.validation import check_params
 
-from ._fit import fit_path
+from ._fit import LARGEST_WITHIN_CLASS, deciding_penalties, fit_path
 from ._left_out import left_out
 
 __all__ = ["BETAS", "RetargetedSearch", "beta_candidates"]
@@ -56,9 +56,9 @@ def left_out_on_path(
     With more than 2,000 samples, some of them are held out. The fits are less accurate than the
     last one of the search: their scores are off by about a hundredth of the margin.
     """
-    smallest = min(params["beta"] for params in penalties)  # it decides the solver
     tol = max(classifier.tol, LARGEST_GAP)
-    classifier.set_params(probability=True, beta=smallest, tol=tol)
+    deciding = deciding_penalties(classifier, penalties)
+    classifier.set_params(probability=True, tol=tol, **deciding)
     prepared = classifier._prepare(X, y, sample_weight)
     kept = leavable_rows(prepared.kept, prepared.class_weights, prepared.classes, warn=False)
     factors = prepared.class_weights / prepared.sizes
@@ -75,11 +75,27 @@ def left_out_on_path(
 class RetargetedSearch(ClassifierSearch):
     """Base class of the ...CV classes: each fit starts from the solution of the previous one."""
 
+    betas: Sequence[float]
+    within_classes: Sequence[float]
     scale_beta: bool
 
     _has_leave_one_out = True
     _held_out = staticmethod(held_out_on_path)
     _leave_one_out = staticmethod(left_out_on_path)
+
+    def _penalties(
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> list[Setting]:
+        settings = [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
+        within = candidates_of(
+            "within_classes",
+            self.within_classes,
+            lambda values: (values >= 0) & (values <= LARGEST_WITHIN_CLASS),
+            f"from 0 to {LARGEST_WITHIN_CLASS:g}",
+        )
+        if within == [0.0]:
+            return settings
+        return [{"within_class": each} | setting for each in within for setting in settings]
 
     def _for_share(self, penalty: Setting, share: float) -> Setting:
         """Return absolute penalties in proportion to the share of the samples.

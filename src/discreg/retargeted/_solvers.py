@@ -163,9 +163,10 @@ class RetargetedProblem(ABC):
         """Compute the gap from XᵀS(G + E) + βW, the cost of E and the squared centred scores."""
         regression = self.regression
         if regression.beta > 0:
-            bound = float(np.vdot(gradient, gradient)) / regression.beta + cost
+            bound = regression.dual_square(gradient) + cost
         else:
             slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
+            slope *= np.sqrt(1.0 + regression.within_class)  # ΦᵀSΦ + ωS_w is at most (1 + ω)ΦᵀSΦ
             size = max(np.sqrt(square), np.sqrt(regression.total))
             bound = 2.0 * float(slope) * REACH * float(size) + cost
         return float(min(objective, bound) / objective_unit(objective, regression.total))
@@ -174,7 +175,7 @@ class RetargetedProblem(ABC):
         """Estimate the gap from the gradient, without another pass over the rows."""
         size = float(gradient[-1] @ gradient[-1]) / self.regression.total
         if self.regression.beta > 0:
-            size += float(np.vdot(gradient[:-1], gradient[:-1])) / self.regression.beta
+            size += self.regression.dual_square(gradient[:-1])
         return float(size / objective_unit(point.objective, self.regression.total))
 
     def precondition(self, gradient: Array) -> Array:
@@ -185,13 +186,16 @@ class RetargetedProblem(ABC):
     def _with_penalty(self, image: Array, totals: Array, coef: Array) -> Array:
         """Add the penalty to half the gradient of the loss, or to its Hessian times a step."""
         last = totals if self.regression.centred else np.zeros_like(totals)
-        return np.vstack([image + self.regression.beta * coef, last])
+        return np.vstack([image + self.regression.penalised(coef), last])
 
     def _assemble(self, theta: Array, scores: Any, at: Any) -> Point:
-        coef = theta[:-1]
-        objective, beta = at.value, self.regression.beta
-        if beta > 0:  # without a penalty, the norm may overflow
-            objective += beta * float(np.vdot(coef, coef))
+        coef, regression = theta[:-1], self.regression
+        objective = at.value
+        if regression.beta > 0:  # without a penalty, the norm may overflow
+            objective += regression.beta * float(np.vdot(coef, coef))
+        if regression.within_class > 0:
+            spread = float(np.vdot(coef, regression.scatter @ coef))
+            objective += regression.within_class * max(spread, 0.0)
         return Point(theta, scores, at, objective)
 
 
@@ -254,7 +258,7 @@ class ArrayProblem(RetargetedProblem):
             scores += point.scores
             there = self._assemble(point.theta + length * direction, scores, self.evaluate(scores))
             slope = self.weights @ row_dots(there.at.residuals, moved)
-            slope += self.regression.beta * np.vdot(there.theta[:-1], direction[:-1])
+            slope += np.vdot(self.regression.penalised(there.theta[:-1]), direction[:-1])
             return there, float(slope)
 
         return trial

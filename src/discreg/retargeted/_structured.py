@@ -81,7 +81,7 @@ class LowRankRidge:
         self.regression, self.rank = regression, rank
 
     def penalty(self, coef: Array) -> float:
-        return self.regression.beta * float(np.vdot(coef, coef))
+        return float(np.vdot(coef, self.regression.penalised(coef)))
 
     def moments(self, targets: Array) -> Array:
         weighted = self.regression.weights[:, None] * targets
@@ -98,7 +98,7 @@ class LowRankRidge:
         """Compute the decrease of the objective by the best regression onto the same targets."""
         full = self.regression.solve(targets.moments)
         least = -float(rank_coefficients(full, targets.moments).explained[: self.rank].sum())
-        image = self.regression.gram @ state.coef + self.regression.beta * state.coef
+        image = self.regression.gram @ state.coef + self.regression.penalised(state.coef)
         value = float(np.vdot(state.coef, image - 2 * targets.moments))
         value += _offset_excess(self.regression, state, targets)
         return max(value - least, 0.0) / objective_unit(state.objective, self.regression.total)
