@@ -42,4 +42,4 @@ def test_the_page_loads_alone_and_fits_a_phone(page_of_a_comparison):
     assert all(width > 0 for width in widths)
     assert total <= PHONE["width"]
     assert "<b>ill</b>" in text
-    assert "read_features" in text
+    assert "load_model" in text
