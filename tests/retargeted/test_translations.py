@@ -80,6 +80,30 @@ def test_the_product_with_the_hessian_is_a_derivative(kind):
     assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("weight", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("shift", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_balanced_residuals_are_feasible_in_the_dual_and_cost_what_they_say(kind, shift, weight):
+    rng = np.random.default_rng(0)
+    scores, y = shift + rng.normal(size=(60, 3)), np.arange(60) % 3
+    weights, loss = rng.uniform(0.2, 3, size=60), PenalisedTranslations(weight, kind)
+    at = loss.evaluate(scores, y, weights)
+    plan = loss.balance_plan(loss.balance_sums(at, y, weights))
+    change, cost = loss.balance(at, plan, y, weights)
+    z, own = at.residuals + change, (np.arange(60), y)
+    sums, moves = z.sum(axis=1), at.targets[own] - 1
+    assert_allclose(weights @ z, 0, atol=1e-10)
+    assert np.all(z[np.eye(3)[y] == 0] >= 0)
+    if kind == "l1":
+        assert np.all(np.abs(sums) <= weight / 2 * (1 + 1e-12))
+        penalty, conjugate = weight * np.abs(moves), 2 * z[own]
+    else:
+        penalty, conjugate = weight * moves**2, 2 * z[own] + sums**2 / weight
+    excess = penalty + conjugate - 2 * np.sum(z * at.targets, axis=1)
+    assert excess.min() > -1e-9
+    assert cost == pytest.approx(weights @ (np.sum(change**2, axis=1) + excess), rel=1e-9)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("group_penalty", [0.05, 0.7, 20.0])
 @pytest.mark.parametrize("data", [wine, wide])

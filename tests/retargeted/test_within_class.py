@@ -299,6 +299,14 @@ def test_held_out_scores_of_the_other_models_are_close_to_refits(model, params, 
     assert_array_equal(found[rows].argmax(axis=1), refits.argmax(axis=1))
 
 
+@pytest.mark.parametrize("model", EVERY)
+def test_random_labels_cannot_be_predicted(model):
+    """The scatter of all samples knows the label of the one that is held out."""
+    X, y = np.random.default_rng(0).normal(size=(60, 200)), np.arange(60) % 4
+    scores = model(within_class=10.0).fit(X, y).loo_decision_function_
+    assert np.mean(scores.argmax(axis=1) == y) < 0.5
+
+
 @pytest.mark.parametrize("model", ITERATIVE)
 def test_held_out_scores_with_separate_classes(model, monkeypatch):
     X, y = wine()

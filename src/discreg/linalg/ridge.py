@@ -132,6 +132,13 @@ class NormalEquations:
             product += self.within_class * (self.scatter @ coef)
         return product
 
+    def penalty(self, coef: Array, other: Array) -> float:
+        """Compute ⟨W, (βI + ωS_w)V⟩; without β the norms, which may overflow, do not count."""
+        product = self.beta * float(np.vdot(coef, other)) if self.beta > 0 else 0.0
+        if self.within_class > 0:
+            product += self.within_class * float(np.vdot(coef, self.scatter @ other))
+        return product
+
     def dual_square(self, gradient: Array) -> float:
         """Compute ⟨G, (βI + ωS_w)⁻¹G⟩ for β > 0, or slightly more due to rounding.
 

@@ -189,13 +189,8 @@ class RetargetedProblem(ABC):
         return np.vstack([image + self.regression.penalised(coef), last])
 
     def _assemble(self, theta: Array, scores: Any, at: Any) -> Point:
-        coef, regression = theta[:-1], self.regression
-        objective = at.value
-        if regression.beta > 0:  # without a penalty, the norm may overflow
-            objective += regression.beta * float(np.vdot(coef, coef))
-        if regression.within_class > 0:
-            spread = float(np.vdot(coef, regression.scatter @ coef))
-            objective += regression.within_class * max(spread, 0.0)
+        coef = theta[:-1]
+        objective = at.value + self.regression.penalty(coef, coef)
         return Point(theta, scores, at, objective)
 
 
@@ -258,7 +253,7 @@ class ArrayProblem(RetargetedProblem):
             scores += point.scores
             there = self._assemble(point.theta + length * direction, scores, self.evaluate(scores))
             slope = self.weights @ row_dots(there.at.residuals, moved)
-            slope += np.vdot(self.regression.penalised(there.theta[:-1]), direction[:-1])
+            slope += self.regression.penalty(there.theta[:-1], direction[:-1])
             return there, float(slope)
 
         return trial

@@ -81,7 +81,7 @@ class LowRankRidge:
         self.regression, self.rank = regression, rank
 
     def penalty(self, coef: Array) -> float:
-        return float(np.vdot(coef, self.regression.penalised(coef)))
+        return self.regression.penalty(coef, coef)
 
     def moments(self, targets: Array) -> Array:
         weighted = self.regression.weights[:, None] * targets
