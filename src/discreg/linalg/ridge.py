@@ -297,9 +297,10 @@ class KernelRegression(Regression):
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         # W = Lᵀ samples is a triangular system if only the pivots are not zero.
         samples = np.zeros((len(self.weights), coef.shape[1]))
-        samples[self._pivots] = linalg.solve_triangular(
-            self.X[self._pivots], coef, lower=True, trans="T", check_finite=False
-        )
+        if len(self._pivots):  # all samples can be equal
+            samples[self._pivots] = linalg.solve_triangular(
+                self.X[self._pivots], coef, lower=True, trans="T", check_finite=False
+            )
         if self.kernel_mean is not None:
             samples -= np.outer(self.weights / self.weights.sum(), samples.sum(axis=0))
         mean, rows = self.kernel_mean, samples
@@ -331,7 +332,8 @@ class KernelRegression(Regression):
 
 def _eigh(gram: Array) -> tuple[Array, Array]:
     """Compute all eigenvalues and eigenvectors by the faster method, divide and conquer."""
-    values, vectors = linalg.eigh(gram, driver="evd", check_finite=False)
+    driver = "evd" if len(gram) > 1 else "evr"  # SciPy 1.11 fails for one value
+    values, vectors = linalg.eigh(gram, driver=driver, check_finite=False)
     return np.asarray(values), np.asarray(vectors)
 
 
