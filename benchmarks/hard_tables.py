@@ -38,8 +38,9 @@ TEXT = (
     "column discharge_code repeats the target. noise: columns without any signal. large: 200,000 "
     "rows of 20 columns. bundled: scikit-learn's breast_cancer. Score and recall are those of the "
     "recommended model, or of the best mean if none is recommended. Corrected: the score of the "
-    "best mean, corrected because it is the best of many. Mean of all: over all models. The "
-    "seconds include reading, all fits and the report."
+    "best mean, corrected because it is the best of many. Mean of all: over all models. Empty "
+    "cells were not stored. The seconds include reading, all fits and the report; rows were "
+    "measured in several runs."
 )
 
 
