@@ -10,6 +10,7 @@ factors a linear system; `conjugate_gradients` solves a system given by its matr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from .rows import (
 __all__ = [
     "KernelRegression",
     "NormalEquations",
+    "PsdSolver",
     "Regression",
     "RowBlocks",
     "centre_kernel",
@@ -95,8 +97,8 @@ class NormalEquations:
     gram: Array
     trace: float
     total: float
-    solve: Solve
-    _solve_penalty: Solve
+    solve: PsdSolver
+    _solve_penalty: PsdSolver
 
     @property
     def scale(self) -> float:
@@ -180,9 +182,8 @@ class NormalEquations:
 
     def quadratic_forms(self, features: Array) -> Array:
         """Compute φᵀ(ΦᵀSΦ + βI)⁻¹φ of rows of Φ."""
-        n_rows, size = features.shape
-        solved = features @ self.solve(np.eye(size)) if size < n_rows else self.solve(features.T).T
-        return row_dots(features, solved)
+        whitened = self.solve.whiten(features.T).T
+        return row_dots(whitened, whitened)
 
     def without_constant(self, products: Array) -> Array:
         """Set the rows of constant features, which are rounding errors, to zero in place."""
@@ -455,7 +456,20 @@ def linear_gram(X: Any, mean: Array | None) -> Array:
     return gram
 
 
-def psd_solver(matrix: Array) -> Solve:
+@dataclass(frozen=True)
+class PsdSolver:
+    """A positive semi-definite matrix M that is factored, for B in its range."""
+
+    solve: Solve
+    """Computes Z of shape (m, k) with MZ = B, of B of shape (m, k)."""
+    whiten: Solve
+    """Computes C of m or fewer rows, for which CᵀC = BᵀM⁻¹B."""
+
+    def __call__(self, right: Array) -> Array:
+        return self.solve(right)
+
+
+def psd_solver(matrix: Array) -> PsdSolver:
     """Return a solver of ``matrix @ Z = B`` for B in the range of a positive semi-definite matrix.
 
     The matrix is first scaled to a unit diagonal, so that the test for singularity does not depend
@@ -470,7 +484,7 @@ def psd_solver(matrix: Array) -> Solve:
 
     Returns
     -------
-    solve : callable
+    solve : PsdSolver
         Takes B of shape (m, k) and returns Z of shape (m, k).
 
     Examples
@@ -481,7 +495,7 @@ def psd_solver(matrix: Array) -> Solve:
     array([1., 1.])
     """
     if not len(matrix):
-        return lambda rhs: rhs
+        return PsdSolver(np.copy, np.copy)
     factor, scale = _scaled_cholesky(matrix)
     if factor is None:
         return _least_norm_solver(matrix, scale)
@@ -491,8 +505,13 @@ def psd_solver(matrix: Array) -> Solve:
         # solve, whose threads wait for each other.
         inverse, _ = linalg.lapack.dtrtri(np.tril(factor), lower=1)
         inverse *= scale
-        return lambda rhs: inverse.T @ (inverse @ rhs)
-    return lambda rhs: column * linalg.cho_solve((factor, True), column * rhs, check_finite=False)
+        return PsdSolver(lambda right: inverse.T @ (inverse @ right), inverse.__matmul__)
+    return PsdSolver(
+        lambda right: column * linalg.cho_solve((factor, True), column * right, check_finite=False),
+        lambda right: linalg.solve_triangular(
+            factor, column * right, lower=True, overwrite_b=True, check_finite=False
+        ),
+    )
 
 
 def psd_inverse(matrix: Array) -> Array:
@@ -587,15 +606,15 @@ def _least_norm_root(unit: Array, scale: Array) -> Array:
     return np.asarray((basis - null @ (null.T @ basis)).T)
 
 
-def _least_norm_solver(unit: Array, scale: Array) -> Solve:
+def _least_norm_solver(unit: Array, scale: Array) -> PsdSolver:
     """Return a solver of least norm for the matrix that `scale` has scaled to a unit diagonal."""
     basis, null = _least_norm_basis(unit, scale)
 
-    def solve(rhs: Array) -> Array:
-        solution = basis @ (basis.T @ rhs)
+    def solve(right: Array) -> Array:
+        solution = basis @ (basis.T @ right)
         return np.asarray(solution - null @ (null.T @ solution))
 
-    return solve
+    return PsdSolver(solve, basis.T.__matmul__)
 
 
 def conjugate_gradients(

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreg.linalg.ridge import psd_inverse, psd_solver
+from discreg.linalg.ridge import psd_inverse, psd_root, psd_solver
 from discreg.linalg.rows import batches, one_hot
 from discreg.linalg.types import Array, Indices
 
@@ -221,13 +221,14 @@ def class_leverages(
     kernel *= roots
     kernel[np.diag_indices_from(kernel)] += 1.0
     if len(kernel) <= MOST_PIECES:
-        inverse = psd_inverse(kernel)
-        own, bent = inverse.diagonal()[places], inverse @ roots
+        root = psd_root(kernel)
+        own, bent = np.einsum("ij,ij->j", root, root)[places], (root @ roots) @ root
     else:
         solve = psd_solver(kernel)
         units = np.zeros((len(kernel), len(places)))
         units[places, np.arange(len(places))] = 1.0
-        own, bent = solve(units)[places, np.arange(len(places))], solve(roots[:, None])[:, 0]
+        whitened = solve.whiten(units)
+        own, bent = np.einsum("ij,ij->j", whitened, whitened), solve(roots[:, None])[:, 0]
     if centred:
         own = own - bent[places] ** 2 / (roots @ bent)
     return np.asarray((1.0 - own) / weights[places])
