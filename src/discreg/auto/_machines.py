@@ -112,8 +112,9 @@ class Family:
     search : type
         Its ...CV class, which computes held-out scores.
     penalties : callable
-        ``penalties(machine, size, ridge)``: the settings to try, in the order of a path of fits.
-        `ridge` is a good penalty relative to the sum of the squared features, or None.
+        ``penalties(machine, size, known)``: the settings to try, in the order of a path of fits.
+        `known` has good settings, of this family on fewer samples or of another one: "ridge" is the
+        penalty relative to the sum of the squared features.
     exact : bool, default=True
         Whether the search has exact leave-one-out scores. Newton steps without a sample are too
         optimistic where a flexible kernel has a small penalty: they find structure in random
@@ -121,7 +122,7 @@ class Family:
     """
 
     search: type[ClassifierSearch]
-    penalties: Callable[[Machine, TrainingSize, float | None], list[Setting]]
+    penalties: Callable[[Machine, TrainingSize, Setting], list[Setting]]
     exact: bool = True
 
     def leaves_out(self, *, groups: bool) -> bool:
@@ -156,29 +157,32 @@ def _unit(machine: Machine, size: TrainingSize) -> float:
     return size.n_features * (size.total if machine.family == "LRRR" else 1.0)
 
 
-def _ridges(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
-    if ridge is None:
-        ridges = [LARGEST * STEP**-k for k in range(N_RIDGES)]
+def _ridges(machine: Machine, size: TrainingSize, known: Setting) -> list[Setting]:
+    if "ridge" in known:
+        ridges = [known["ridge"] * STEP ** (N_NEAR // 2 - k) for k in range(N_NEAR)]
     else:
-        ridges = [ridge * STEP ** (N_NEAR // 2 - k) for k in range(N_NEAR)]
+        ridges = [LARGEST * STEP**-k for k in range(N_RIDGES)]
     return [{"beta": each * _unit(machine, size)} for each in ridges]
 
 
-def _full_rank(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
+def _full_rank(machine: Machine, size: TrainingSize, known: Setting) -> list[Setting]:
     rank = {"rank": size.n_classes - 1}
-    return [setting | rank for setting in _ridges(machine, size, ridge)]
+    return [setting | rank for setting in _ridges(machine, size, known)]
 
 
-def _three_ridges(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
-    return [{"beta": k * (ridge or 1e-3) * _unit(machine, size)} for k in (10.0, 1.0, 0.1)]
+def _three_ridges(machine: Machine, size: TrainingSize, known: Setting) -> list[Setting]:
+    unit = known.get("ridge", 1e-3) * _unit(machine, size)
+    return [{"beta": k * unit} for k in (10.0, 1.0, 0.1)]
 
 
-def _scatter(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
-    return [{"alpha": alpha, "beta": beta} for alpha in (1e-3, 1e-1, 10.0) for beta in (1e-3, 0.1)]
+def _scatter(machine: Machine, size: TrainingSize, known: Setting) -> list[Setting]:
+    alphas = [known["alpha"]] if "alpha" in known else [1e-3, 1e-1, 10.0]
+    return [{"alpha": alpha, "beta": beta} for alpha in alphas for beta in (1e-3, 0.1)]
 
 
-def _costs(machine: Machine, size: TrainingSize, ridge: float | None) -> list[Setting]:
-    return [{"C1": C1, "C2": 1e3, "D": 0.2} for C1 in (100.0, 1e3, 1e4)]
+def _costs(machine: Machine, size: TrainingSize, known: Setting) -> list[Setting]:
+    costs = [known["C1"]] if "C1" in known else [100.0, 1e3, 1e4]
+    return [{"C1": C1, "C2": 1e3, "D": 0.2} for C1 in costs]
 
 
 FAMILIES = {

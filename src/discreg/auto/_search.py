@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from discreg.base.held_out import Setting
+
 from ._machines import FAMILIES, Machine, kernels_of, ridge_of
 from ._trials import Samples, Scorer, Trial, try_machine
 
@@ -115,10 +117,10 @@ class Search:
             for machine in kernels_of(X, first.distinct, scaling)
             if machine.kernel == "linear" or not self.linear
         ]
-        paths = self._round("Kernels", [(machine, None) for machine in kernels], first)
+        paths = self._round("Kernels", [(machine, {}) for machine in kernels], first)
         tops, others = [path[0] for path in paths[:BEST_KERNELS]], []
         for name, changes in self._variants(class_weights):
-            plan = [(replace(top.machine, **changes), _ridge(top, first)) for top in tops]
+            plan = [(replace(top.machine, **changes), _known(top, first)) for top in tops]
             others += self._round(name, plan, first)
         if part is None:
             paths += others
@@ -126,14 +128,14 @@ class Search:
             # More samples can bear a narrower kernel, so several kernels stay.
             finalists = [*paths[:BEST_OF_PART], *sorted(others, key=_key)[:1]]
             plan = [
-                (replace(path[0].machine, n_components=n_components), _ridge(path[0], first))
+                (replace(path[0].machine, n_components=n_components), _known(path[0], first))
                 for path in finalists
             ]
             if paths and not any(self._allows(machine, samples, REFITS) for machine, _ in plan):
                 # One machine is tried in any case: the cheapest, which is linear.
                 cheapest = min(paths, key=lambda path: _work(path[0].machine, samples))[0]
                 machine = replace(cheapest.machine, n_components=n_components)
-                plan = [(machine, _ridge(cheapest, first))]
+                plan = [(machine, _known(cheapest, first))]
                 self.started = False
             paths = self._round("All samples", plan, samples, REFITS)
         return sorted((trial for path in paths for trial in path), key=lambda trial: trial.key)
@@ -151,19 +153,19 @@ class Search:
     def _round(
         self,
         name: str,
-        plan: Sequence[tuple[Machine, float | None]],
+        plan: Sequence[tuple[Machine, Setting]],
         samples: Samples,
         factor: float = 1.0,
     ) -> list[list[Trial]]:
         """Try machines for which there is time; the one with the best candidate comes first.
 
-        The second item of the plan is a good penalty, if one is known. There must be time for the
+        The second item of the plan has good settings that are known. There must be time for the
         path times the factor.
         """
         started, paths = time.perf_counter(), []
         jobs = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="n_jobs")(
-            delayed(try_machine)(machine, samples, ridge, self.scorer)
-            for machine, ridge in plan
+            delayed(try_machine)(machine, samples, known, self.scorer)
+            for machine, known in plan
             if self._has_time(machine, samples, factor)
         )
         for path in jobs:
@@ -197,8 +199,10 @@ def _key(path: Sequence[Trial]) -> tuple[float, float, float]:
     return path[0].key
 
 
-def _ridge(trial: Trial, samples: Samples) -> float | None:
-    return ridge_of(trial.machine, samples.size, trial.params)
+def _known(trial: Trial, samples: Samples) -> Setting:
+    """Return the settings of a trial, with the relative penalty if there is one."""
+    ridge = ridge_of(trial.machine, samples.size, trial.params)
+    return trial.params if ridge is None else trial.params | {"ridge": ridge}
 
 
 def describe(machine: Machine) -> str:

@@ -228,13 +228,13 @@ Scorer = Callable[[Array, Samples], float]
 
 
 def try_machine(
-    machine: Machine, samples: Samples, ridge: float | None, scorer: Scorer | None
+    machine: Machine, samples: Samples, known: Setting, scorer: Scorer | None
 ) -> list[Trial]:
     """Hold out samples for each penalty of a machine; the best trials come first.
 
     Penalties that cannot be fitted are left out.
     """
-    penalties = FAMILIES[machine.family].penalties(machine, samples.size, ridge)
+    penalties = FAMILIES[machine.family].penalties(machine, samples.size, known)
     started = time.perf_counter()
     found, held_out = _held_out_scores(machine, samples, penalties)
     seconds = (time.perf_counter() - started) / len(penalties)

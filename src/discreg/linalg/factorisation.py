@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["clip_negative_eigenvalues", "pivoted_cholesky"]
+__all__ = ["clip_negative_eigenvalues", "pivoted_cholesky", "rounding_of"]
 
 EPS = float(np.finfo(np.float64).eps)
 SMALL_NEGATIVE = 1e-5  # scikit-learn's tolerance in KernelPCA
@@ -55,6 +55,11 @@ def clip_negative_eigenvalues(
     np.matmul(vectors, vectors.T, out=matrix)
 
 
+def rounding_of(size: int, largest: float) -> float:
+    """Return the size of pivots and eigenvalues that rounding makes of zeros."""
+    return 20 * size * EPS * largest
+
+
 def pivoted_cholesky(
     matrix: NDArray[np.float64], largest: float | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
@@ -84,7 +89,7 @@ def pivoted_cholesky(
     """
     size = len(matrix)
     largest = float(matrix.diagonal().max()) if largest is None else largest
-    rounding = 20 * size * EPS * largest
+    rounding = rounding_of(size, largest)
     if rounding <= 0:
         return np.zeros((size, 0)), np.zeros(0, dtype=np.intp)
     factor, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=rounding, lower=1, overwrite_a=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils import gen_batches
 
 from discreg.linalg.types import Array
 
-from .factorisation import EPS, pivoted_cholesky
+from .factorisation import EPS, pivoted_cholesky, rounding_of
 from .resources import (
     threads_for,
 )
@@ -246,8 +247,8 @@ class Regression(NormalEquations):
 class KernelRegression(Regression):
     """Ridge regression on a kernel's feature map, or on more features than samples.
 
-    The centred kernel matrix is factored as K = LLᵀ. The columns of L are the features; their
-    number is the rank of K.
+    The centred kernel matrix is factored as K = LLᵀ, when this is first needed. The columns of L
+    are the features; their number is the rank of K.
 
     Parameters
     ----------
@@ -272,21 +273,53 @@ class KernelRegression(Regression):
         original: Any = None,
         original_mean: Array | None = None,
     ) -> None:
-        with threads_for(len(kernel) ** 3 / 6):
-            largest = largest_before_centring(kernel.diagonal(), kernel_mean, weights)
-            factor, self._pivots = _features_of_kernel(kernel, weights > 0, largest)
-            if kernel_mean is not None and _is_rounding(factor[:, -1:], weights):
-                factor, self._pivots = factor[:, :-1], self._pivots[:-1]
-            super().__init__(factor, weights, centre=False)
-        self.centred = kernel_mean is not None
-        self.n_features = None if original is None else original.shape[1]
+        self.weights, self.total = weights, float(weights.sum())
+        self.mean, self.centred = None, kernel_mean is not None
         self.kernel_mean, self._original = kernel_mean, original
+        self.n_features = None if original is None else original.shape[1]
         self._original_mean = original_mean
+        self.trace = float(weights @ kernel.diagonal())
+        self._kernel: Array | None = kernel
+        self._largest = largest_before_centring(kernel.diagonal(), kernel_mean, weights)
+
+    @cached_property
+    def _factored(self) -> tuple[Array, NDArray[np.intp]]:
+        """The features L and the rows of L that form a triangular matrix."""
+        kernel, self._kernel = self._kernel, None
+        assert kernel is not None
+        with threads_for(len(kernel) ** 3 / 6):
+            factor, pivots = _features_of_kernel(kernel, self.weights > 0, self._largest)
+        if self.centred and _is_rounding(factor[:, -1:], self.weights):
+            factor, pivots = factor[:, :-1], pivots[:-1]
+        return factor, pivots
+
+    @cached_property
+    def X(self) -> Array:
+        """The features L."""
+        return self._factored[0]
+
+    @cached_property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def gram(self) -> Array:  # type: ignore[override]
+        """The matrix LᵀSL."""
+        with threads_for(len(self.X) ** 3 / 6):
+            return centred_gram(self.X, self.weights, None)
 
     def eigen(self) -> tuple[Array, RowBlocks]:
-        # The rows of a kernel are in memory, so that their products are computed once.
-        values, vectors = _eigh(self.with_scatter(self.gram))
-        features = self.X @ vectors
+        """Compute the eigenvalues of ΦᵀSΦ + ωS_w, and blocks of Φ times its eigenvectors.
+
+        Without S_w, those of S^½KS^½ are the same. Its eigenvectors U with the eigenvalues Λ are
+        S^½ΦV Λ^-½, where V are those of ΦᵀSΦ.
+        """
+        if self._kernel is None or self.within_class > 0:
+            values, vectors = _eigh(self.with_scatter(self.gram))
+            features = self.X @ vectors
+        else:
+            values, features = _eigen_features(self._kernel, self.weights, self._largest)
 
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(*features.shape):
@@ -297,10 +330,10 @@ class KernelRegression(Regression):
     @np.errstate(over="ignore", invalid="ignore")  # coefficients that overflow are refused later
     def predictor(self, coef: Array) -> tuple[Array, Array]:
         # W = Lᵀ samples is a triangular system if only the pivots are not zero.
-        samples = np.zeros((len(self.weights), coef.shape[1]))
-        if len(self._pivots):  # all samples can be equal
-            samples[self._pivots] = linalg.solve_triangular(
-                self.X[self._pivots], coef, lower=True, trans="T", check_finite=False
+        samples, pivots = np.zeros((len(self.weights), coef.shape[1])), self._factored[1]
+        if len(pivots):  # all samples can be equal
+            samples[pivots] = linalg.solve_triangular(
+                self.X[pivots], coef, lower=True, trans="T", check_finite=False
             )
         if self.kernel_mean is not None:
             samples -= np.outer(self.weights / self.weights.sum(), samples.sum(axis=0))
@@ -320,8 +353,9 @@ class KernelRegression(Regression):
             middle, means = float(shares @ self.kernel_mean), cross @ shares
             cross = cross - self.kernel_mean - means[:, None] + middle
             diagonal = diagonal - 2 * means + middle
+        pivots = self._factored[1]
         features = linalg.solve_triangular(
-            self.X[self._pivots], cross[:, self._pivots].T, lower=True, check_finite=False
+            self.X[pivots], cross[:, pivots].T, lower=True, check_finite=False
         ).T
         rest = diagonal - row_dots(features, features)
         return features, np.where(rest > ROUNDING * np.abs(diagonal), rest, 0.0)
@@ -356,6 +390,19 @@ def _features_of_kernel(
             of_seen[pivots], kernel[np.ix_(rows[pivots], ~seen)], lower=True, check_finite=False
         ).T
     return factor, rows[pivots]
+
+
+def _eigen_features(kernel: Array, weights: Array, largest: float) -> tuple[Array, Array]:
+    """Compute the positive eigenvalues of S^½KS^½, and the features of all samples along them."""
+    roots = np.sqrt(weights)
+    seen = roots > 0
+    inner = kernel if seen.all() else kernel[np.ix_(seen, seen)]
+    values, vectors = _eigh(inner * roots[seen] * roots[seen, None])
+    kept = values > rounding_of(len(kernel), largest) * weights.max()
+    values, vectors = values[kept], vectors[:, kept]
+    if seen.all():
+        return values, vectors * np.sqrt(values) / roots[:, None]
+    return values, kernel[:, seen] @ (roots[seen, None] * vectors / np.sqrt(values))
 
 
 def _is_rounding(last: Array, weights: Array) -> bool:

@@ -71,14 +71,16 @@ def solved_for(prepared: Prepared, betas: Sequence[float]) -> Iterator[Solved]:
     def totals(rows: slice, block: Array) -> Array:
         return class_totals(block, y[rows], weights[rows], n_classes) * entries
 
-    moments = regression.class_totals(y, n_classes)[0] * entries
+    def moments() -> Array:
+        return np.asarray(regression.class_totals(y, n_classes)[0] * entries)
+
     return solved_ridge(regression, totals, moments, betas)
 
 
 def solved_ridge(
     regression: Regression,
     totals: Callable[[slice, Array], Array],
-    moments: Array,
+    moments: Callable[[], Array],
     betas: Sequence[float],
 ) -> Iterator[Solved]:
     """Yield regressions for some penalties; one eigendecomposition serves the positive ones.
@@ -88,16 +90,14 @@ def solved_ridge(
     regression : Regression
     totals : callable
         ``totals(rows, block)`` computes BᵀSY for the features B of some rows.
-    moments : ndarray of shape (n_features, n_targets)
-        ΦᵀSY.
+    moments : callable
+        ``moments()`` computes ΦᵀSY.
     betas : sequence of float
         Penalties.
     """
     if any(beta > 0 for beta in betas):
         values, eigen_blocks = regression.eigen()
-        along = np.zeros((len(values), moments.shape[1]))
-        for rows, block in eigen_blocks():
-            along += totals(rows, block)
+        along = np.asarray(sum(totals(rows, block) for rows, block in eigen_blocks()))
 
     def unpenalised() -> Iterator[tuple[slice, Array, Array]]:
         for rows in row_blocks(*regression.X.shape):
@@ -115,7 +115,8 @@ def solved_ridge(
             yield Solved(along / shrinkage[:, None], along, blocks)
         else:
             regression.at(0.0)
-            yield Solved(regression.solve(moments), moments, unpenalised)
+            right = moments()
+            yield Solved(regression.solve(right), right, unpenalised)
 
 
 def leave_groups_out_by_rank(

@@ -148,7 +148,7 @@ def leave_one_out_of_targets(
     def totals(rows: slice, block: Array) -> Array:
         return np.asarray(block.T @ weighted[rows])
 
-    path = solved_ridge(regression, totals, problem.moments, betas)
+    path = solved_ridge(regression, totals, lambda: problem.moments, betas)
     for beta, fit in zip(betas, path, strict=True):
         explained = fit.moments.T @ fit.coef if min(ranks) < problem.largest_rank else None
         found = np.empty((len(ranks), len(targets), n_targets))
