@@ -106,7 +106,7 @@ FURTHER_VARIANTS = {
     "DLSRClassifierCV": [RBF | BALANCED],
     "GReLSRClassifierCV": [RBF | BALANCED],
     "SLRRClassifierCV": [{"ranks": None, "cv": 3}],
-    "DRMClassifierCV": [RBF | BALANCED],
+    "DRMClassifierCV": [RBF | BALANCED, {"penalty": "lasso"}],
     "ODMClassifierCV": [BALANCED],
 }
 
