@@ -373,6 +373,7 @@ class BinaryProblem:
             max_iter=self.options.max_iter,
             random=np.random.RandomState(self.options.seed),
             start=self.start,
+            first_step=self.options.svrg_step,
         )
         if not np.isfinite(result.gap):
             raise ValueError(
