@@ -397,8 +397,10 @@ def _margin(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
             slope, bend = 2 * (model.C1 * low + model.C2 * high), model.C1 + model.C2
             unit = value
         else:
-            slope = model.C + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
             bend, unit = 4 * model.lambda1, value + model.lambda2 * (share @ z)
+            # The objective of a hard margin grows with the multiple that makes margins 1.
+            steep = 4 * unit * (moved.max() / (share @ moved)) if np.isinf(model.C) else model.C
+            slope = steep + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
         rounding = share @ (slope * moved + bend * moved**2) + rows.norm_error(coef, eps)
         rounding += MANY * eps * unit + LEAST
         reported = np.atleast_1d(model.objective_)[number]

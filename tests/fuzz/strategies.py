@@ -23,7 +23,7 @@ ESTIMATORS = {
 }
 CLASSIFIERS = [name for name in ESTIMATORS if not name.endswith("CV")]
 MODERATE = (1.0, 0.1, 10.0, 0.0, 0.5, 2, 3, 2.5, 1e-3, 1e3, -1.0)
-EXTREME = (1e-8, 1e8, 1e-12, 1e12, 1e-100, 1e100, 1e-300, 1e300, -1e300)
+EXTREME = (1e-8, 1e8, 1e-12, 1e12, 1e-100, 1e100, 1e-300, 1e300, -1e300, float("inf"))
 INVALID = (float("nan"), float("inf"), "wrong", None, True, -1, 1.5, -1e300, 1e300, [], {}, "0", 0)
 # What a constraint with a test of its own accepts, and values that would take long or print.
 MORE = {

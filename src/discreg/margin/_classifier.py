@@ -400,6 +400,10 @@ class MarginClassifier(BaseClassifier):
         """Calibrate the probabilities on held-out scores."""
         if data.kept is not None:
             problems = self._problems(data, [None] * len(fits), [0] * len(fits), exact=True)
+            problems = [
+                problem if fit.soft is None else replace(problem, loss=fit.soft)
+                for problem, fit in zip(problems, fits, strict=True)
+            ]
             calibrate_on_rows(self, data, problems, fits)
 
     def _training_scores(self, data: MarginData, rows: NDArray[np.intp]) -> RealArray:

@@ -28,8 +28,9 @@ class LDMClassifierCV(MarginSearch):
     Parameters
     ----------
     Cs : array-like of float, default=(1e3,)
-        Candidates for the weight of the hinge losses, positive. More candidates take more time, and
-        were about as accurate on average.
+        Candidates for the weight of the hinge losses, positive and finite: classes that cannot be
+        separated have no hard margin. More candidates take more time, and were about as accurate
+        on average.
     lambda1s : array-like of float, default=(0, 1e3, 1e4)
         Candidates for the weight of the variance of the margins, not negative. If the best of the
         default values is the largest, up to three larger values are tried, each after the first
