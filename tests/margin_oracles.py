@@ -55,11 +55,20 @@ def odm_objective(X, y, coef, intercept=0.0, *, C1, C2, D, weights=None, gram=Fa
 def ldm_objective(
     X, y, coef, intercept=0.0, *, C, lambda1, lambda2, weights=None, hinged=1.0, gram=False
 ) -> float:
-    """Objective (5); ``hinged`` multiplies the hinge loss of each row (0: it has none)."""
+    """Objective (5); ``hinged`` multiplies the hinge loss of each row (0: it has none).
+
+    With C = ∞ it is that of the smallest multiple, at least 1, whose margins are at least 1.
+    """
     scores, norm = scores_and_norm(X, coef, intercept, gram)
     z, share = y * scores, shares(y, weights)
+    if np.isinf(C):
+        if not z.min() > 0:
+            return np.inf
+        factor = max(1.0, 1 / z.min())
+        z, norm, hinge = factor * z, factor**2 * norm, 0.0
+    else:
+        hinge = C * (share * hinged) @ np.maximum(0, 1 - z)
     mean = share @ z
-    hinge = C * (share * hinged) @ np.maximum(0, 1 - z)
     return 0.5 * norm + lambda1 * (share @ (z - mean) ** 2) - lambda2 * mean + hinge
 
 
@@ -124,18 +133,24 @@ def odm_newton(F, y, start=None, *, C1, C2, D, weights=None, fit_intercept=True)
 def ldm_optimum(
     F, y, *, C, lambda1, lambda2, weights=None, fit_intercept=True, hinged=1.0
 ) -> MarginOptimum:
-    """Solve (5) with Clarabel, then as linear equations on the rows with z = 1."""
+    """Solve (5) with Clarabel, then as linear equations on the rows with z = 1.
+
+    C = ∞ is the hard margin.
+    """
     share = shares(y, weights)
-    box = C * share * hinged
+    hard = np.isinf(C)
+    box = np.zeros(len(y)) if hard else C * share * hinged
     w, b, xi = cp.Variable(F.shape[1]), cp.Variable(), cp.Variable(len(y), nonneg=True)
     z = cp.multiply(y, F @ w + b)
     mean = share @ z
     variance = cp.sum_squares(cp.multiply(np.sqrt(share), z - mean))
     smooth = 0.5 * cp.sum_squares(w) + lambda1 * variance - lambda2 * mean
-    margin = z >= 1 - xi
+    margin = z >= 1 - (0 if hard else xi)
     constraints = [margin] if fit_intercept else [margin, b == 0]
-    problem = cp.Problem(cp.Minimize(smooth + box @ xi), constraints)
+    problem = cp.Problem(cp.Minimize(smooth + (0 if hard else box @ xi)), constraints)
     problem.solve(solver=cp.CLARABEL, **TIGHT)
+    if hard:
+        box = np.full(len(y), 1e3 * margin.dual_value.max())  # no multiplier is at its limit
 
     rows = y[:, None] * np.column_stack([F, np.full(len(y), float(fit_intercept))])
     spread = np.diag(share) - np.outer(share, share)

@@ -102,6 +102,7 @@ def grid_search(scoring, **settings):
         grid_search("accuracy"),
         grid_search(["f1_macro", "balanced_accuracy"], refit="f1_macro"),
         LSRClassifierCV(scoring="g_mean"),
+        discreg.DRMClassifierCV(penalty=(2, 1, "identity"), alphas=[0.1], max_iter=1000),
         LSRClassifierCV(scoring=make_scorer(f1_score, average="macro")),
         GaussianProcessClassifier(),
         GaussianProcessClassifier(1.0 * RBF(2.0) + WhiteKernel()),

@@ -24,6 +24,7 @@ from .lowrank import ReducedRankRegression as ReducedRankRegression
 from .lowrank import ReducedRankRegressionCV as ReducedRankRegressionCV
 from .lowrank import SLRRClassifier as SLRRClassifier
 from .lowrank import SLRRClassifierCV as SLRRClassifierCV
+from .lowrank import beta_max as beta_max
 from .margin import LDMClassifier as LDMClassifier
 from .margin import LDMClassifierCV as LDMClassifierCV
 from .margin import ODMClassifier as ODMClassifier

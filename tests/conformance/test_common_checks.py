@@ -106,7 +106,7 @@ FURTHER_VARIANTS = {
     "DLSRClassifierCV": [RBF | BALANCED],
     "GReLSRClassifierCV": [RBF | BALANCED],
     "SLRRClassifierCV": [{"ranks": None, "cv": 3}],
-    "DRMClassifierCV": [RBF | BALANCED],
+    "DRMClassifierCV": [RBF | BALANCED, {"penalty": "lasso"}],
     "ODMClassifierCV": [BALANCED],
 }
 
@@ -143,11 +143,12 @@ def pairs_of_estimator_and_check():
                 yield pytest.param(candidate, check, marks=marks, id=f"{parameters}-{title}")
 
 
-# One check asks for three folds where a class has two samples, several have random labels, and
-# those of sample weights have classes of one sample.
+# One check asks for three folds where a class has two samples, several have random labels or few
+# samples for the penalty of SLRR, and those of sample weights have classes of one sample.
 @pytest.mark.filterwarnings("ignore:Class.* only one sample, which cannot be held out:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* class frequencies are the prediction:UserWarning")
 @pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
+@pytest.mark.filterwarnings("ignore:All coefficients are zero with beta=1:UserWarning")
 @pytest.mark.parametrize(("estimator", "check"), list(pairs_of_estimator_and_check()))
 def test_common_check(estimator, check):
     with warnings.catch_warnings():

@@ -67,6 +67,7 @@ def answers(case: Case, model: Any, X: Any, y: Any, sample_weight: Any) -> list[
         **dict.fromkeys(("LRLR", "LRRR", "SLRR"), _low_rank),
         **dict.fromkeys(("ODM", "LDM"), _margin),
         "DRM": _representation,
+        "ReducedRankRegression": partial(_reduced_rank, case),
     }.get(case.estimator.removesuffix("Classifier"))
     if family is None:
         return []
@@ -321,10 +322,27 @@ def _low_rank(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     is_sparse = hasattr(model, "gap_") and beta > 0
     if model.kernel != "linear" or model.class_weight is not None or (is_sparse and model.rank):
         return []
-    mean = model.fit_intercept * (weights @ X.astype(EXACT) / weights.sum())
-    exact, Y = X.astype(EXACT) - mean, indicators(y, weights)
-    rows = exact.astype(float)
     W = paper_coefficients(model, y, weights).astype(EXACT)
+    return _rank_answers(model, X, indicators(y, weights), W, beta, weights, is_sparse=is_sparse)
+
+
+def _reduced_rank(case: Case, model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
+    is_sparse = model.penalty == "l21"
+    if is_sparse and model.rank:
+        return []
+    Y = case.targets(y)
+    Y = Y - model.fit_intercept * (weights @ Y / weights.sum())
+    W = model.coef_.T.astype(EXACT)
+    return _rank_answers(model, X, Y, W, model.beta, weights, is_sparse=is_sparse)
+
+
+def _rank_answers(
+    model: Any, X: Any, Y: Any, W: Any, beta: float, weights: Any, *, is_sparse: bool
+) -> list[Answer]:
+    """The problem of targets Y, centred if X is; rows of X are those that were given."""
+    mean = model.fit_intercept * (weights @ X.astype(EXACT) / weights.sum())
+    exact = X.astype(EXACT) - mean
+    rows = exact.astype(float)
 
     def evaluate(W: Any) -> float:
         of = sparse_objective if is_sparse else objective
@@ -351,7 +369,7 @@ def _low_rank(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         return []  # the rank of the data is a matter of rounding
     least = 0.0 if beta else sizes[sizes >= 1e-12 * sizes[0]].min()
     condition = (sizes[0] + beta) / (least + beta)
-    rounding += MANY * eps * condition * len(model.classes_)
+    rounding += MANY * eps * condition * float(weights @ np.sum(Y**2, axis=1))
     return [Answer(value, 0.0, float(rounding), rivals)]
 
 
@@ -397,8 +415,10 @@ def _margin(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
             slope, bend = 2 * (model.C1 * low + model.C2 * high), model.C1 + model.C2
             unit = value
         else:
-            slope = model.C + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
             bend, unit = 4 * model.lambda1, value + model.lambda2 * (share @ z)
+            # The objective of a hard margin grows with the multiple that makes margins 1.
+            steep = 4 * unit * (moved.max() / (share @ moved)) if np.isinf(model.C) else model.C
+            slope = steep + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
         rounding = share @ (slope * moved + bend * moved**2) + rows.norm_error(coef, eps)
         rounding += MANY * eps * unit + LEAST
         reported = np.atleast_1d(model.objective_)[number]

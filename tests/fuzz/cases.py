@@ -129,6 +129,18 @@ class Case:
             params.setdefault("random_state", 0)
         return model.set_params(**params)
 
+    @property
+    def is_regression(self) -> bool:
+        return self.estimator.endswith("Regression")
+
+    def targets(self, y: Any) -> Any:
+        """What the model learns: labels, or continuous targets of the classes for a regression."""
+        if not self.is_regression:
+            return y
+        known = np.unique(self.data.labelled(np.arange(len(self.data.sizes))))
+        of_classes = np.random.default_rng([self.data.seed, 3]).normal(size=(len(known), 3)) + 2
+        return of_classes[np.searchsorted(known, y)]
+
     def rows(self, X: Any) -> Any:
         """The rows, or their kernel matrix if the model wants one."""
         if self.params.get("kernel") != "precomputed" or np.ndim(X) != 2:

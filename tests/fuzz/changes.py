@@ -73,8 +73,9 @@ def applies(change: str, case: Case) -> bool:
         return hasattr(model, "partial_fit") and not has_components
     if change in ("rotated", "float32") and has_components and given != "auto":
         return False  # other rows are drawn
+    class_weight = model.get_params().get("class_weight")
     if change == "renamed":
-        return not isinstance(model.class_weight, dict)
+        return not case.is_regression and not isinstance(class_weight, dict)
     if change == "rotated":
         by_feature = "SLRR" in case.estimator or getattr(model, "penalty", None) == "l21"
         # "scale" is the variance of all entries, which a rotation changes.
@@ -84,5 +85,5 @@ def applies(change: str, case: Case) -> bool:
         return is_turned and not by_feature
     if change == "sparse":
         # Sparse rows are not centred, so that rounding errors are relative to the total weight.
-        return "chi2" not in str(model.kernel) and not isinstance(model.class_weight, dict)
+        return "chi2" not in str(model.kernel) and not isinstance(class_weight, dict)
     return model.kernel != "precomputed" or change in ("permuted", "repeated")

@@ -40,7 +40,7 @@ def fit(case: Case, X: Any, y: Any, weights: Any, *, model: Any = None, **change
     memory = 0.0001 if isinstance(X, np.memmap) else None
     try:
         with strictly(), config_context(working_memory=memory):
-            return model.fit(X, y, sample_weight=weights)
+            return model.fit(X, case.targets(y), sample_weight=weights)
     except (ValueError, TypeError) as error:
         require_clear(error)
         return error
@@ -72,26 +72,37 @@ def assert_usable(model: Any, X: Any) -> None:
     """Finite scores, and labels that belong to the largest."""
     with strictly():
         try:
-            scores = model.decision_function(X)
+            scores = scores_of(model, X)
         except ValueError as error:  # the scores overflow
             return require_clear(error)
-        labels = model.predict(X)
         assert np.all(np.isfinite(scores)), "scores are not finite"
-        places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        expected = model.classes_[places]
-        if getattr(model, "reject_above", None) is None:
-            np.testing.assert_array_equal(labels, expected)
-        else:
-            known = np.isin(labels, model.classes_)
-            np.testing.assert_array_equal(labels[known], expected[known])
-        if hasattr(model, "predict_proba"):
-            shares = model.predict_proba(X)
-            assert np.all(shares >= 0), "negative probabilities"
-            np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
+        if hasattr(model, "classes_"):
+            assert_labels(model, X, scores)
         if hasattr(model, "transform"):
             assert np.all(np.isfinite(model.transform(X))), "transform is not finite"
         for name in ("gap_", "n_iter_"):
             assert not np.any(np.isnan(getattr(model, name, 0.0))), f"{name} is nan"
+
+
+def scores_of(model: Any, X: Any) -> Any:
+    """Decision values, or the predictions of a regression."""
+    return model.decision_function(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+def assert_labels(model: Any, X: Any, scores: Any) -> None:
+    """Labels belong to the largest scores, and probabilities are shares."""
+    labels = model.predict(X)
+    places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    expected = model.classes_[places]
+    if getattr(model, "reject_above", None) is None:
+        np.testing.assert_array_equal(labels, expected)
+    else:
+        known = np.isin(labels, model.classes_)
+        np.testing.assert_array_equal(labels[known], expected[known])
+    if hasattr(model, "predict_proba"):
+        shares = model.predict_proba(X)
+        assert np.all(shares >= 0), "negative probabilities"
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
 
 
 def refuses_parameter(case: Case) -> None:
@@ -193,7 +204,8 @@ def fit_in_parts(case: Case, X: Any, y: Any, weights: Any, *, merged: bool) -> A
             for model, part in zip(models, parts, strict=True):
                 if len(y[part]):
                     w = None if weights is None else weights[part]
-                    model.partial_fit(X[part], y[part], np.unique(y), sample_weight=w)
+                    given = {} if case.is_regression else {"classes": np.unique(y)}
+                    model.partial_fit(X[part], case.targets(y[part]), sample_weight=w, **given)
             return models[0].merge(models[1]) if merged and len(y) > 1 else models[0]
     except (ValueError, TypeError) as error:
         require_clear(error)
@@ -238,9 +250,10 @@ COPIES = {"pickled": lambda model: pickle.loads(pickle.dumps(model)), "copied": 
 
 def assert_same_in_threads(case: Case, model: Any, rows: tuple[Any, Any, Any]) -> None:
     with strictly(), ThreadPoolExecutor(4) as pool:
-        scores = [pool.submit(model.decision_function, rows[0]) for _ in range(2)]
-        fits = [pool.submit(clone(model).fit, *rows) for _ in range(2)]
-        expected = model.decision_function(rows[0])
+        X, y, weights = rows
+        scores = [pool.submit(scores_of, model, X) for _ in range(2)]
+        fits = [pool.submit(clone(model).fit, X, case.targets(y), weights) for _ in range(2)]
+        expected = scores_of(model, X)
         for job in scores:
             size = np.abs(expected).max()
             np.testing.assert_allclose(job.result(), expected, rtol=0, atol=1e-6 * size)

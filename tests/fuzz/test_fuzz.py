@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from fuzz.cases import Case
 from fuzz.properties import PROPERTIES, check
-from fuzz.strategies import CLASSIFIERS, cases, constraints_of
+from fuzz.strategies import MODELS, cases, constraints_of
 
 STORED = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 
@@ -32,7 +32,7 @@ def test_a_case_is_stored_as_it_is():
     assert Case.from_json(case.to_json()) == case
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_parameters_have_constraints(name):
     undeclared = set(Case("", name).model().get_params()) - set(constraints_of(name))
     assert undeclared <= {"random_state"}

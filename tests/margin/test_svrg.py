@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from discreg import LDMClassifier, ODMClassifier
 from discreg.margin._losses import MarginLoss
-from discreg.margin._svrg import STEP, _balance, svrg
+from discreg.margin._svrg import SVRG_STEP, _balance, svrg
 
 ODM = {"C1": 5.0, "C2": 2.0, "D": 0.2}
 LDM = {"C": 3.0, "lambda1": 0.7, "lambda2": 0.4}
@@ -286,7 +287,7 @@ def eager_epoch(gradient, start, X, y, shares, smoothness, fit_intercept, is_pai
     rows = X - mean
     squares = np.sum(rows**2, axis=1)
     scale = shares @ squares if fit_intercept else 0.0
-    step = STEP / (1 + smoothness * (squares.max() + scale))
+    step = SVRG_STEP / (1 + smoothness * (squares.max() + scale))
     full, full_level = np.zeros(X.shape[1]), 0.0
     w, level = snapshot = start[0], start[1] + mean @ start[0]
     for i, j in np.ndindex(len(y), len(y)):
@@ -361,3 +362,40 @@ def test_long_epochs_do_not_underflow():
     weak = {"C1": 1e-2, "C2": 1e-2, "D": 0.0}
     found = run("odm", X, y, weights, weak, tol=1e-12)
     assert found.gap <= 1e-12
+
+
+# The step size --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "small", "tol"),
+    [(ODMClassifier, {}, 1e-6), (LDMClassifier, {"C": 3.0, "lambda1": 1.0}, 1e-2)],
+)
+@pytest.mark.parametrize("svrg_step", [0.1, 1.0])
+def test_any_step_size_leads_to_the_optimum(estimator, small, tol, svrg_step):
+    X, y, weights = problem(True)
+    params = {"kernel": "linear", "probability": False, "random_state": 0, **small}
+    exact = estimator(**params).fit(X, y, weights)
+    stochastic = estimator(solver="svrg", svrg_step=svrg_step, tol=tol, max_iter=5000, **params)
+    stochastic.fit(X, y, weights)
+    assert stochastic.gap_ <= tol
+    assert stochastic.objective_ == pytest.approx(exact.objective_, rel=tol)
+
+
+def test_the_first_step_is_the_given_share_of_the_smoothness_bound():
+    """One sample: an epoch of one step changes w by step / L times the gradient at zero."""
+    X, y, weights = np.array([[2.0]]), np.array([1.0]), np.ones(1)
+    smoothness = 1 + 2 * ODM["C1"] * 4.0
+    gradient = -2 * ODM["C1"] * (1 - ODM["D"]) * 2.0
+    assert ODM["C1"] >= ODM["C2"]
+    for step in (0.1, 0.5):
+        found = run("odm", X, y, weights, ODM, max_iter=1, first_step=step, fit_intercept=False)
+        assert found.coef[0] == pytest.approx(-step / smoothness * gradient, rel=1e-12)
+
+
+@pytest.mark.parametrize("svrg_step", [0, -0.5, 1.5, "auto"])
+def test_step_sizes_that_cannot_converge_are_refused(svrg_step):
+    X, y, _ = problem(False)
+    for estimator in (ODMClassifier, LDMClassifier):
+        with pytest.raises(ValueError, match=r"'svrg_step' parameter .* in \(0, 1\]"):
+            estimator(kernel="linear", solver="svrg", svrg_step=svrg_step).fit(X, y)

@@ -6,7 +6,7 @@ from damped_scores import probabilities_by_definition
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -234,6 +234,9 @@ def test_methods_are_lazy_on_dask():
         ({"kernel": "poly", "degrees": (-2,)}, "degrees"),
         ({"scoring": 3}, "scoring"),
         ({"solver": "scatter"}, "scatter"),
+        ({"penalty": "elastic"}, "penalty"),
+        ({"penalty": (2, 1)}, "penalty"),
+        ({"penalty": "lasso", "solver": "closed"}, "requires penalty='ridge'"),
     ],
 )
 def test_refused_parameters(params, named):
@@ -350,3 +353,82 @@ def test_a_fold_that_cannot_be_scored_is_named():
     model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), scoring="roc_auc_ovr", cv=LeaveOneOut())
     with pytest.raises(ValueError, match="fold 0 cannot be scored"):
         model.fit(X, y)
+
+
+# Penalties without a closed form ---------------------------------------------------------------
+
+OTHERS = ["lasso", "exclusive_lasso", (np.inf, 1, "identity")]
+ENOUGH = {"tol": 1e-6, "max_iter": 20_000}
+
+
+@pytest.mark.parametrize(
+    ("penalty", "kernel", "container"),
+    [
+        ("lasso", "rbf", np.asarray),
+        ("exclusive_lasso", "linear", sparse.csr_array),
+        ((np.inf, 1, "identity"), "precomputed", np.asarray),
+        ("group_lasso", "poly", sparse.csr_array),
+    ],
+)
+def test_other_penalties_are_searched_by_five_folds_of_refits(penalty, kernel, container):
+    X, y = wine()
+    rows = container(X @ X.T if kernel == "precomputed" else X)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    params = {"penalty": penalty, "kernel": kernel, "class_weight": "balanced", **ENOUGH}
+    model = DRMClassifierCV(alphas=(1.0,), betas=(1.0, 0.3), gammas=(0.1,), degrees=(2,), **params)
+    results = model.fit(rows, y, weights).cv_results_
+    assert set(results["held_out"]) == {"5 folds"}
+    folds = list(StratifiedKFold(5).split(X, y))
+    for number, (train, test) in enumerate(folds):
+        columns = train if kernel == "precomputed" else slice(None)
+        for index, setting in enumerate(results["params"]):
+            refit = DRMClassifier(probability=False, **params, **setting)
+            refit.fit(rows[train][:, columns], y[train], weights[train])
+            score = refit.score(rows[test][:, columns], y[test], weights[test])
+            assert results[f"split{number}_test_score"][index] == pytest.approx(score)
+    best = DRMClassifier(**params, **model.best_params_).fit(rows, y, weights)
+    np.testing.assert_allclose(model.predict_proba(rows), best.predict_proba(rows), atol=1e-12)
+
+
+def test_a_penalty_spelled_as_a_triple_is_the_named_one():
+    X, y = wine()
+    params = {"alphas": ALPHAS, "betas": BETAS, "gammas": (0.1,)}
+    for name, triple in (
+        ("ridge", (2, 2, "half_square")),
+        ("group_lasso", (2, 1, "identity")),
+    ):
+        named = DRMClassifierCV(penalty=name, **params, **ENOUGH).fit(X, y).cv_results_
+        spelled = DRMClassifierCV(penalty=triple, **params, **ENOUGH).fit(X, y).cv_results_
+        np.testing.assert_array_equal(named["mean_test_score"], spelled["mean_test_score"])
+        assert named["held_out"] == spelled["held_out"]
+
+
+def test_groups_are_held_out_as_a_whole_with_other_penalties():
+    X, y = wine()
+    groups = np.arange(len(y)) // 2
+    params = {"alphas": (0.1,), "betas": (0.1,), "gammas": (0.1,), **ENOUGH}
+    model = DRMClassifierCV(penalty="lasso", **params).fit(X, y, groups=groups)
+    assert set(model.cv_results_["held_out"]) == {"5 folds of whole groups"}
+
+
+def test_searches_that_stop_early_warn_once():
+    X, y = wine()
+    model = DRMClassifierCV(
+        penalty="lasso", alphas=(0.1,), betas=(1e-3,), gammas=(0.1,), max_iter=2, probability=False
+    )
+    with pytest.warns(ConvergenceWarning, match="of 5 fits on held-out samples") as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("penalty", ["ridge", *OTHERS, (1, np.inf, "half_square")])
+def test_penalties_on_a_part_of_the_samples_mean_the_same_as_on_all(penalty):
+    """A third of the rows with these penalties is the model of three copies of each."""
+    X, y = wine()
+    params = {"penalty": penalty, "gamma": 0.1, "tol": 1e-10, "max_iter": 50_000}
+    on_copies = DRMClassifier(alpha=0.3, beta=0.2, **params)
+    on_copies.fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+    setting = DRMClassifierCV(penalty=penalty)._for_share({"alpha": 0.3, "beta": 0.2}, 1 / 3)
+    once = DRMClassifier(**setting, **params).fit(X, y)
+    expected = on_copies.class_residuals(X)
+    np.testing.assert_allclose(once.class_residuals(X), expected, atol=1e-4)

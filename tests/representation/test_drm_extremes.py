@@ -51,10 +51,11 @@ def random_data(rng):
 
 def random_params(rng):
     ridge = rng.random() < 0.4
+    solver = str(rng.choice(SOLVERS)) if ridge else "auto"
     params = {
         "kernel": str(rng.choice(["linear", "linear", "rbf", "poly", "cosine", "laplacian"])),
         "penalty": "ridge" if ridge else PENALTIES[rng.integers(len(PENALTIES))],
-        "solver": str(rng.choice(SOLVERS)) if ridge else "auto",
+        "solver": solver,
         "alpha": float(rng.choice([0, 0.1, 1, 1e3, 1e12])),
         "beta": float(rng.choice([1e-12, 1e-2, 1, 1e12])),
         "gamma": ["scale", "auto", 1e-100, 1e100][rng.integers(4)],
@@ -62,7 +63,7 @@ def random_params(rng):
         "coef0": float(rng.choice([0, 1, -1])),
         "max_iter": int(rng.choice([1, 20, 150])),
         "tol": float(rng.choice([0, 1e-5])),
-        "backtracking": bool(rng.random() < 0.3),
+        "backtracking": solver == "apg" and bool(rng.random() < 0.5),
         "probability": bool(rng.random() < 0.4),
         "random_state": 0,
     }

@@ -53,12 +53,16 @@ ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32
 
 @dataclass(frozen=True)
 class Number:
-    """Finite number in an interval; ``closed`` specifies which ends are included."""
+    """Number in an interval; ``closed`` specifies which ends are included.
+
+    Infinity is accepted only if it is an end that is included, and ``infinite``.
+    """
 
     low: float = -np.inf
     high: float = np.inf
     closed: str = "both"
     integer: bool = False
+    infinite: bool = False
 
     def accepts(self, value: Any) -> bool:
         kind = Integral if self.integer else Real
@@ -70,11 +74,12 @@ class Number:
             return False
         above = number >= self.low if self.closed in ("both", "left") else number > self.low
         below = number <= self.high if self.closed in ("both", "right") else number < self.high
-        return bool(np.isfinite(number) and above and below)
+        return bool((self.infinite or np.isfinite(number)) and above and below)
 
     def __str__(self) -> str:
-        left = "[" if self.closed in ("both", "left") and np.isfinite(self.low) else "("
-        right = "]" if self.closed in ("both", "right") and np.isfinite(self.high) else ")"
+        known = [self.infinite or np.isfinite(end) for end in (self.low, self.high)]
+        left = "[" if self.closed in ("both", "left") and known[0] else "("
+        right = "]" if self.closed in ("both", "right") and known[1] else ")"
         kind = "an int" if self.integer else "a float"
         return f"{kind} in {left}{self.low:g}, {self.high:g}{right}"
 

@@ -7,7 +7,7 @@ from ._lrrr_cv import LRRRClassifierCV
 from ._ranks import RankPath
 from ._reduced_rank import ReducedRankRegression
 from ._reduced_rank_cv import ReducedRankRegressionCV
-from ._slrr import SLRRClassifier
+from ._slrr import SLRRClassifier, beta_max
 from ._slrr_cv import SLRRClassifierCV
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "ReducedRankRegressionCV",
     "SLRRClassifier",
     "SLRRClassifierCV",
+    "beta_max",
 ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
@@ -16,25 +16,23 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 
-from discreg.base.caller import collected_convergence, user_stacklevel, warn_of_convergence
-from discreg.base.candidates import candidates_of
+from discreg.base.caller import collected_convergence, warn_of_convergence
+from discreg.base.candidates import candidates_of, group_numbers
+from discreg.base.folds import how_held_out
 from discreg.base.held_out import Fold, Setting, cv_results
 from discreg.base.missing_params import with_missing_params
 from discreg.base.search import SEARCH_CONSTRAINTS
 from discreg.blocks.lazy import lazily
 from discreg.blocks.targets import positive_weights, target_rows
 from discreg.blocks.validation import check_params, is_out_of_core, require_fitted
-from discreg.linalg.rows import matmul
-from discreg.linalg.sparse_rank import SparseRankSolution
 from discreg.linalg.types import Array, MatrixLike, RealArray, Scoring, Splitting
 
-from ._ranks import scores_by_rank
 from ._reduced_rank import ReducedRankRegression
 from ._sparse import largest_beta
-from ._targets import TargetProblem, leave_one_out_of_targets
+from ._target_search import WeightedScorer, left_out_predictions, predict_fold
+from ._targets import TargetProblem
 
 __all__ = ["ReducedRankRegressionCV"]
 
@@ -70,10 +68,15 @@ class ReducedRankRegressionCV(
         As for :class:`~discreg.ReducedRankRegression`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter. None means exact leave-one-out for ridge, and five folds for
-        "l21".
+        "l21". With `groups` in `fit`, None means five folds of whole groups.
     scoring : str or callable, default=None
         Any scikit-learn scorer, by name or as a callable; None means R². The scorer receives
         predictions in place of X, and sample weights if it accepts them.
+    n_jobs : int, default=None
+        Number of parallel jobs, as for joblib. One job fits all settings of a fold; leave-one-out
+        is one job.
+    verbose : int, default=0
+        If positive, print a line with the best setting.
 
     Attributes
     ----------
@@ -83,7 +86,8 @@ class ReducedRankRegressionCV(
         Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`; with
-        leave-one-out there is one score for all samples together.
+        leave-one-out there is one score for all samples together. `held_out` says how samples
+        were held out.
     best_estimator_ : ReducedRankRegression
         The model with the best setting, fitted on all samples. Its fitted attributes (`coef_`,
         `scalings_`, ...) are also set on this estimator.
@@ -123,6 +127,8 @@ class ReducedRankRegressionCV(
         max_iter: int = 500,
         cv: Splitting = None,
         scoring: Scoring = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.betas = betas
         self.ranks = ranks
@@ -132,8 +138,16 @@ class ReducedRankRegressionCV(
         self.max_iter = max_iter
         self.cv = cv
         self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Select the best setting on held-out samples and fit it to all samples.
 
         Parameters
@@ -144,6 +158,10 @@ class ReducedRankRegressionCV(
             Targets.
         sample_weight : array-like of shape (n_samples,) or float, default=None
             Sample weights, for the fits and for the held-out scores.
+        groups : array-like of shape (n_samples,) or "duplicates", default=None
+            Group labels of the samples, such as patients. With ``cv=None`` the samples of a group
+            are held out together, in five folds. A `cv` that splits by groups gets them too.
+            "duplicates" makes equal rows of X a group.
 
         Returns
         -------
@@ -167,16 +185,27 @@ class ReducedRankRegressionCV(
         problem = model._problem(rows, targets, weights)
         grid = self._grid(problem)
         scorer = WeightedScorer(self.scoring, weighted=sample_weight is not None)
+        numbers = group_numbers(groups, rows, weights)
         early: list[float] = []  # gaps of fits that stopped before `tol`
         self.__dict__.pop("loo_predictions_", None)
-        if self.cv is None and self.penalty == "ridge":
+        folds: list[Fold | None] = [None]
+        started = time.perf_counter()
+        if self.cv is None and self.penalty == "ridge" and numbers is None:
             scores, times = self._leave_one_out(problem, grid, scorer, *data), None
         else:
-            scores, times = self._cross_validate(model, grid, scorer, early, *data)
+            folds = list(self._folds(rows, data[1], weights, numbers))
+            scores, times = self._cross_validate(model, grid, scorer, early, folds, *data)
         failed, n_rows = np.zeros(len(grid), dtype=bool), np.full(len(grid), len(targets))
         self.cv_results_ = cv_results(grid, scores, times, failed, n_rows)
         best = int(np.argmax(self.cv_results_["mean_test_score"]))
+        self.cv_results_["held_out"] = [how_held_out(folds, self.cv, numbers)] * len(grid)
         self.best_params_, self.best_score_ = grid[best], float(scores[best].mean())
+        if self.verbose:
+            print(
+                f"{len(grid)} settings on {len(targets):,} samples in "
+                f"{time.perf_counter() - started:.1f} s, best score {self.best_score_:.4g} with "
+                f"{self.best_params_}"
+            )
         self.best_estimator_ = model.set_params(**self.best_params_)
         with collected_convergence() as last:
             self.best_estimator_.fit(*data)
@@ -234,7 +263,7 @@ class ReducedRankRegressionCV(
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        check_params(self, {"scoring": SEARCH_CONSTRAINTS["scoring"]})
+        check_params(self, SEARCH_CONSTRAINTS)
         model._check_params()
         return model
 
@@ -275,7 +304,7 @@ class ReducedRankRegressionCV(
     ) -> Array:
         """Score each setting of ridge by leave-one-out, and keep the best predictions."""
         kept, scores = np.flatnonzero(weights), []
-        for predicted in _left_out_predictions(problem, grid):
+        for predicted in left_out_predictions(problem, grid):
             predicted = predicted.reshape(y.shape)
             scores.append(scorer(predicted[kept], y[kept], weights[kept]))
             if scores[-1] > max(scores[:-1], default=-np.inf):
@@ -288,29 +317,29 @@ class ReducedRankRegressionCV(
         grid: list[Setting],
         scorer: WeightedScorer,
         early: list[float],
+        folds: list[Any],
         X: Any,
         y: Array,
         weights: Array,
     ) -> tuple[Array, Array]:
         """Score each setting on each fold; return scores and seconds, one column per fold."""
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(predict_fold)(model, grid, X, y, weights, fold) for fold in folds
+        )
         scores, seconds = [], []
-        for train, test in self._folds(X, y, weights):
-            targets = y[train].reshape(len(train), -1)
-            problem = model._problem(X[train], targets, weights[train])
-            started = time.perf_counter()
-            for predicted in _held_out_predictions(model, problem, X[test], grid, early):
-                seconds.append(time.perf_counter() - started)
-                predicted = predicted.reshape(y[test].shape)
-                scores.append(scorer(predicted, y[test], weights[test]))
-                started = time.perf_counter()
-        shape = -1, len(grid)
-        return np.array(scores).reshape(shape).T, np.array(seconds).reshape(shape).T
+        for (_, test), of_fold in zip(folds, found, strict=True):
+            scores.append([scorer(each, y[test], weights[test]) for each in of_fold.predictions])
+            seconds.append(of_fold.seconds)
+            early += of_fold.early
+        return np.array(scores).T, np.array(seconds).T
 
-    def _folds(self, X: Any, y: Array, weights: Array) -> Iterator[Fold]:
+    def _folds(self, X: Any, y: Array, weights: Array, groups: Any) -> Iterator[Fold]:
         """Yield the training and test rows of each fold."""
         places = np.arange(len(y))
         splitter = check_cv(N_FOLDS if self.cv is None else self.cv)
-        for number, (train, test) in enumerate(splitter.split(X, y)):
+        if self.cv is None and groups is not None:
+            splitter = GroupKFold(min(N_FOLDS, int(groups.max()) + 1))
+        for number, (train, test) in enumerate(splitter.split(X, y, groups)):
             train, test = places[train], places[test]
             if not weights[train].any() or not weights[test].any():
                 raise ValueError(
@@ -333,80 +362,3 @@ class ReducedRankRegressionCV(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class PredictedTargets(RegressorMixin, BaseEstimator):
-    """Regressor that takes predictions as its input, so that any scorer can be applied."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing."""
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Return the predictions."""
-        return X
-
-
-class WeightedScorer:
-    """Scorer of predictions, with sample weights if they are given and the scorer accepts them."""
-
-    def __init__(self, scoring: Scoring, *, weighted: bool) -> None:
-        self.scoring, self.weighted = scoring, weighted
-        self.judge = PredictedTargets()
-        self.scorer: Any = check_scoring(self.judge, scoring=scoring)
-
-    def __call__(self, predicted: Array, y: Array, weights: Array) -> float:
-        if self.weighted:
-            try:
-                return float(self.scorer(self.judge, predicted, y, sample_weight=weights))
-            except TypeError as error:
-                if "sample_weight" not in str(error):
-                    raise
-            warnings.warn(
-                f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
-                "held-out samples equally.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
-            )
-            self.weighted = False
-        return float(self.scorer(self.judge, predicted, y))
-
-
-def _left_out_predictions(problem: TargetProblem, grid: Sequence[Setting]) -> Iterator[Array]:
-    """Yield the leave-one-out predictions of each setting of ridge."""
-    betas = list(dict.fromkeys(setting["beta"] for setting in grid))
-    ranks = list(dict.fromkeys(setting["rank"] for setting in grid))
-    for by_rank in leave_one_out_of_targets(problem, betas, ranks):
-        yield from by_rank
-
-
-def _held_out_predictions(
-    model: ReducedRankRegression,
-    problem: TargetProblem,
-    X: Any,
-    grid: Sequence[Setting],
-    early: list[float],
-) -> Iterator[Array]:
-    """Yield the predictions of test rows by each setting.
-
-    With ridge, one solve per penalty gives all ranks. With "l21", the fits of a rank start from the
-    solution of the next larger penalty; the gaps of fits that stop early are added to `early`.
-    """
-    latest: dict[int, SparseRankSolution] = {}
-    by_rank: list[Array] = []
-    for number, setting in enumerate(grid):
-        beta, rank = setting["beta"], setting["rank"]
-        if model.penalty == "ridge":
-            if number == 0 or beta != grid[number - 1]["beta"]:
-                ranked = problem.ranked(beta)
-                scalings, means = problem.regression.predictor(ranked.projected)
-                along = matmul(X, scalings) - means
-                by_rank = list(scores_by_rank(along, ranked.directions, problem.mean))
-            yield by_rank[rank - 1]
-        else:
-            solution = model._solve(problem.with_rows_penalty(beta, rank), latest.get(rank))
-            if not model._has_converged(solution):
-                early.append(solution.gap)
-            latest[rank] = solution
-            coef, means = problem.regression.predictor(solution.coef @ solution.directions.T)
-            yield matmul(X, coef) + (problem.mean - means)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from discreg.base.caller import user_stacklevel
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.lazy import lazily
@@ -35,6 +37,9 @@ from ._sparse import (
     by_singular_value,
     gap_without_penalty,
     indicator_problem,
+    is_null,
+    largest_beta,
+    null_solution,
     polish,
     reweight,
     stored_gap,
@@ -42,7 +47,7 @@ from ._sparse import (
 )
 from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
 
-__all__ = ["SLRRClassifier"]
+__all__ = ["SLRRClassifier", "beta_max"]
 
 LOOSER = 30.0  # factor of `tol` for the folds that calibrate probabilities
 
@@ -79,9 +84,9 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         sparse regression of full rank.
     beta : float, default=1.0
         The paper's :math:`\lambda`, at least 0. It depends on the units of X: standardise the
-        features, or select `beta` by :class:`~discreg.SLRRClassifierCV`. Above
-        :math:`2 \max_j \|(X^\top Y)_j\|` all coefficients are zero; at 0 the model is
-        :class:`~discreg.LRLRClassifier`.
+        features, or select `beta` by :class:`~discreg.SLRRClassifierCV`. From
+        :math:`2 \max_j \|(X^\top Y)_j\|` on, see :func:`~discreg.beta_max`, all coefficients are
+        zero, with a warning; at 0 the model is :class:`~discreg.LRLRClassifier`.
     fit_intercept : bool, default=True
         Whether to centre X, so that scores are those of :math:`x - \bar x` (38). Without centring
         the largest rank is min(n_features, n_classes).
@@ -151,6 +156,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     See Also
     --------
     SLRRClassifierCV : Selects rank and `beta` by cross-validation.
+    beta_max : The smallest `beta` at which all coefficients are zero.
     LRRRClassifier : Uses all features and has a closed-form solution.
     sklearn.feature_selection.SelectFromModel : Transformer that keeps the selected features; use
         ``threshold=1e-10``.
@@ -233,6 +239,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         start = vars(self).get("_previous") if self.warm_start else None
         solution = self._solve(problem, prepared, start, tol=self.tol, to_rounding=True)
         self._warn(solution)
+        self._warn_of_null(problem)
         self._store(prepared, solution, rank)
         self._calibrate(prepared, (problem, solution))
         return self
@@ -286,6 +293,8 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         to_rounding: bool = False,
     ) -> SparseRankSolution:
         """Solve the problem, from a start if its shape fits."""
+        if is_null(problem.beta, largest_beta(problem)):
+            return null_solution(problem)
         if problem.beta == 0:  # without a penalty, one regression is exact up to rounding
             solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
             solution.gap = gap_without_penalty(problem, solution)
@@ -332,6 +341,18 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             advice = STALLED + "; beta=0 fits without a penalty."
         warn_of_gap(self, solution, advice)
 
+    def _warn_of_null(self, problem: SparseRankProblem) -> None:
+        """Warn if the penalty makes all coefficients zero."""
+        largest = largest_beta(problem)
+        if largest > 0 and is_null(problem.beta, largest):
+            warnings.warn(
+                f"All coefficients are zero with beta={self.beta:g}, so that the predictions do "
+                f"not depend on X. Use a beta below {largest:.6g}, the value of "
+                "discreg.beta_max for these data.",
+                UserWarning,
+                stacklevel=user_stacklevel(),
+            )
+
     def _gap(
         self, prepared: Prepared, solution: SparseRankSolution, exact: tuple[RealArray, RealArray]
     ) -> float:
@@ -351,6 +372,57 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.__dict__.pop("_previous", None)
         if self.warm_start:
             self._previous = solution
+
+
+def beta_max(
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    fit_intercept: bool = True,
+) -> float:
+    r"""Compute the smallest `beta` at which all coefficients of SLRR are zero.
+
+    W = 0 is optimal, for any rank, if and only if no row of the gradient of
+    :math:`\|Y - XW\|_F^2` at 0 is longer than `beta`. So the number is
+    :math:`2 \max_j \|(X^\top S Y)_j\|` for centred X, the normalised indicators Y and weights S
+    of the samples.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+        Training data, as for :class:`~discreg.SLRRClassifier`.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    sample_weight : array-like of shape (n_samples,) or float, default=None
+        Sample weights.
+    class_weight, fit_intercept
+        As for :class:`~discreg.SLRRClassifier`.
+
+    Returns
+    -------
+    beta_max : float
+        Zero if all features are constant.
+
+    See Also
+    --------
+    SLRRClassifier : The model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from discreg import SLRRClassifier, beta_max
+    >>> X, y = load_wine(return_X_y=True)
+    >>> largest = beta_max(scale(X), y)
+    >>> model = SLRRClassifier(beta=0.99 * largest).fit(scale(X), y)
+    >>> len(model.selected_features_)
+    1
+    """
+    model = SLRRClassifier(class_weight=class_weight, fit_intercept=fit_intercept)
+    model.set_params(probability=False)._check_params()
+    return largest_beta(model._problem(model._prepare(X, y, sample_weight), 1, 0.0))
 
 
 def _fits(start: SparseRankSolution, problem: SparseRankProblem) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
-from discreg.base.held_out import HeldOut, Setting
+from discreg.base.held_out import HeldOut, Judged, Setting
 from discreg.base.rounds import beyond
 from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
@@ -18,7 +18,7 @@ from discreg.linalg.types import ClassWeight, Scoring, Splitting
 from ._indicators import Indicators
 from ._search import LowRankSearch
 from ._slrr import SLRRClassifier
-from ._sparse import largest_beta
+from ._sparse import is_null, largest_beta
 from ._subspace import largest_rank
 
 __all__ = ["SLRRClassifierCV"]
@@ -39,7 +39,9 @@ class SLRRClassifierCV(LowRankSearch):
         Candidates for `beta`. None means 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003 and 0.001 times the
         smallest penalty for which all coefficients are zero. If the best of the default values is
         the smallest, up to three smaller values are tried, each after the first only if the one
-        before increased the score by more than 0.1 %; see ``cv_results_["beyond_grid"]``.
+        before increased the score by more than 0.1 %; see ``cv_results_["beyond_grid"]``. All
+        candidates from `beta_max_` on give the same model, whose coefficients are zero. They are
+        scored without a fit and marked in ``cv_results_["is_null"]``.
     ranks : array-like of int, default=None
         Candidates for the rank. None means at most five ranks between half the largest rank and
         the largest rank, the upper part of the paper's range.
@@ -66,6 +68,10 @@ class SLRRClassifierCV(LowRankSearch):
         Mean held-out score of the best setting.
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`.
+        `is_null` says which settings have no coefficients on all samples.
+    beta_max_ : float
+        The smallest `beta` at which all coefficients are zero on all samples, see
+        :func:`~discreg.beta_max`.
     best_estimator_ : SLRRClassifier
         The classifier with the best setting, fitted on all samples. Its fitted attributes
         (`classes_`, `coef_`, `selected_features_`, ...) are also set on this estimator.
@@ -129,11 +135,11 @@ class SLRRClassifierCV(LowRankSearch):
         self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> list[Setting]:
         ranks = self._rank_candidates(X, y)
+        prepared = classifier._prepare(X, y, weights)
+        largest = self.beta_max_ = largest_beta(classifier._problem(prepared, 1, 0.0))
         if self.betas is not None:
             betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
         else:
-            prepared = classifier._prepare(X, y, weights)
-            largest = largest_beta(classifier._problem(prepared, 1, 0.0))
             betas = [fraction * largest for fraction in FRACTIONS] if largest > 0 else [1.0]
         return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
 
@@ -141,6 +147,14 @@ class SLRRClassifierCV(LowRankSearch):
     def _beyond(tried: Sequence[Setting], best: Setting, names: Sequence[str]) -> list[Setting]:
         """Continue to smaller penalties only: larger ones make all coefficients zero."""
         return [each for each in beyond(tried, best, names) if each["beta"] < best["beta"]]
+
+    def _results(
+        self, grid: list[Setting], judged: list[list[Judged]], n_given: int, *, per_fold: bool
+    ) -> dict[str, Any]:
+        results = super()._results(grid, judged, n_given, per_fold=per_fold)
+        betas = np.array([setting["beta"] for setting in grid])
+        results["is_null"] = is_null(betas, self.beta_max_)
+        return results
 
     def _for_share(self, penalty: Setting, share: float) -> Setting:
         return penalty | {"beta": np.sqrt(share) * penalty["beta"]}

@@ -32,7 +32,9 @@ __all__ = [
     "by_singular_value",
     "gap_without_penalty",
     "indicator_problem",
+    "is_null",
     "largest_beta",
+    "null_solution",
     "polish",
     "reweight",
     "stored_gap",
@@ -41,6 +43,7 @@ __all__ = [
 
 FEW_COEFFICIENTS = 2_000  # up to this size, solving to rounding costs little
 EXACT = 1e-14
+NEAR = 1e-12  # relative distance from the largest useful penalty that is rounding
 MAX_POLISHING = 10  # working sets
 STALLED = (
     "Rounding errors prevent a smaller gap, because beta is tiny for features of this size or the "
@@ -63,6 +66,19 @@ def indicator_problem(
 def largest_beta(problem: SparseRankProblem) -> float:
     """Compute the smallest penalty at which all coefficients are zero, for any rank."""
     return 2 * float(np.linalg.norm(problem.moments, axis=1).max(initial=0.0))
+
+
+def is_null(beta: Any, largest: float) -> Any:
+    """Return whether all coefficients are zero for a penalty, up to rounding."""
+    return (beta > 0) & (beta >= (1 - NEAR) * largest)
+
+
+def null_solution(problem: SparseRankProblem) -> SparseRankSolution:
+    """Return the solution without coefficients."""
+    directions = np.eye(len(problem.second))[:, : problem.rank]
+    coef = np.zeros((problem.regression.size, directions.shape[1]))
+    objective, gap = problem.certify(coef, directions)
+    return SparseRankSolution(coef, directions, [objective], gap)
 
 
 def polish(

@@ -93,6 +93,7 @@ class MarginClassifier(BaseClassifier):
         "probability": Boolean(),
         "selection": Choice(("random", "cyclic")),
         "shrinking": Boolean(),
+        "svrg_step": Number(0, 1, closed="right"),
         "cache_size": Number(0, closed="neither"),
         "warm_start": Boolean(),
         "tol": Number(0, closed="left"),
@@ -110,6 +111,7 @@ class MarginClassifier(BaseClassifier):
     solver: str
     selection: str
     shrinking: bool
+    svrg_step: float
     cache_size: float
     warm_start: bool
     tol: float
@@ -305,7 +307,9 @@ class MarginClassifier(BaseClassifier):
                 self._loss(),
                 self.fit_intercept,
                 self.solver_,
-                SolverOptions(tol, self.max_iter, shuffled, self.shrinking, seed),
+                SolverOptions(
+                    tol, self.max_iter, shuffled, self.shrinking, seed, float(self.svrg_step)
+                ),
                 exact,
                 start,
             )
@@ -396,6 +400,10 @@ class MarginClassifier(BaseClassifier):
         """Calibrate the probabilities on held-out scores."""
         if data.kept is not None:
             problems = self._problems(data, [None] * len(fits), [0] * len(fits), exact=True)
+            problems = [
+                problem if fit.soft is None else replace(problem, loss=fit.soft)
+                for problem, fit in zip(problems, fits, strict=True)
+            ]
             calibrate_on_rows(self, data, problems, fits)
 
     def _training_scores(self, data: MarginData, rows: NDArray[np.intp]) -> RealArray:

@@ -19,6 +19,7 @@ from discreg.linalg.rows import matmul, rmatmul, row_norms
 from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
+from ._svrg import SVRG_STEP
 
 __all__ = [
     "CLEARLY",
@@ -71,9 +72,10 @@ class SolverOptions:
     shuffled: bool = True
     shrinking: bool = True
     seed: int = 0
+    svrg_step: float = SVRG_STEP
 
     def as_tuple(self) -> tuple[float, int, bool, bool]:
-        """Return the options except the seed, in the order that compiled loops expect."""
+        """Return the options of coordinate descent, in the order that compiled loops expect."""
         return float(self.tol), self.max_iter, self.shuffled, self.shrinking
 
 

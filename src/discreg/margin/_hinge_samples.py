@@ -60,7 +60,8 @@ class HingeSamples:
         )
         share = weights / float(training.weights.sum())
         limits = loss.upper * share
-        above = multipliers > AT_LIMIT * limits
+        # Without samples at their limits, multipliers are small compared with the largest one.
+        above = multipliers > AT_LIMIT * np.minimum(limits, multipliers.max())
         places = above.astype(np.int8) + (multipliers >= (1.0 - AT_LIMIT) * limits)
         chosen, curvatures = np.arange(len(weights)), np.zeros(len(weights))
         firsts = np.unique(groups, return_index=True)[1]

@@ -29,13 +29,16 @@ class LDMClassifier(MarginClassifier):
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \lambda_1 \operatorname{var}(z)
               - \lambda_2 \operatorname{mean}(z) + \frac{C}{m} \sum_i \max(0, 1 - z_i)
 
-    With :math:`\lambda_1 = \lambda_2 = 0` this is the soft-margin SVM with parameter C/m. With more
+    With :math:`\lambda_1 = \lambda_2 = 0` this is the soft-margin SVM with parameter C/m. With
+    :math:`C = \infty` the hinge losses are replaced by the constraints :math:`z_i \ge 1`. With more
     than two classes there is one problem for each class against all others.
 
     Parameters
     ----------
     C : float, default=1000.0
-        Weight of the hinge losses, positive; it is divided by the number of samples.
+        Weight of the hinge losses, positive; it is divided by the number of samples. With
+        `numpy.inf` the margin is hard: all margins are at least 1, and classes that cannot be
+        separated raise an error.
     lambda1 : float, default=1000.0
         Weight of the variance of the margins, not negative. With values far below C the model is
         almost an SVM. The paper uses values up to 1/4.
@@ -85,6 +88,11 @@ class LDMClassifier(MarginClassifier):
         Order in which coordinate descent passes over the samples.
     shrinking : bool, default=True
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
+    svrg_step : float, default=0.5
+        First step size of "svrg", relative to 1/L with the largest smoothness constant L of the
+        gradients of single samples or pairs; at most 1. An epoch that increases the objective is
+        repeated with half the step. The paper takes the setup of Johnson and Zhang (2013), 0.1,
+        which needs up to six times as many epochs here.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger
         matrix are computed on demand and cached up to this size; working sets of up to 256 rows
@@ -101,7 +109,8 @@ class LDMClassifier(MarginClassifier):
         C, lambda1 and lambda2 are at most 1e4; `gap_` then includes 5e-6 for its rounding, which is
         four times the largest error measured.
     max_iter : int, default=1000
-        Maximum number of iterations of a two-class problem, see `n_iter_`.
+        Maximum number of iterations of a two-class problem, see `n_iter_`. With ``C=inf``, the
+        maximum for each of up to ten finite values of C.
     n_jobs : int, default=None
         Number of threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
@@ -193,7 +202,7 @@ class LDMClassifier(MarginClassifier):
     """
 
     _constraints = MarginClassifier._constraints | {
-        "C": Number(0, closed="neither"),
+        "C": Number(0, closed="right", infinite=True),
         "lambda1": Number(0, closed="left"),
         "lambda2": Number(0, closed="left"),
         "solver": Choice(("auto", "active_set", "dcd", "svrg")),
@@ -218,6 +227,7 @@ class LDMClassifier(MarginClassifier):
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
+        svrg_step: float = 0.5,
         cache_size: float = 1000,
         warm_start: bool = False,
         tol: float = 1e-3,
@@ -241,12 +251,21 @@ class LDMClassifier(MarginClassifier):
         self.solver = solver
         self.selection = selection
         self.shrinking = shrinking
+        self.svrg_step = svrg_step
         self.cache_size = cache_size
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if np.inf == self.C and self.solver == "svrg":
+            raise ValueError(
+                "C=inf does not allow margins below 1, and solver='svrg' needs a finite C. Use "
+                "solver='auto', 'active_set' or 'dcd'."
+            )
 
     def _loss(self) -> MarginLoss:
         return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)

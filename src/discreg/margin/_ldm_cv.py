@@ -28,8 +28,9 @@ class LDMClassifierCV(MarginSearch):
     Parameters
     ----------
     Cs : array-like of float, default=(1e3,)
-        Candidates for the weight of the hinge losses, positive. More candidates take more time, and
-        were about as accurate on average.
+        Candidates for the weight of the hinge losses, positive and finite: classes that cannot be
+        separated have no hard margin. More candidates take more time, and were about as accurate
+        on average.
     lambda1s : array-like of float, default=(0, 1e3, 1e4)
         Candidates for the weight of the variance of the margins, not negative. If the best of the
         default values is the largest, up to three larger values are tried, each after the first
@@ -46,7 +47,7 @@ class LDMClassifierCV(MarginSearch):
     degrees : array-like of float, default=(3,)
         Candidates for the degree of the kernel "poly".
     coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, \
-probability, solver, selection, shrinking, cache_size, tol, max_iter, random_state
+probability, solver, selection, shrinking, svrg_step, cache_size, tol, max_iter, random_state
         As for :class:`~discreg.LDMClassifier`. Fits on parts of the samples stop at 30 times `tol`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
@@ -117,6 +118,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
+        svrg_step: float = 0.5,
         cache_size: float = 1000,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -142,6 +144,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
         self.solver = solver
         self.selection = selection
         self.shrinking = shrinking
+        self.svrg_step = svrg_step
         self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter

@@ -19,6 +19,7 @@ from discreg.linalg.types import Array
 from ._active_set import polish, solve
 from ._coordinate_descent import DualSolution
 from ._dual import Dual, GramDual, RowDual
+from ._hard_margin import solve_hard_margin
 from ._problem import SMALL, TINY, BinaryFit, BinaryProblem, MarginSamples
 from ._separable import Pairs, solve_pairs
 from ._variance import VarianceMetric, variance_gram, variance_rows, variance_term
@@ -35,6 +36,8 @@ AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to round
 
 def solve_ldm(problem: BinaryProblem) -> BinaryFit:
     """Fit LDM to labels ±1."""
+    if problem.loss.is_hard:
+        return solve_hard_margin(problem, _by_dual)
     _require_bounded(problem)
     return _by_svrg(problem) if problem.solver == "svrg" else _by_dual(problem)
 

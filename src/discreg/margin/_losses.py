@@ -12,7 +12,8 @@ a convex, piecewise quadratic function that is zero for margins between `low` an
 
 - ODM, objective (7): low = 1 − D, high = 1 + D, u = 1/(2 C) with C1 below and C2 above, no upper
   limit: ℓ(z) = C1 max(0, 1 − D − z)² + C2 max(0, z − 1 − D)². λ1 and λ2 are zero.
-- LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z).
+- LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z). With
+  C = ∞ the margins are at least 1, see `_hard_margin`.
 
 The maximum is attained at a = −ℓ'(z). The dual (19) has two multipliers per sample, and one of them
 is always zero; one signed multiplier replaces both. `_loss_loops` implements ℓ for compiled loops.
@@ -67,6 +68,11 @@ class MarginLoss:
     def is_smooth(self) -> bool:
         """Whether ℓ is differentiable, so that the multipliers are unique."""
         return self.ridge_low > 0
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether margins below 1 are not allowed: LDM with C = ∞."""
+        return not self.is_smooth and self.upper == np.inf
 
     @property
     def largest_penalty(self) -> float:

@@ -95,6 +95,11 @@ class ODMClassifier(MarginClassifier):
         Order in which coordinate descent passes over the samples.
     shrinking : bool, default=True
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
+    svrg_step : float, default=0.5
+        First step size of "svrg", relative to 1/L with the largest smoothness constant L of the
+        gradients of single samples; at most 1. An epoch that increases the objective is
+        repeated with half the step. The paper takes the setup of Johnson and Zhang (2013), 0.1,
+        which needs up to six times as many epochs here.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes. The rows of a larger matrix are computed on
         demand and cached up to this size; working sets of up to 256 rows come on top. The matrix of
@@ -236,6 +241,7 @@ class ODMClassifier(MarginClassifier):
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
+        svrg_step: float = 0.5,
         cache_size: float = 1000,
         warm_start: bool = False,
         tol: float = 1e-3,
@@ -259,6 +265,7 @@ class ODMClassifier(MarginClassifier):
         self.solver = solver
         self.selection = selection
         self.shrinking = shrinking
+        self.svrg_step = svrg_step
         self.cache_size = cache_size
         self.warm_start = warm_start
         self.tol = tol

@@ -44,7 +44,7 @@ class ODMClassifierCV(MarginSearch):
     degrees : array-like of float, default=(3,)
         Candidates for the degree of the kernel "poly".
     coef0, kernel_params, n_components, approximation, fit_intercept, class_weight, \
-probability, solver, selection, shrinking, cache_size, tol, max_iter, random_state
+probability, solver, selection, shrinking, svrg_step, cache_size, tol, max_iter, random_state
         As for :class:`~discreg.ODMClassifier`. Fits on parts of the samples stop at 30 times `tol`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means five stratified folds.
@@ -115,6 +115,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
+        svrg_step: float = 0.5,
         cache_size: float = 1000,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -140,6 +141,7 @@ probability, solver, selection, shrinking, cache_size, tol, max_iter, random_sta
         self.solver = solver
         self.selection = selection
         self.shrinking = shrinking
+        self.svrg_step = svrg_step
         self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter

@@ -73,6 +73,7 @@ class BinaryFit:
     response: Any = None  # what responses of scores to forces are computed from
     solver: str | None = None  # solver of the dual; None if the dual was not solved
     limited: bool = False  # whether `max_iter` ended the iterations; else `tol` or rounding did
+    soft: MarginLoss | None = None  # finite loss with the same solution as that of a hard margin
 
 
 @dataclass
@@ -337,11 +338,23 @@ class BinaryProblem:
         return MarginStatistics.of(self.y * scores, self.training.weights)
 
     def objective(self, square: float, scores: Array) -> tuple[float, float]:
-        """Compute the objective, and the objective without the term of the mean."""
-        margins, loss = self.y * scores, self.loss
+        """Compute the objective, and the objective without the term of the mean.
+
+        With a hard margin it is that of the smallest multiple, at least 1, that is feasible.
+        """
+        margins, loss, factor = self.y * scores, self.loss, 1.0
         mean, variance = mean_and_variance(margins, self.training.weights)
-        convex = 0.5 * square + loss.lambda1 * variance + self.losses.value(margins)
-        return convex - loss.lambda2 * mean, convex
+        if loss.is_hard:
+            factor = self.feasible_factor(scores)
+            convex = factor**2 * (0.5 * square + loss.lambda1 * variance)
+        else:
+            convex = 0.5 * square + loss.lambda1 * variance + self.losses.value(margins)
+        return convex - loss.lambda2 * factor * mean, convex
+
+    def feasible_factor(self, scores: Array) -> float:
+        """Return the smallest factor, at least 1, with which all margins are at least 1."""
+        least = float((self.y * scores).min())
+        return max(1.0 / least, 1.0) if least > 0 else np.inf
 
     def stored(self, fit: BinaryFit, dtype: np.dtype[Any]) -> BinaryFit:
         """Return a fit with the objective and the gap of its coefficients stored in a precision."""
@@ -356,6 +369,12 @@ class BinaryProblem:
             image = self.training.image(theta)
             square = float(theta @ image)
         objective, convex = self.objective(square, image + intercept)
+        if self.loss.is_hard and not np.isfinite(objective):
+            raise ValueError(
+                f"The hard margin of class {self.positive!r} is so small that rounding the "
+                f"coefficients to {dtype} puts samples on the wrong side. Scale the features, pass "
+                "X in float64, or use a finite C."
+            )
         exact = fit.objective + self.loss.lambda2 * fit.margins.mean  # without the mean
         lowest = fit.objective - fit.gap * exact
         gap = (objective - lowest) / max(convex, TINY)
@@ -373,6 +392,7 @@ class BinaryProblem:
             max_iter=self.options.max_iter,
             random=np.random.RandomState(self.options.seed),
             start=self.start,
+            first_step=self.options.svrg_step,
         )
         if not np.isfinite(result.gap):
             raise ValueError(

@@ -25,16 +25,17 @@ from discreg.linalg.types import Array
 
 from ._losses import MarginLoss
 
-__all__ = ["STEP", "SvrgResult", "svrg"]
+__all__ = ["SVRG_STEP", "SvrgResult", "svrg"]
 
 Coefficients = tuple[Array, float]
 
-# The step in units of one over the largest smoothness constant. Johnson and Zhang use 0.1. Epochs
-# to a relative gap of 1e-6 with 0.1, 0.3, 0.5, 0.8 (C1 = 2 C2, D = 0.2, at most 60):
+# First step in units of one over the largest smoothness constant. The ODM paper uses the setup of
+# Johnson and Zhang, 0.1. Epochs to a relative gap of 1e-6 with 0.1, 0.3, 0.5, 0.8 (C1 = 2 C2,
+# D = 0.2, at most 60):
 #   C1 = 100:   a9a   9,  7,  8, 10;  w8a 49, 18, 12, 8;  pendigits >60, 23, 15, 11
 #   C1 = 10000: a9a >60, 54, 36, 27;  ijcnn1 5, 6, 6, 8;  pendigits >60, 28, 19, 14
 # None of these epochs increased the objective.
-STEP = 0.5
+SVRG_STEP = 0.5
 # Factor of the step after an accepted epoch. Near the optimum of LDM, which is not smooth, some
 # epochs fail by chance, and halving alone would stop the progress.
 GROWTH = 1.2
@@ -78,15 +79,18 @@ def svrg(
     max_iter: int,
     random: np.random.RandomState,
     start: Coefficients | None = None,
+    first_step: float = SVRG_STEP,
 ) -> SvrgResult:
     """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
+
+    The first step is in units of one over the largest smoothness constant of a sample's gradient.
 
     An epoch that increases the objective is rejected, and the step is halved. The step grows again
     with every accepted epoch, up to its first value. If neither objective nor gap decreases in many
     epochs, rounding prevents it, and the epochs end.
     """
     epochs = _Epochs(X, y, weights, loss, fit_intercept, random)
-    step = longest = epochs.first_step
+    step = longest = first_step / epochs.smoothness
     point = epochs.snapshot(*(start or (np.zeros(X.shape[1]), 0.0)))
     bound = max(0.0 if loss.lambda2 == 0 else -np.inf, point.objective - point.gap)
     n_iter = stalled = 0
@@ -147,7 +151,7 @@ class _Epochs:
             1 / min(loss.ridge_low, loss.ridge_high) if loss.is_smooth else loss.upper
         )
         reach = float(distances.max()) + self._intercept_scale
-        self.first_step = STEP / (1 + smoothness * reach)
+        self.smoothness = 1 + smoothness * reach
 
     def snapshot(self, coef: Array, intercept: float) -> Snapshot:
         """Compute the snapshot at given coefficients, with the optimal intercept for them."""

@@ -101,15 +101,18 @@ class DRMClassifier(RepresentationClassifier):
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
     penalty : str or tuple, default="ridge"
-        "ridge", "lasso", "group_lasso", "exclusive_lasso", or a triple (q, r, rho) with q and r 1,
-        2 or `numpy.inf` and rho "identity" or "half_square", for :math:`\rho(\|w\|_{q,r})`.
+        "ridge", "lasso", "group_lasso", "exclusive_lasso", or a triple (q, r, rho) for
+        :math:`\rho(\|w\|_{q,r})`, the r-norm over the classes of the q-norms within the classes:
+        q and r are 1, 2 or `numpy.inf`, and rho is "identity" or "half_square".
     solver : str, default="auto"
         "closed" is Algorithm 2: one Cholesky factorisation. "gd", "ppa" and "apg" are Algorithms
         3, 4 and 6, matrix-free as in Algorithm 5 with the linear kernel; they iterate for each
-        batch of new samples. "scatter" is the exact linear form in the features, with a prediction
-        time that does not depend on the number of training samples. "auto" is "scatter" for a
-        linear or approximated kernel with few features, otherwise "closed"; for penalties other
-        than ridge it is "apg".
+        batch of new samples, from w = 0. With c a bound of the largest eigenvalue of
+        :math:`K + \alpha H - \alpha B` by Lanczos' method, the step size of "ppa" and "apg" is
+        1 / (c + beta); "gd" searches the line exactly, (16). "scatter" is the exact linear form in
+        the features, with a prediction time that does not depend on the number of training samples.
+        "auto" is "scatter" for a linear or approximated kernel with few features, otherwise
+        "closed"; for penalties other than ridge it is "apg".
     n_components : int, "auto" or None, default="auto"
         Number of components that approximate the kernel, for many samples; None means the exact
         kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
@@ -118,7 +121,9 @@ class DRMClassifier(RepresentationClassifier):
         "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
         an even number of random Fourier features, for the kernels "rbf" and "laplacian".
     backtracking : bool, default=False
-        Whether "apg" finds its step by backtracking, (25), instead of by Lanczos' method.
+        Whether "apg" finds its step size by backtracking, (25): 1 / (beta + c / 1000) at first,
+        and halved for a sample until (25) holds. Requires ``solver="apg"`` and
+        ``penalty="ridge"``.
     class_weight : dict, "balanced" or None, default=None
         Class weights, which multiply the sample weights.
     probability : bool, default=True
@@ -376,6 +381,12 @@ class DRMClassifier(RepresentationClassifier):
             raise ValueError(
                 f"solver={self.solver!r} requires penalty='ridge'; other penalties are solved by "
                 "accelerated proximal gradient. Use solver='auto' or 'apg'."
+            )
+        if self.backtracking and not (self.solver == "apg" and Penalty.of(self.penalty).is_ridge):
+            raise ValueError(
+                f"backtracking=True requires solver='apg' and penalty='ridge', got "
+                f"solver={self.solver!r} and penalty={self.penalty!r}. Other step sizes need no "
+                "backtracking: use backtracking=False."
             )
         if self.solver == "scatter" and is_exact(self):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""DRM with alpha, beta and kernel parameters selected by exact leave-one-out."""
+"""DRM with alpha, beta and kernel parameters selected on held-out samples."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from ._held_out import (
     HeldOutResiduals,
     LeaveGroupsOutResiduals,
     LeaveOneOutResiduals,
+    PenalisedResiduals,
 )
 from ._penalties import Penalty
 from ._problem import Groups, TrainingSamples, training_samples
 from ._rejection import check_rejection
-from ._solvers import choose_solver
+from ._solvers import DRMSettings, choose_solver
 
 __all__ = ["DRMClassifierCV"]
 
@@ -45,6 +46,9 @@ class DRMClassifierCV(ClassifierSearch):
     The leave-one-out residuals of one setting cost as much as a few fits and equal those of n
     refits with the same `gamma` and features. A sample of weight k is equivalent to k samples of
     weight 1, one of which is left out. Ties go to the setting with the smaller held-out log-loss.
+
+    Penalties other than ridge have no such formula. They are selected by cross-validation, in five
+    stratified folds by default.
 
     Parameters
     ----------
@@ -66,16 +70,20 @@ class DRMClassifierCV(ClassifierSearch):
         Constant term of the kernels "poly" and "sigmoid".
     kernel_params : dict, default=None
         Additional keyword arguments for a callable kernel; refused with other kernels.
-    solver, n_components, approximation, class_weight, probability, reject_above, unknown_label
+    penalty : str or tuple, default="ridge"
+        As for :class:`~discreg.DRMClassifier`. One penalty is searched; `betas` are its weights.
+    solver, n_components, approximation, class_weight, probability, reject_above, unknown_label, \
+tol, max_iter
         As for :class:`~discreg.DRMClassifier`. With "scatter", leave-one-out costs no more than a
         prediction of the training samples. The search scores predictions without rejection.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, and with `groups` in `fit` the
         exact residuals of models without each group.
-        Scorers other than those of labels, the log-loss and the Brier score, such as AUC or a
-        callable, use five stratified folds. With None and more than
-        900 samples, all settings are tried on a part of the samples and the best ones on more, see
-        ``cv_results_["n_samples"]``.
+        Penalties other than ridge use five stratified folds, and with `groups` folds of whole
+        groups; ``cv_results_["held_out"]`` says which. Scorers other than those of labels, the
+        log-loss and the Brier score, such as AUC or a callable, use five stratified folds. With
+        None and more than 900 samples, all settings are tried on a part of the samples and the best
+        ones on more, see ``cv_results_["n_samples"]``.
     scoring : str or callable, default=None
         Any scikit-learn scorer, by name or as a callable, or "g_mean", the geometric mean of the
         recalls; None means accuracy. The scorer receives decision values in place of X, and sample
@@ -97,13 +105,14 @@ class DRMClassifierCV(ClassifierSearch):
     cv_results_ : dict
         Settings and scores, under the names of :class:`~sklearn.model_selection.GridSearchCV`, and
         the log-loss of all held-out samples as `mean_log_loss`. Leave-one-out gives one score for
-        all samples together. The score is nan for settings that cannot be fitted because beta is
-        too small compared with the kernel's values.
+        all samples together. `held_out` says how samples were held out. The score is nan for
+        settings that cannot be fitted because beta is too small compared with the kernel's values.
     best_estimator_ : DRMClassifier
         The classifier with the best setting, fitted to all samples. Its fitted attributes are also
         set on this estimator.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Leave-one-out decision values of the training samples with the best setting.
+        Held-out decision values of the training samples with the best setting, as for
+        :class:`~discreg.DRMClassifier`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -140,6 +149,7 @@ class DRMClassifierCV(ClassifierSearch):
         degrees: Sequence[float] = (3,),
         coef0: float = 1,
         kernel_params: KernelParams = None,
+        penalty: str | tuple[float, float, str] = "ridge",
         solver: str = "auto",
         n_components: int | str | None = "auto",
         approximation: str = "nystroem",
@@ -147,6 +157,8 @@ class DRMClassifierCV(ClassifierSearch):
         probability: bool = True,
         reject_above: float | None = None,
         unknown_label: object = None,
+        tol: float = 1e-5,
+        max_iter: int = 150,
         cv: Splitting = None,
         scoring: Scoring = None,
         n_jobs: int | None = None,
@@ -160,6 +172,7 @@ class DRMClassifierCV(ClassifierSearch):
         self.degrees = degrees
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.penalty = penalty
         self.solver = solver
         self.n_components = n_components
         self.approximation = approximation
@@ -167,6 +180,8 @@ class DRMClassifierCV(ClassifierSearch):
         self.probability = probability
         self.reject_above = reject_above
         self.unknown_label = unknown_label
+        self.tol = tol
+        self.max_iter = max_iter
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
@@ -200,9 +215,15 @@ class DRMClassifierCV(ClassifierSearch):
     ) -> Iterator[HeldOut]:
         classes, weights, groups, _ = _groups(classifier, y, sample_weight)
 
-        def held_out_residuals() -> FoldResiduals:
+        penalty = Penalty.of(classifier.penalty)
+
+        def held_out_residuals() -> FoldResiduals | PenalisedResiduals:
             training = _samples(classifier, X, groups, weights)
-            return FoldResiduals(training, classifier.solver, training.points(X_test))
+            if penalty.is_ridge:
+                return FoldResiduals(training, classifier.solver, training.points(X_test))
+            given = penalty, classifier.tol, classifier.max_iter
+            settings = DRMSettings(classifier.alpha, classifier.beta, *given, backtracking=False)
+            return PenalisedResiduals(training, settings, X_test)
 
         yield from _each_penalty(held_out_residuals, penalties, classes)
 
@@ -240,8 +261,12 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_groups_out, penalties, classes, samples.order)
 
+    def _leaves_out(self, groups: NDArray[np.intp] | None, scorer: Callable[..., float]) -> bool:
+        return Penalty.of(self.penalty).is_ridge and super()._leaves_out(groups, scorer)
+
     def _for_share(self, penalty: Setting, share: float) -> Setting:
-        return {name: share * value for name, value in penalty.items()}
+        factor = Penalty.of(self.penalty).of_copies(1 / share)
+        return {"alpha": share * penalty["alpha"], "beta": factor * penalty["beta"]}
 
 
 def _groups(
@@ -266,7 +291,7 @@ def _samples(classifier: DRMClassifier, X: Any, groups: Groups, weights: Array) 
 
 
 def _each_penalty(
-    make: Callable[[], HeldOutResiduals],
+    make: Callable[[], HeldOutResiduals | PenalisedResiduals],
     penalties: Sequence[Setting],
     classes: NDArray[Any],
     rows: NDArray[np.intp] | None = None,
@@ -279,8 +304,8 @@ def _each_penalty(
         return
     for penalty in penalties:
         try:
-            scores = -held_out.residuals(**penalty)
+            delta, gap, converged = held_out.residuals(**penalty)
         except ValueError as error:
             yield HeldOut.failed(error)
         else:
-            yield HeldOut(scores, classes, rows=rows)
+            yield HeldOut(-delta, classes, gap, converged, rows)

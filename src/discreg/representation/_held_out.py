@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,18 +17,28 @@ from discreg.linalg.rows import row_norms
 from discreg.linalg.types import Array, Indices
 
 from ._closed import ClosedForm, inverse_of_factor
+from ._iterative import largest_eigenvalue
 from ._leave_groups_out import kernel_residuals_without_groups, scatter_residuals_without_groups
 from ._leave_one_out import leave_one_out_residuals, residuals_without, with_errors
 from ._problem import ROUNDING, TrainingSamples
 from ._rank_one_updates import scatter_residuals_without
 from ._scatter import LossOfPrecisionError, ScatterForm, class_scatters
-from ._solvers import ClosedSolver, DRMSettings, ScatterSolver, Solver, make_solver
+from ._solvers import (
+    ClosedSolver,
+    DRMSettings,
+    IterativeSolver,
+    ScatterSolver,
+    Solver,
+    make_solver,
+    operator_of,
+)
 
 __all__ = [
     "FoldResiduals",
     "HeldOutResiduals",
     "LeaveGroupsOutResiduals",
     "LeaveOneOutResiduals",
+    "PenalisedResiduals",
     "left_out",
     "scatter_left_out",
 ]
@@ -215,12 +225,12 @@ class HeldOutResiduals(ABC):
         """Kernel matrix of the training samples."""
         return self.training.matrix(self.copies)
 
-    def residuals(self, alpha: float, beta: float) -> Array:
-        """Compute δ of every held-out sample."""
+    def residuals(self, alpha: float, beta: float) -> tuple[Array, float, bool]:
+        """Compute δ of every held-out sample, the largest gap, and whether `tol` is reached."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             delta = self._residuals(alpha, beta)
         _require_finite(delta)
-        return delta
+        return delta, 0.0, True
 
     def _residuals(self, alpha: float, beta: float) -> Array:
         few = self.solver != "closed" and self.training.has_few_features
@@ -294,6 +304,33 @@ class FoldResiduals(HeldOutResiduals):
     def _by_kernel(self, alpha: float, beta: float) -> Array:
         form = ClosedForm.of(self.matrix.copy(), self.training.groups, alpha, beta)
         return form.residuals(form.represent(self.cross), self.cross)
+
+
+@dataclass
+class PenalisedResiduals:
+    """Residuals of the rows of a held-out fold for penalties other than ridge."""
+
+    training: TrainingSamples
+    settings: DRMSettings
+    rows: Any
+    eigenvalues: dict[float, float] = field(default_factory=dict)  # of each alpha
+
+    def residuals(self, alpha: float, beta: float) -> tuple[Array, float, bool]:
+        """Compute δ of every held-out sample, the largest gap, and whether `tol` is reached."""
+        settings = replace(self.settings, alpha=alpha, beta=beta)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            operator = operator_of(self.training, alpha, self._matrix)
+            if alpha not in self.eigenvalues:
+                self.eigenvalues[alpha] = largest_eigenvalue(operator)
+            known = operator, self.eigenvalues[alpha]
+            solver = IterativeSolver(self.training, *known, settings, "apg")
+            delta, n_left, gap = solver.unwarned_residuals(self.rows)
+        _require_finite(delta)
+        return delta, gap, n_left == 0
+
+    @cached_property
+    def _matrix(self) -> Array | None:
+        return None if self.training.is_linear else self.training.matrix(copies=2)
 
 
 def _require_finite(delta: Array) -> None:

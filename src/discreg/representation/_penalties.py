@@ -92,6 +92,14 @@ class Penalty:
         """Whether the penalty is ½‖u‖², for which the problem is a linear system."""
         return self == Penalty.of("ridge")
 
+    def of_copies(self, copies: float) -> float:
+        """Compute ρ(‖w‖_{q,r}) of coefficients w divided among `copies` of each sample, for 1 of w.
+
+        The q-norm of each class is multiplied by copies^(1/q − 1).
+        """
+        norm = float(copies ** (1 / self.q - 1))
+        return norm**2 if self.half_square else norm
+
     def norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
         """Compute ‖u‖_{q,r} of each row."""
         return np.asarray(np.linalg.norm(group_norms(U, self.q, slices, c), ord=self.r, axis=1))

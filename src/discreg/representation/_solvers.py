@@ -32,6 +32,7 @@ __all__ = [
     "Solver",
     "choose_solver",
     "make_solver",
+    "operator_of",
     "require_scatter_memory",
     "without_scatters",
 ]
@@ -241,10 +242,14 @@ def make_solver(name: str, training: TrainingSamples, settings: DRMSettings) -> 
         return ScatterSolver.of(training, alpha, beta)
     if name == "closed":
         return ClosedSolver.of(training, alpha, beta)
-    operator: Operator  # the linear kernel needs no n × n matrix
-    if training.is_linear:
-        operator = FeatureOperator(training.groups, training.X, row_norms(training.X), alpha)
-    else:
-        operator = KernelOperator(training.groups, training.matrix(copies=2), alpha)
+    operator = operator_of(training, alpha)
     eigenvalue = 0.0 if name == "gd" else largest_eigenvalue(operator)
     return IterativeSolver(training, operator, eigenvalue, settings, name)
+
+
+def operator_of(training: TrainingSamples, alpha: float, matrix: Array | None = None) -> Operator:
+    """Create Q, from the kernel matrix if it is known; the linear kernel needs none."""
+    if training.is_linear:
+        return FeatureOperator(training.groups, training.X, row_norms(training.X), alpha)
+    matrix = training.matrix(copies=2) if matrix is None else matrix
+    return KernelOperator(training.groups, matrix, alpha)
