@@ -63,7 +63,7 @@ def test_parameters_of_odm_are_checked(params, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"C": 0}, r"The 'C' parameter of LDMClassifier must be a float in \(0, inf\)"),
+        ({"C": 0}, r"The 'C' parameter of LDMClassifier must be a float in \(0, inf\]"),
         ({"C": -2.0}, "'C'"),
         ({"C": np.nan}, "'C'"),
         ({"lambda1": -1e-9}, r"'lambda1'.*\[0, inf\)"),
