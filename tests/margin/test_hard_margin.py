@@ -117,6 +117,36 @@ def test_held_out_scores_are_those_of_hard_margins_without_the_sample(
     assert model.loo_is_exact_
 
 
+@pytest.mark.parametrize(
+    ("lambda1", "fit_intercept", "spread"), [(10.0, True, 0.0), (0.0, False, 2.0)]
+)
+def test_held_out_scores_where_other_multipliers_grow_without_the_sample(
+    lambda1, fit_intercept, spread
+):
+    """No limit of a multiplier may be seen; weights below 1 are left out as a whole."""
+    rng = np.random.default_rng(13)
+    X = rng.normal(size=(14, 2))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += 0.1 * (2 * y - 1)
+    weights = 10 ** rng.uniform(-spread, 0, len(y))
+    params = {"C": INF, "kernel": "linear", "fit_intercept": fit_intercept}
+    model = LDMClassifier(lambda1=lambda1, **params).fit(X, y, weights)
+    for left, found in enumerate(model.loo_decision_function_):
+        others = np.arange(len(y)) != left
+        share = weights[others].sum() / weights.sum()
+        refit = LDMClassifier(lambda1=share * lambda1, probability=False, **params)
+        refit.fit(X[others], y[others], weights[others])
+        assert found == pytest.approx(refit.decision_function(X[[left]])[0], abs=1e-7)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e2, 1e6])
+def test_the_bound_of_the_margin_does_not_depend_on_the_origin(offset):
+    X, y = overlapping()
+    model = LDMClassifier(C=INF, kernel="linear")
+    with pytest.raises(ValueError, match=r"No hyperplane .* has a margin above"):
+        model.fit(X + offset, y)
+
+
 def test_sparse_rows_float32_and_model_files(tmp_path):
     X, y = separable()
     dense = LDMClassifier(C=INF, kernel="linear").fit(X, y)
