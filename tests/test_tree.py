@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "model_files": NUMERICS | {"tables"},
     "versions": {"linalg"},
     "auto": LIBRARY,
-    "comparison": LIBRARY | {"auto", "discreg"},
+    "onnx": LIBRARY | {"auto", "discreg"},
+    "comparison": LIBRARY | {"auto", "onnx", "discreg"},
     "cli": LIBRARY | {"auto", "comparison", "discreg"},
 }
 # The folders of the comparison, each of which imports only those before it, and never what is
