@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "auto": LIBRARY,
     "onnx": LIBRARY | {"auto", "discreg"},
     "comparison": LIBRARY | {"auto", "onnx", "discreg"},
-    "cli": LIBRARY | {"auto", "comparison", "discreg"},
+    "cli": LIBRARY | {"auto", "comparison", "onnx", "discreg"},
 }
 # The folders of the comparison, each of which imports only those before it, and never what is
 # above all of them, except for the words of messages.

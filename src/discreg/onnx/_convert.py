@@ -67,7 +67,8 @@ def to_onnx(
 
     A `TablePreprocessor` has inputs of float64 for numbers and booleans, in which NaN is a missing
     value, of strings for categories, in which an empty string is a missing value, and of int64 for
-    dates, in microseconds since 1970: ``frame[["day"]].astype("datetime64[us]").astype("int64")``.
+    dates, in microseconds since 1970 in UTC. For a missing date it is that of NaT:
+    ``frame["day"].to_numpy("datetime64[us]").astype("int64")``.
 
     Kernel models contain training rows, which everybody can read who has the ONNX model.
 
