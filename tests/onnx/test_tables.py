@@ -105,7 +105,8 @@ def test_an_array_with_missing_values():
 
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
-    frame = polars.from_pandas(TABLE[["size", "count", "blood type"]].astype({"blood type": str}))
+    table = TABLE[["size", "count", "smokes"]].assign(word=np.where(TABLE["smokes"], "a", "b"))
+    frame = polars.DataFrame({name: table[name].to_numpy() for name in table})
     model = make_pipeline(TablePreprocessor(), DRMClassifier()).fit(frame, Y)
-    found = run_on_frame(model, frame, TABLE)[0]
+    found = run_on_frame(model, frame, table)[0]
     assert (found == model.predict(frame)).all()

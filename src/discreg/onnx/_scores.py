@@ -87,9 +87,10 @@ def _components(graph: Graph, features: NystroemMap | RandomFeatures, x: str) ->
     if isinstance(features, NystroemMap):
         values = kernel_rows(graph, features.kernel, x, features.basis)
         return graph.product(values, features.whitening)
-    angles = graph.product(x, features.directions)
-    waves = graph("Concat", graph("Cos", angles), graph("Sin", angles), axis=1)
-    return graph("Div", waves, float(np.sqrt(features.directions.shape[1])))
+    n_angles = features.directions.shape[1]
+    phases = np.repeat([np.pi / 2, 0.0], n_angles)  # the first half are cosines
+    waves = graph("Sin", graph.product(x, np.tile(features.directions, 2), phases))
+    return graph("Div", waves, float(np.sqrt(n_angles)))
 
 
 # Representation by the training samples
