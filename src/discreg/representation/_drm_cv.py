@@ -106,7 +106,7 @@ class DRMClassifierCV(ClassifierSearch):
         Leave-one-out decision values of the training samples with the best setting.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also
