@@ -1,21 +1,21 @@
-"""Rank and features of low-rank regression on the digits.
+"""
+Rank and features of low-rank regression
+========================================
 
 Left: accuracy of LRLR and LRRR on new digits for every rank; one fit gives all ranks. The dashed
 lines are the accuracies at full rank. Middle: the singular values of SLRR's coefficients. Right:
 the absolute values of these coefficients, one row per pixel.
 
-The penalty of LRRR improves accuracy from rank three. With 200 samples of ten digits, full rank is
-the best rank, unlike on the paper's data. SLRR is fitted with rank six and has six nonzero singular
-values. Dark rows are pixels that SLRR does not use.
+The penalty of LRRR improves accuracy from rank three. With 200 samples of ten digits, full rank
+is the best rank, unlike on the paper's data. SLRR is fitted with rank six and has six nonzero
+singular values. Dark rows are pixels that SLRR does not use.
 
-    python examples/plot_low_rank.py            # writes docs/images/low_rank.png
-    python examples/plot_low_rank.py other.png
+The picture of the guide is made by ``python examples/plot_low_rank.py docs/images/low_rank.png``.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
@@ -25,7 +25,6 @@ from sklearn.preprocessing import StandardScaler
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
 from discreg.inspection import CoefficientDisplay, RankDisplay
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "low_rank.png"
 RANK = 6
 
 
@@ -44,9 +43,8 @@ def main() -> None:
     CoefficientDisplay.from_estimator(sparse, axes=(middle, right))
     middle.set_title(f"SLRR of rank {RANK}")
     right.set_title(f"{len(sparse.selected_features_)} of {X.shape[1]} pixels are used")
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
-    figure.savefig(path, dpi=110)
+    if len(sys.argv) > 1:
+        figure.savefig(sys.argv[1], dpi=110)
 
 
-if __name__ == "__main__":
-    main()
+main()

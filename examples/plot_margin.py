@@ -1,22 +1,22 @@
-"""Margin distributions of SVC, LDM and ODM.
+"""
+Margin distributions of SVC, LDM and ODM
+========================================
 
-Linear models on half of the breast cancer data, with the same weight of a sample's loss. The height
-of a curve at x is the fraction of samples whose margin is at most x times the mean absolute margin.
-Left: the training samples. Right: the other half.
+Linear models on half of the breast cancer data, with the same weight of a sample's loss. The
+height of a curve at x is the fraction of samples whose margin is at most x times the mean
+absolute margin. Left: the training samples. Right: the other half.
 
-The curves of LDM and ODM are steeper. They are to the right of SVC's curve around three quarters of
-the mean, and fewer margins exceed twice the mean. However, a few margins are smaller than the
-smallest margin of SVC. The height at 0 is the error rate: here SVC has the fewest errors, by three
-new samples of 285.
+The curves of LDM and ODM are steeper. They are to the right of SVC's curve around three quarters
+of the mean, and fewer margins exceed twice the mean. However, a few margins are smaller than the
+smallest margin of SVC. The height at 0 is the error rate: here SVC has the fewest errors, by
+three new samples of 285.
 
-    python examples/plot_margin.py            # writes docs/images/margin.png
-    python examples/plot_margin.py other.png
+The picture of the guide is made by ``python examples/plot_margin.py docs/images/margin.png``.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -29,7 +29,6 @@ from sklearn.svm import SVC
 from discreg import LDMClassifier, ODMClassifier
 from discreg.inspection import MarginDistributionDisplay
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "margin.png"
 COLOURS = {"SVC": "#8C8C8C", "LDM": "#0072B2", "ODM": "#D55E00"}
 C = 1.0
 
@@ -69,9 +68,8 @@ def main() -> None:
     draw(left, models, X, y, "training samples")
     draw(right, models, X_new, y_new, "new samples")
     right.set_ylabel("")
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
-    figure.savefig(path, dpi=110)
+    if len(sys.argv) > 1:
+        figure.savefig(sys.argv[1], dpi=110)
 
 
-if __name__ == "__main__":
-    main()
+main()

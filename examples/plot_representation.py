@@ -1,16 +1,17 @@
-"""Training samples that represent a digit, and leave-one-out accuracy over alpha and beta.
+"""
+Training samples that represent a digit
+=======================================
 
-Left: a new digit, and the training samples with the largest weights in its representation. Middle:
-all weights, by class. Right: exact leave-one-out accuracy over alpha and beta.
+Left: a new digit, and the training samples with the largest weights in its representation.
+Middle: all weights, by class. Right: exact leave-one-out accuracy over alpha and beta.
 
-    python examples/plot_representation.py            # writes docs/images/representation.png
-    python examples/plot_representation.py other.png
+The picture of the guide is made by ``python examples/plot_representation.py
+docs/images/representation.png``.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -20,9 +21,9 @@ from sklearn.model_selection import train_test_split
 
 from discreg import DRMClassifier, DRMClassifierCV
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "representation.png"
 OWN, OTHER = "#D55E00", "#8C8C8C"
 N_SHOWN = 3
+ALPHAS = BETAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
 def draw_digits(axes: Axes, digit: np.ndarray, samples: np.ndarray, weights: np.ndarray) -> None:
@@ -72,14 +73,13 @@ def main() -> None:
     X, X_new, y, _ = train_test_split(X, y, train_size=300, stratify=y, random_state=0)
     model = DRMClassifier().fit(X, y)
     weights = model.representation(X_new[:1])[0]
-    search = DRMClassifierCV(gammas=["scale"]).fit(X, y)
+    search = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, gammas=["scale"]).fit(X, y)
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.4), layout="constrained")
     draw_digits(left, X_new[0], X, weights)
     draw_weights(middle, weights, y, model.predict(X_new[:1])[0])
     draw_grid(right, search)
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
-    figure.savefig(path, dpi=110)
+    if len(sys.argv) > 1:
+        figure.savefig(sys.argv[1], dpi=110)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -9,7 +9,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     ROOT / "reproduction/README.md",
-    *sorted(ROOT.glob("docs/*.md")),
+    *(
+        page
+        for folder in (".", "tutorials", "how_to")
+        for page in sorted(ROOT.glob(f"docs/{folder}/*.md"))
+    ),
     *sorted(ROOT.glob("reproduction/docs/*.md")),
 ]
 TARGET = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")

@@ -84,6 +84,10 @@ REPLACED = {
     r"what stands in the way": "the reason why",
     r"what it is given": "its arguments",
 }
+# Folders that a build of the documentation writes.
+BUILT = {
+    ROOT / "docs" / name for name in ("_build", "benchmarks", "gallery", "project", "reproduction")
+}
 SUFFIXES = {".py", ".pyi", ".md", ".html", ".toml"}
 FILES = [
     README,
@@ -93,7 +97,7 @@ FILES = [
         path
         for folder in ("src", "docs", "examples", "reproduction/src", "reproduction/docs")
         for path in sorted((ROOT / folder).rglob("*"))
-        if path.suffix in SUFFIXES
+        if path.suffix in SUFFIXES and BUILT.isdisjoint(path.parents)
     ),
     ROOT / "reproduction/README.md",
 ]

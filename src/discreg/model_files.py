@@ -79,12 +79,15 @@ def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> from discreg import LSRClassifier, load_model, save_model
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from discreg import LSRClassifier, save_model
     >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> save_model(LSRClassifier().fit(X, y), "iris.skops")  # doctest: +SKIP
-    >>> load_model("iris.skops").predict(X[:2])  # doctest: +SKIP
-    array([0, 0])
+    >>> model = LSRClassifier().fit(*load_iris(return_X_y=True))
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder) / "iris.skops")
+    ...     (Path(folder) / "iris.skops").stat().st_size > 1000
+    True
     """
     from sklearn.base import BaseEstimator
     from sklearn.utils.validation import check_is_fitted
@@ -146,6 +149,19 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = None) ->
     InputError
         If the file is not a model file, has a format that this release does not support,
         contains types that are not trusted, or contains more than `max_bytes`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from discreg import LSRClassifier, load_model, save_model
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(LSRClassifier().fit(X, y), Path(folder) / "iris.skops")
+    ...     model = load_model(Path(folder) / "iris.skops")
+    >>> model.predict(X[:2])
+    array([0, 0])
     """
     io = _skops_io()
     path = Path(path)

@@ -100,6 +100,17 @@ class PredictionExplanation:
         Their contributions, positive for the predicted label and negative for the runner-up.
     is_constant : bool
         Whether the class frequencies are the prediction, the same for all samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from discreg import AutoClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> explanation = AutoClassifier().fit(X[1:], y[1:]).explain_prediction(X[0])
+    >>> explanation.label, explanation.probabilities[0] > 0.9
+    (0, True)
+    >>> [row.label for row in explanation.rows_for(3)]
+    [0, 0, 0]
     """
 
     label: Any
@@ -120,6 +131,11 @@ class PredictionExplanation:
         ----------
         n : int, default=5
             Largest number of rows.
+
+        Returns
+        -------
+        rows : list of RowContribution
+            The `index`, the `label` and the positive `contribution` of each row.
         """
         return [row for row in self._rows(slice(None, n)) if row.contribution > 0]
 
@@ -130,6 +146,11 @@ class PredictionExplanation:
         ----------
         n : int, default=5
             Largest number of rows.
+
+        Returns
+        -------
+        rows : list of RowContribution
+            The `index`, the `label` and the negative `contribution` of each row.
         """
         last = slice(None, -n - 1, -1)
         return [row for row in self._rows(last) if row.contribution < 0]

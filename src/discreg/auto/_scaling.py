@@ -35,7 +35,7 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Their images.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
     """
 

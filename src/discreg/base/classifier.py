@@ -26,6 +26,7 @@ from .calibration import (
     log_probabilities,
     probabilities,
 )
+from .doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from .full_sets import Augmented, TrainingLabels, full_sets
 from .missing_params import with_missing_params
 from .partial_fit import PartialFitState, merge_partial_fits, update_partial_fit
@@ -56,6 +57,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
     Methods that treat rows one by one are lazy on Dask collections.
     """
 
+    _doc_link_module = DOC_LINK_MODULE
+    _doc_link_template = DOC_LINK_TEMPLATE
     kernel: Any
     class_weight: ClassWeight
     probability: bool

@@ -66,6 +66,14 @@ class PenaltyPath:
         The penalty with the smallest mean error; ties go to the largest penalty.
     best_estimator : object
         The classifier with `best_beta`, fitted to all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from discreg import LRRRClassifier, penalty_path
+    >>> path = penalty_path(LRRRClassifier(), *load_iris(return_X_y=True), betas=[10, 1, 0.1], cv=3)
+    >>> path.betas, path.errors.shape, path.best_estimator.beta == path.best_beta
+    (array([10. ,  1. ,  0.1]), (3, 3), True)
     """
 
     betas: Array

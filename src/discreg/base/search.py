@@ -50,6 +50,7 @@ from .caller import collected_convergence, user_stacklevel, warn_of_convergence
 from .candidates import group_numbers, kernel_settings
 from .classifier import has_probability
 from .components import settle_components
+from .doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from .early_checks import (
     check_scorer,
     check_settings,
@@ -86,6 +87,8 @@ SEARCH_CONSTRAINTS = {
 class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
     """Base of the ...CV classifiers: predictions and fitted attributes of `best_estimator_`."""
 
+    _doc_link_module = DOC_LINK_MODULE
+    _doc_link_template = DOC_LINK_TEMPLATE
     kernel: Any
     class_weight: ClassWeight
     cv: Splitting

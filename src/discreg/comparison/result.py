@@ -51,6 +51,17 @@ class Comparison:
         The recommended model, fitted to all rows; None if no model is recommended.
     folder : Path or None
         Folder with the files of the comparison; None if it was not kept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> import discreg
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> comparison = discreg.compare(X, y, candidates=["LSR", "LDA"], cv=3, n_jobs=1)
+    >>> comparison.table["mean"].gt(0.9).to_dict()
+    {'LSR': True, 'LDA': True, 'majority class': False}
+    >>> comparison.threshold_at(recall=0.9).recall >= 0.9
+    True
     """
 
     evidence: Evidence
@@ -81,7 +92,13 @@ class Comparison:
         return ComparisonPlots(self.findings)
 
     def report(self, path: str | Path) -> None:
-        """Write the report to an HTML file."""
+        """Write the report to an HTML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is replaced if it exists.
+        """
         from .report.page import write_report
 
         write_report(Path(path), self.findings)
@@ -119,6 +136,18 @@ class Comparison:
 
         The threshold is chosen on held-out predictions; see `threshold_at`. The model is fitted
         already. With two classes only.
+
+        Parameters
+        ----------
+        recall : float, optional
+            Wanted recall of the positive class.
+        precision : float, optional
+            Wanted precision of the positive class. Pass either `recall` or `precision`.
+
+        Returns
+        -------
+        FixedThresholdClassifier
+            A classifier of scikit-learn around the recommended model.
         """
         from sklearn.frozen import FrozenEstimator
         from sklearn.model_selection import FixedThresholdClassifier
@@ -159,7 +188,13 @@ class Comparison:
         return skore_report(self.evidence, [first, *rivals[:n_rivals]])
 
     def save_state(self, path: Path) -> None:
-        """Write everything but the model to a JSON file, for `load`."""
+        """Write everything but the model to a JSON file, for `load`.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        """
         from .state import to_json
 
         state = {

@@ -223,10 +223,12 @@ class MarginDistributionDisplay:
         classes : array-like of shape (n_classes,), default=None
             Labels in the order of the columns; for two classes, the negative class first. None
             means the sorted labels in `y_true`.
-        sample_weight, normalize, ax, **kwargs
-            As for `from_estimator`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
         name : str, default=None
             Name in the legend; None means "Classifier".
+        normalize, ax, **kwargs
+            As for `from_estimator`.
 
         Returns
         -------

@@ -74,7 +74,7 @@ class LRLRClassifierCV(LowRankSearch):
         (`classes_`, `coef_`, `scalings_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also

@@ -106,11 +106,11 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights.
     rank_ : int
         Rank of the model.
-    scalings_ : ndarray of shape (n_features, rank_) or (n_samples, rank_)
+    scalings_ : ndarray of shape (n_features, `rank_`) or (n_samples, `rank_`)
         The projection A of `transform`, of the features or of the kernel functions.
-    directions_ : ndarray of shape (n_classes, rank_)
+    directions_ : ndarray of shape (n_classes, `rank_`)
         Orthonormal directions V of the classes, with :math:`\sqrt{n/c}\, W = A V^\top`.
-    eigenvalues_ : ndarray of shape (rank_,)
+    eigenvalues_ : ndarray of shape (`rank_`,)
         Leading eigenvalues of :math:`(S_t + \beta I)^{-1} S_b`.
     n_components_ : int
         Number of components; only set if the kernel is approximated.
@@ -128,7 +128,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         True: held-out scores equal those of refits.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also
@@ -271,7 +271,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
         Returns
         -------
-        projected : ndarray of shape (n_samples, rank_)
+        projected : ndarray of shape (n_samples, `rank_`)
             The samples, centred if `fit_intercept`, times `scalings_`. Components are in decreasing
             order of how well they separate the classes.
         """

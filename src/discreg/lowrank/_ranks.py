@@ -62,6 +62,14 @@ class RankPath:
         From 1 to the largest rank.
     classes : ndarray of shape (n_classes,)
         Class labels, in the order of the columns of the scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discreg import LRRRClassifier
+    >>> path = LRRRClassifier().rank_path(*load_wine(return_X_y=True))
+    >>> path.ranks, path.coef(1).shape
+    (array([1, 2]), (3, 13))
     """
 
     @classmethod

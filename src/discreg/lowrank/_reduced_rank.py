@@ -19,6 +19,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import finite_scores
+from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from discreg.base.missing_params import with_missing_params
 from discreg.base.regression import in_precision
 from discreg.blocks.lazy import lazily
@@ -120,13 +121,13 @@ class ReducedRankRegression(
         Intercepts b.
     rank_ : int
         Upper bound of the rank of the coefficients.
-    scalings_ : ndarray of shape (n_features, rank_)
+    scalings_ : ndarray of shape (n_features, `rank_`)
         The projection A of `transform`.
-    directions_ : ndarray of shape (n_targets, rank_)
+    directions_ : ndarray of shape (n_targets, `rank_`)
         Orthonormal directions V of the targets, with :math:`W = A V^\top`.
     selected_features_ : ndarray of int
         Indices of the features with nonzero coefficients.
-    objective_history_ : ndarray of shape (n_iter_,)
+    objective_history_ : ndarray of shape (`n_iter_`,)
         Smallest objective up to each iteration.
     gap_ : float
         Bound described above, relative to the objective; 0 for ridge.
@@ -134,7 +135,7 @@ class ReducedRankRegression(
         Number of iterations; 1 for ridge.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also
@@ -162,6 +163,8 @@ class ReducedRankRegression(
     0.29
     """
 
+    _doc_link_module = DOC_LINK_MODULE
+    _doc_link_template = DOC_LINK_TEMPLATE
     _constraints = {
         "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
         "beta": Number(0, closed="left"),
@@ -324,7 +327,7 @@ class ReducedRankRegression(
 
         Returns
         -------
-        projected : ndarray of shape (n_samples, rank_)
+        projected : ndarray of shape (n_samples, `rank_`)
             The samples, centred if `fit_intercept`, times `scalings_`; the most important component
             first.
         """

@@ -20,6 +20,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from discreg.base.caller import collected_convergence, warn_of_convergence
 from discreg.base.candidates import candidates_of, group_numbers
+from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from discreg.base.folds import how_held_out
 from discreg.base.held_out import Fold, Setting, cv_results
 from discreg.base.missing_params import with_missing_params
@@ -96,7 +97,7 @@ class ReducedRankRegressionCV(
         sample. Only set by leave-one-out.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also
@@ -113,6 +114,8 @@ class ReducedRankRegressionCV(
     (1, (20, 3))
     """
 
+    _doc_link_module = DOC_LINK_MODULE
+    _doc_link_template = DOC_LINK_TEMPLATE
     kernel = "linear"
     best_estimator_: ReducedRankRegression
 
@@ -250,7 +253,7 @@ class ReducedRankRegressionCV(
 
         Returns
         -------
-        projected : ndarray of shape (n_samples, rank_)
+        projected : ndarray of shape (n_samples, `rank_`)
         """
         require_fitted(self)
         return np.asarray(self.best_estimator_.transform(X))

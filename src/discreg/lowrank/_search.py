@@ -67,7 +67,7 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
 
         Returns
         -------
-        projected : ndarray of shape (n_samples, rank_)
+        projected : ndarray of shape (n_samples, `rank_`)
         """
         return np.asarray(self._best().transform(X))
 

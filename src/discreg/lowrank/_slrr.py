@@ -127,11 +127,11 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Indices of the features with nonzero coefficients.
     rank_ : int
         Upper bound of the rank of the coefficients.
-    scalings_ : ndarray of shape (n_features, rank_)
+    scalings_ : ndarray of shape (n_features, `rank_`)
         The projection A of `transform`.
-    directions_ : ndarray of shape (n_classes, rank_)
+    directions_ : ndarray of shape (n_classes, `rank_`)
         Orthonormal directions V of the classes, with :math:`\sqrt{n/c}\, W = A V^\top`.
-    objective_history_ : ndarray of shape (n_iter_,)
+    objective_history_ : ndarray of shape (`n_iter_`,)
         Smallest objective up to each iteration.
     gap_ : float
         Bound described above, relative to the objective.
@@ -150,7 +150,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         False: the scores are not those of the model without one sample.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also
@@ -255,7 +255,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
         Returns
         -------
-        projected : ndarray of shape (n_samples, rank_)
+        projected : ndarray of shape (n_samples, `rank_`)
             The samples, centred if `fit_intercept`, times `scalings_`. Components are in decreasing
             order of how well they separate the classes.
         """

@@ -77,7 +77,7 @@ class SLRRClassifierCV(LowRankSearch):
         (`classes_`, `coef_`, `selected_features_`, ...) are also set on this estimator.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also

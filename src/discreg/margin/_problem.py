@@ -43,6 +43,23 @@ class MarginStatistics(NamedTuple):
     """Weighted mean and variance of the training margins, and the smallest margin.
 
     Numbers for two classes, arrays with one entry per class for more.
+
+    Attributes
+    ----------
+    mean : float or ndarray of shape (n_classes,)
+        Weighted mean of the margins.
+    variance : float or ndarray of shape (n_classes,)
+        Their weighted variance.
+    minimum : float or ndarray of shape (n_classes,)
+        The smallest margin.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from discreg import ODMClassifier
+    >>> margins = ODMClassifier().fit(*load_breast_cancer(return_X_y=True)).margins_
+    >>> margins.minimum < margins.mean
+    True
     """
 
     mean: Any

@@ -64,6 +64,15 @@ class Penalty:
     q, r : {1, 2, inf}
         The norm within a class, and the norm of the classes' norms.
     rho : {"identity", "half_square"}
+        The function of the norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.representation import Penalty
+    >>> lasso = Penalty(q=1, r=1, rho="identity")
+    >>> lasso.value(np.array([[3.0, -4.0]]), [slice(0, 1), slice(1, 2)])
+    array([7.])
     """
 
     q: float
@@ -145,12 +154,20 @@ def prox(
     slices : sequence of slice
         The columns of each group: consecutive, from the first column to the last.
     weights : ndarray of shape (n_samples,), default=None
-        The positive weights c of the coordinates: Σ c|u| for q = 1, max |u|/c for q = ∞. They are
-        not used for q = 2. None means all ones.
+        The positive weights c of the coordinates: ``Σ c|u|`` for q = 1, ``max |u|/c`` for
+        q = ∞. They are not used for q = 2. None means all ones.
 
     Returns
     -------
     U : ndarray of shape (n_points, n_samples)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.representation import Penalty, prox
+    >>> lasso = Penalty(q=1, r=1, rho="identity")
+    >>> prox(np.array([[3.0, -0.5]]), 1.0, lasso, [slice(0, 2)])
+    array([[2., 0.]])
     """
     V = np.ascontiguousarray(V, dtype=np.float64)
     if step == 0 or V.size == 0:

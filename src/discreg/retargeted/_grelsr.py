@@ -156,7 +156,7 @@ class GReLSRClassifier(RegressionClassifier):
         Translations :math:`a_i` of the training samples; not set after a fit on rows in blocks.
     centres_ : ndarray of shape (n_classes,)
         Centres :math:`\mu` of the translations; only set with ``translation_penalty="centred"``.
-    objective_history_ : ndarray of shape (n_iter_,)
+    objective_history_ : ndarray of shape (`n_iter_`,)
         Smallest objective up to each iteration.
     gap_ : float
         Upper bound of the relative distance of the objective from its minimum.
@@ -183,7 +183,7 @@ class GReLSRClassifier(RegressionClassifier):
         approximate.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also

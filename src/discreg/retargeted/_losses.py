@@ -59,6 +59,25 @@ class TargetLoss(ABC):
     """Base class of the losses.
 
     A target rule that treats each row separately implements `targets`, `score_hessp` and `support`.
+
+    Examples
+    --------
+    The zero-one targets of LSR, which do not depend on the scores:
+
+    >>> import numpy as np
+    >>> from discreg.retargeted import TargetLoss
+    >>> class ZeroOneTargets(TargetLoss):
+    ...     def targets(self, scores, y):
+    ...         return np.eye(scores.shape[1])[y]
+    ...
+    ...     def score_hessp(self, residuals, direction, y, weights):
+    ...         return weights[:, None] * direction
+    ...
+    ...     def support(self, z, y):
+    ...         return z[np.arange(len(y)), y]
+    >>> ZeroOneTargets().targets(np.zeros((2, 3)), np.array([1, 2]))
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
     """
 
     group_penalty = 0.0  # GReLSR's γ; if it is positive, the centres couple the rows of a class

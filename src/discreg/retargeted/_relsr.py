@@ -138,7 +138,7 @@ class ReLSRClassifier(RegressionClassifier):
         objective.
     targets_ : ndarray of shape (n_samples, n_classes)
         Learned targets of the training samples; not set after a fit on rows in blocks.
-    objective_history_ : ndarray of shape (n_iter_,)
+    objective_history_ : ndarray of shape (`n_iter_`,)
         Smallest objective up to each iteration.
     gap_ : float
         Upper bound of the relative distance of the objective from its minimum.
@@ -165,7 +165,7 @@ class ReLSRClassifier(RegressionClassifier):
         approximate.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only defined if X has feature names that are all strings.
 
     See Also

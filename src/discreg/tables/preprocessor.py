@@ -12,6 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from discreg.base.errors import InputError
 
 from .dates import date_parts
@@ -111,6 +112,9 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     >>> preprocessor.left_out_
     {'patient_id': 'identifier'}
     """
+
+    _doc_link_module = DOC_LINK_MODULE
+    _doc_link_template = DOC_LINK_TEMPLATE
 
     def __init__(
         self,
