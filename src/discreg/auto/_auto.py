@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import Calibration, Temperature
+from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
 from discreg.base.candidates import group_numbers
 from discreg.base.classifier import BaseClassifier
 from discreg.base.early_checks import check_scorer, is_of_single_samples, scorer_of
@@ -61,7 +62,7 @@ POOL = 60  # best candidates that can become members
 MANY_FOR_KERNELS = 1_000_000  # rows from which models are linear
 
 
-class AutoClassifier(BaseClassifier):
+class AutoClassifier(CallbackSupportMixin, BaseClassifier):
     r"""Classifier that chooses among models, kernels and penalties on held-out samples.
 
     Least squares regression is tried with linear, RBF and Laplacian kernels of several widths, on
@@ -188,6 +189,7 @@ class AutoClassifier(BaseClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -246,14 +248,18 @@ class AutoClassifier(BaseClassifier):
         if len(samples.judged):
             given = None if samples.are_duplicates else samples.groups
             warn_of_classes(self.classes_, indices, samples.counted, given, probability=True)
-        trials, pool = self._search(samples, scorer, clock, source)
+        task = Task.fit(self, rows, labels)
+        trials, pool = self._search(samples, scorer, clock, source, task)
         constant = constant_trial(samples, scorer)
         selection = Selection.of(pool, constant, samples, scorer, ensemble=self.ensemble)
+        members = task.begin("fit of the members")
         self._fit_members(selection, scalers, samples, source)
+        members.end()
         self._rows = rows_to_keep(self.estimators_, seen, indices)
         for name, value in selection.metrics.items():
             setattr(self, f"held_out_{name}_", value)
         self.cv_results_ = results_of([*trials, constant], selection.members, selection.weights)
+        task.end()
         return self
 
     @lazily
@@ -380,6 +386,7 @@ class AutoClassifier(BaseClassifier):
         scorer: HeldOutScorer | None,
         clock: Clock,
         source: BlockSource | None,
+        task: Task,
     ) -> tuple[list[Trial], list[Trial]]:
         """Try candidates; return all of them, and the best ones that can be members."""
         if not len(samples.judged):
@@ -399,7 +406,7 @@ class AutoClassifier(BaseClassifier):
         elif self.scoring is not None:
             tried.append("balanced")
         linear = n_rows >= MANY_FOR_KERNELS
-        search = Search(families, scorer, clock, self.n_jobs, self.verbose, linear=linear)
+        search = Search(families, scorer, clock, self.n_jobs, self.verbose, task, linear=linear)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = search.run(samples, part, tried, n_components, seed)
         pool = [trial for trial in found if trial.log_probabilities is not None]

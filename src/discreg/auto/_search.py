@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from discreg.base.callbacks import Task
 from discreg.base.held_out import Setting
 
 from ._machines import FAMILIES, Machine, kernels_of, ridge_of
@@ -71,6 +72,8 @@ class Search:
     clock : Clock
     n_jobs : int or None
     verbose : int
+    task : Task
+        The fit, whose parts are the rounds.
     linear : bool
         Whether only linear models are tried.
     trials : list of Trial
@@ -84,6 +87,7 @@ class Search:
     clock: Clock
     n_jobs: int | None
     verbose: int
+    task: Task
     linear: bool = False
     trials: list[Trial] = field(default_factory=list)
     started: bool = False
@@ -168,12 +172,14 @@ class Search:
             for machine, known in plan
             if self._has_time(machine, samples, factor)
         )
-        for path in jobs:
+        part = self.task.begin(name, len(plan))
+        for path in part.steps("path of fits", jobs, len(plan)):
             if path:
                 machine = path[0].machine
                 seconds = sum(trial.seconds for trial in path)
                 self.clock.learn(machine.family, _work(machine, samples), seconds)
                 paths.append(path)
+        part.end()
         paths.sort(key=_key)
         self.trials += [trial for path in paths for trial in path]
         if self.verbose and paths:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .callbacks import Task
 from .held_out import Judged, Setting, Weights
 from .trials import Trials
 
@@ -42,6 +43,7 @@ def try_all(
     trials: Trials,
     grid: Sequence[tuple[Setting, Setting]],
     indices: NDArray[np.intp],
+    task: Task,
     *,
     by_groups: bool,
 ) -> list[list[Judged]]:
@@ -56,7 +58,7 @@ def try_all(
         here = trials if part is None else trials.on(part)
         share = len(here.y) / len(trials.y)
         plan = [(grid[k][0], search._for_share(grid[k][1], share)) for k in alive]
-        for k, found in zip(alive, here.judge(plan), strict=True):
+        for k, found in zip(alive, here.judge(plan, task, f"round {number + 1}"), strict=True):
             judged[k] = found
         if search.verbose:
             best = best_of(judged)
@@ -75,6 +77,7 @@ def try_beyond(
     trials: Trials,
     grid: list[tuple[Setting, Setting]],
     judged: list[list[Judged]],
+    task: Task,
 ) -> None:
     """Add settings beyond the edge of a default grid as long as the score increases."""
     signature = inspect.signature(type(search).__init__).parameters
@@ -98,7 +101,7 @@ def try_beyond(
         if not further:
             return
         grid += further
-        judged += trials.judge(further)
+        judged += trials.judge(further, task, "beyond the grid")
         if search.verbose:
             top = best_of(judged)
             print(

@@ -46,6 +46,7 @@ from discreg.blocks.validation import (
 from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
+from .callbacks import CallbackSupportMixin, Task, with_callbacks
 from .caller import collected_convergence, user_stacklevel, warn_of_convergence
 from .candidates import group_numbers, kernel_settings
 from .classifier import has_probability
@@ -84,7 +85,7 @@ SEARCH_CONSTRAINTS = {
 }
 
 
-class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
+class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
     """Base of the ...CV classifiers: predictions and fitted attributes of `best_estimator_`."""
 
     _doc_link_module = DOC_LINK_MODULE
@@ -144,6 +145,7 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         """Yield the scores of all samples without their groups for each setting in turn."""
         raise ValueError("This model has no formulas that leave out groups.")
 
+    @with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -207,9 +209,10 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         data = rows, labels, weights
         whole = numbers if folds == [None] else None
         trials = Trials(type(self), classifier, *data, folds, scorer, self.n_jobs, counts, whole)
-        judged = try_all(self, trials, grid, indices, by_groups=numbers is not None)
+        task = Task.fit(self, rows, labels)
+        judged = try_all(self, trials, grid, indices, task, by_groups=numbers is not None)
         n_given = len(grid)
-        try_beyond(self, trials, grid, judged)
+        try_beyond(self, trials, grid, judged, task)
         every = [penalty | kernel for kernel, penalty in grid]
         self.cv_results_ = self._results(every, judged, n_given, per_fold=folds != [None])
         self.cv_results_["beyond_grid"] = np.arange(len(every)) >= n_given
@@ -220,10 +223,13 @@ class ClassifierSearch(ClassifierMixin, BaseEstimator, ABC):
         self.best_estimator_ = clone(classifier).set_params(
             probability=self.probability, **self.best_params_
         )
+        refit = task.begin("refit")
         self._fit_best(rows, labels, weights, judged)
         if numbers is not None and self.probability:
             trials.calibrate(self.best_estimator_, *grid[best])
         self._adopt_attributes()
+        refit.end()
+        task.end()
         return self
 
     def _check_params(self) -> None:

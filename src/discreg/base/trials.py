@@ -18,6 +18,7 @@ from discreg.blocks.validation import class_weights, find_labels, row_weights, s
 from discreg.linalg.rows import class_sums
 
 from .calibration import Temperature, class_columns, fit_temperature, log_loss
+from .callbacks import Task
 from .folds import stratified_folds
 from .held_out import Fold, HeldOut, Judged, Setting, Weights, held_out_path, weighted_score
 from .left_out import LeftOut, calibrate
@@ -77,16 +78,19 @@ class Trials:
             counts=counts,
         )
 
-    def judge(self, settings: Sequence[tuple[Setting, Setting]]) -> list[list[Judged]]:
+    def judge(
+        self, settings: Sequence[tuple[Setting, Setting]], task: Task, name: str
+    ) -> list[list[Judged]]:
         """Score settings, each given by kernel parameters and penalties, on each fold.
 
-        Settings with the same kernel parameters that follow each other are one path of fits.
+        Settings with the same kernel parameters that follow each other are one path of fits. The
+        paths on each fold are the steps of a part of the task, which has this name.
         """
         paths = [
             (kernel, [penalty for _, penalty in path])
             for kernel, path in groupby(settings, key=itemgetter(0))
         ]
-        found = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        jobs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(held_out_path)(
                 self.search,
                 clone(self.classifier).set_params(**kernel),
@@ -100,10 +104,14 @@ class Trials:
             for kernel, penalties in paths
             for fold in self.folds
         )
+        n_jobs = len(paths) * len(self.folds)
+        part = task.begin(name, n_jobs)
+        found = part.steps("path of fits", jobs, n_jobs)
         judged: list[list[Judged]] = []
         for _ in paths:
             of_path = [next(found) for _ in self.folds]
             judged += [self._judge_setting(fits) for fits in zip(*of_path, strict=True)]
+        part.end()
         return judged
 
     def calibrate(self, best: Any, kernel: Setting, penalty: Setting) -> None:

@@ -18,6 +18,7 @@ from sklearn.base import (
 )
 from sklearn.model_selection import GroupKFold, check_cv
 
+from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
 from discreg.base.caller import collected_convergence, warn_of_convergence
 from discreg.base.candidates import candidates_of, group_numbers
 from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
@@ -44,6 +45,7 @@ N_FOLDS = 5
 
 
 class ReducedRankRegressionCV(
+    CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     MultiOutputMixin,
@@ -144,6 +146,7 @@ class ReducedRankRegressionCV(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -192,12 +195,13 @@ class ReducedRankRegressionCV(
         early: list[float] = []  # gaps of fits that stopped before `tol`
         self.__dict__.pop("loo_predictions_", None)
         folds: list[Fold | None] = [None]
+        task = Task.fit(self, *data[:2], n_subtasks=2)
         started = time.perf_counter()
         if self.cv is None and self.penalty == "ridge" and numbers is None:
-            scores, times = self._leave_one_out(problem, grid, scorer, *data), None
+            scores, times = self._leave_one_out(problem, grid, scorer, task, *data), None
         else:
             folds = list(self._folds(rows, data[1], weights, numbers))
-            scores, times = self._cross_validate(model, grid, scorer, early, folds, *data)
+            scores, times = self._cross_validate(model, grid, scorer, task, early, folds, *data)
         failed, n_rows = np.zeros(len(grid), dtype=bool), np.full(len(grid), len(targets))
         self.cv_results_ = cv_results(grid, scores, times, failed, n_rows)
         best = int(np.argmax(self.cv_results_["mean_test_score"]))
@@ -210,8 +214,10 @@ class ReducedRankRegressionCV(
                 f"{self.best_params_}"
             )
         self.best_estimator_ = model.set_params(**self.best_params_)
+        refit = task.begin("refit")
         with collected_convergence() as last:
             self.best_estimator_.fit(*data)
+        refit.end()
         if early or last:
             worst = f", the worst at a gap of {max(early):.2g}" if early else ""
             final = f" So did the final fit: {last[0]}" if last else ""
@@ -223,6 +229,7 @@ class ReducedRankRegressionCV(
         self.__dict__.update({k: v for k, v in vars(model).items() if k.endswith("_")})
         if hasattr(self, "feature_names_in_"):  # the best estimator was fitted to a plain array
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
+        task.end()
         return self
 
     @lazily
@@ -301,17 +308,21 @@ class ReducedRankRegressionCV(
         problem: TargetProblem,
         grid: list[Setting],
         scorer: WeightedScorer,
+        task: Task,
         X: Any,
         y: Array,
         weights: Array,
     ) -> Array:
         """Score each setting of ridge by leave-one-out, and keep the best predictions."""
         kept, scores = np.flatnonzero(weights), []
-        for predicted in left_out_predictions(problem, grid):
+        part = task.begin("round 1", len(grid))
+        found = left_out_predictions(problem, grid)
+        for predicted in part.steps("setting", found, len(grid)):
             predicted = predicted.reshape(y.shape)
             scores.append(scorer(predicted[kept], y[kept], weights[kept]))
             if scores[-1] > max(scores[:-1], default=-np.inf):
                 self.loo_predictions_ = predicted.astype(X.dtype)
+        part.end()
         return np.array(scores)[:, None]
 
     def _cross_validate(
@@ -319,6 +330,7 @@ class ReducedRankRegressionCV(
         model: ReducedRankRegression,
         grid: list[Setting],
         scorer: WeightedScorer,
+        task: Task,
         early: list[float],
         folds: list[Any],
         X: Any,
@@ -326,14 +338,17 @@ class ReducedRankRegressionCV(
         weights: Array,
     ) -> tuple[Array, Array]:
         """Score each setting on each fold; return scores and seconds, one column per fold."""
-        found = Parallel(n_jobs=self.n_jobs)(
+        jobs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(predict_fold)(model, grid, X, y, weights, fold) for fold in folds
         )
+        part = task.begin("round 1", len(folds))
+        found = part.steps("path of fits", jobs, len(folds))
         scores, seconds = [], []
         for (_, test), of_fold in zip(folds, found, strict=True):
             scores.append([scorer(each, y[test], weights[test]) for each in of_fold.predictions])
             seconds.append(of_fold.seconds)
             early += of_fold.early
+        part.end()
         return np.array(scores).T, np.array(seconds).T
 
     def _folds(self, X: Any, y: Array, weights: Array, groups: Any) -> Iterator[Fold]:
