@@ -6,6 +6,7 @@ With an older scikit-learn, estimators have no `set_callbacks`, and tasks report
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
@@ -13,26 +14,17 @@ __all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
 Method = TypeVar("Method", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or find_spec("sklearn.callback") is None:
 
     class CallbackSupportMixin:
-        """Adds `set_callbacks`."""
+        """Adds `set_callbacks`; with an older scikit-learn, nothing."""
 
     def with_callbacks(method: Method) -> Method:
         """Return the method, which ends callbacks also if it raises."""
         return method
 
 else:
-    try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:
-
-        class CallbackSupportMixin:
-            """Nothing: this scikit-learn has no callbacks."""
-
-        def with_callbacks(method):
-            """Return the method unchanged."""
-            return method
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 
 class Task:
