@@ -18,6 +18,7 @@ from discreg.comparison.running.experiment import Key
 from discreg.comparison.running.files import make_folder, write_whole
 from discreg.comparison.running.store import Store
 
+from .claims import Claim, claims_of
 from .experiment import (
     Reproduction,
     chosen_studies,
@@ -26,11 +27,14 @@ from .experiment import (
 )
 from .pages import Section, console_text, markdown, write_page
 from .protocol import Study
-from .views import Evidence, show
+from .stored import Place, StoredScores, scores_of
+from .views import Agreement, Evidence, show
+from .views.blocks import Score
 
 __all__ = ["ReproductionResult", "reproduce"]
 
 STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
+MEANS = "results.csv"
 TEXT, IMAGES = "reproduction.md", "images"
 NOT_QUICK = "not in the quick form"
 NOT_AVAILABLE = "data not available here; see discreg-reproduce datasets"
@@ -71,14 +75,18 @@ def reproduce(
         )
         results = store.results()
         write_whole(output / RESULTS, results.to_parquet(index=False))
-        sections = tuple(_section(experiment, study, store, results) for study in chosen)
-    write_page(output / REPORT, sections)
-    _write_markdown(output, sections)
+        shown = [_section(experiment, study, store, results) for study in chosen]
+    sections = tuple(section for section, _ in shown)
+    means = StoredScores({place: each for _, found in shown for place, each in found.items()})
+    means.write(output / MEANS)
+    claims = claims_of(means)
+    write_page(output / REPORT, sections, claims)
+    _write_markdown(output, sections, claims)
     return ReproductionResult(sections, tuple(map(console_text, sections)), progress)
 
 
-def _write_markdown(output: Path, sections: Sequence[Section]) -> None:
-    text, pictures = markdown(sections, images=IMAGES)
+def _write_markdown(output: Path, sections: Sequence[Section], claims: Sequence[Claim]) -> None:
+    text, pictures = markdown(sections, claims, images=IMAGES)
     (output / TEXT).write_text(text, encoding="utf-8")
     (output / IMAGES).mkdir(exist_ok=True)
     for name, svg in pictures.items():
@@ -87,8 +95,8 @@ def _write_markdown(output: Path, sections: Sequence[Section]) -> None:
 
 def _section(
     experiment: Reproduction, study: Study, store: Store, results: pd.DataFrame
-) -> Section:
-    """Build the section of one study from the stored fits."""
+) -> tuple[Section, dict[Place, Score]]:
+    """Build the section of one study from the stored fits, and the means of its results."""
     keys = experiment.keys_of(study)
     ended, errors = store.ended(), store.failures()
     failures = {key: errors[key] for key in keys if key in errors and key in ended}
@@ -104,13 +112,23 @@ def _section(
             **dict.fromkeys(experiment.missing[study.name], NOT_AVAILABLE),
         },
     )
-    return Section(
+    section = Section(
         study,
         show(evidence),
         n_fits=len(keys),
         n_missing_fits=len(keys) - len(done),
         note=" ".join(_notes(experiment.quick, done, failures, lost, store.warnings())),
     )
+    agreements = [block for block in section.blocks if isinstance(block, Agreement)]
+    means = scores_of(
+        study,
+        evidence.results,
+        evidence.majority,
+        agreements[0] if agreements else None,
+        n_fits=len(keys),
+        n_done=len(done),
+    )
+    return section, means
 
 
 def _of_study(results: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:

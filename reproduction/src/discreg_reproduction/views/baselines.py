@@ -32,9 +32,9 @@ def majority_texts(
     }
     if reported:
         yield Text(
-            "Reported accuracies that are no better than always predicting the most frequent "
-            f"class: {_by_dataset(reported, rates)}. They do not show that the model learned "
-            "anything."
+            f"Reported accuracies that are no better than always predicting the most frequent "
+            f"class, at most {NEAR} above its rate: {_by_dataset(reported, rates)}. They do not "
+            "show that the model learned anything."
         )
     balanced = evidence.results.groupby(["dataset", "model", "metric"])["value"].mean()
     own = {
@@ -44,8 +44,9 @@ def majority_texts(
     }
     if own:
         yield Text(
-            "Our accuracies that are no better than always predicting the most frequent class, "
-            f"with our balanced accuracy in brackets: {_by_dataset(own, rates)}."
+            "Our accuracies that are no better than always predicting the most frequent class, at "
+            f"most {NEAR} above its rate, with our balanced accuracy in brackets: "
+            f"{_by_dataset(own, rates)}."
         )
 
 
