@@ -26,6 +26,7 @@ from .experiment import (
     study_and_label,
 )
 from .pages import Section, console_text, markdown, write_page
+from .paper_values import reported
 from .protocol import Study
 from .stored import Place, StoredScores, scores_of
 from .views import Agreement, Evidence, show
@@ -107,6 +108,7 @@ def _section(
         _of_study(results, keys),
         arrays=_first_arrays(store, done),
         majority=_majority_rates(store, done, experiment.data_dir),
+        majority_of_all=_majority_of_all(study, done, experiment.data_dir),
         missing={
             **dict.fromkeys(experiment.left_out(study), NOT_QUICK),
             **dict.fromkeys(experiment.missing[study.name], NOT_AVAILABLE),
@@ -163,9 +165,21 @@ def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) ->
             rates.setdefault(study_and_label(key)[1], []).append(counts.max() / counts.sum())
     for study, label in map(study_and_label, done):
         if label not in rates:
-            counts = np.unique(prepared(study.name, label, data_dir).y, return_counts=True)[1]
-            rates[label] = [counts.max() / counts.sum()]
+            rates[label] = [_majority_rate(study, label, data_dir)]
     return {label: float(np.mean(each)) for label, each in rates.items()}
+
+
+def _majority_of_all(study: Study, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
+    """Compute the rates in all samples, if accuracies of the paper are compared with them."""
+    if study.metric != "accuracy" or not reported(study.name):
+        return {}
+    labels = dict.fromkeys(study_and_label(key)[1] for key in done)
+    return {label: _majority_rate(study, label, data_dir) for label in labels}
+
+
+def _majority_rate(study: Study, label: str, data_dir: Path | None) -> float:
+    counts = np.unique(prepared(study.name, label, data_dir).y, return_counts=True)[1]
+    return float(counts.max() / counts.sum())
 
 
 def _notes(

@@ -89,14 +89,17 @@ def grelsr_optimum(scores: StoredScores) -> Claim:
         few = scores.at_values(study, dataset, method, "accuracy")
         best = scores.at_values(study, dataset, exact, "accuracy")
         largest = max(best, key=float)
-        said.append(
-            f"{dataset}: at most {max(few.values()):.3f} by thirty iterations, "
-            f"{max(best.values()):.3f} at the optimum, {best[largest]:.3f} there at the weight "
-            f"{float(largest):g}"
-        )
+        if largest in few:
+            said.append(
+                f"{dataset}: at the weight {float(largest):g} {few[largest]:.3f} by thirty "
+                f"iterations and {best[largest]:.3f} at the optimum; at the best weight "
+                f"{max(few.values()):.3f} and {max(best.values()):.3f}"
+            )
+    if not said:
+        raise NotStored(study)
     text = (
         f"The figures of GReLSR show thirty iterations, which do not reach the optimum ({study}). "
-        f"{'; '.join(said)}."
+        f"{'. '.join(said)}."
     )
     return Claim(None, text)
 
