@@ -32,7 +32,8 @@ def drm_to_the_digit(scores: StoredScores) -> Claim:
     study, metric = "drm/table7", "g_mean[scaling=best]"
     drm = ("DRM(R)", "DRM(P)")
     first = tuple(f"{method}, first tie" for method in drm)
-    some = scores.datasets(study, first[0], metric)
+    with_both = set(scores.datasets(study, first[1], metric))
+    some = [each for each in scores.datasets(study, first[0], metric) if each in with_both]
     neighbours = _same_digits(scores, ("KNN(E)", "KNN(C)"), scores.datasets(study, drm[0], metric))
     larger, all_larger = (
         _same_digits(scores, drm, each) for each in (some, scores.datasets(study, drm[0], metric))
