@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
+from discreg_reproduction.claims import claims_of
 from discreg_reproduction.cli import main
+from discreg_reproduction.stored import StoredScores
 
 
 def run(*arguments):
@@ -19,6 +21,12 @@ def test_data_sets_are_listed_with_where_they_come_from(capsys, tmp_path):
     assert "150 x 4" in iris
     assert "scikit-learn" in iris
     assert lines[-1].endswith("of 108 data sets are available.")
+    (wdbc,) = (line for line in lines if line.startswith("odm/wdbc "))
+    assert wdbc.index("569 x 14") < wdbc.index("569 x 30")
+    assert any(
+        line.startswith("  odm/wdbc: 569 x 30 here, 569 x 14 in the paper") for line in lines
+    )
+    assert any(line.startswith("  http://www.keel.es/: keel/haberman, ") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -44,5 +52,10 @@ def test_a_study_runs_and_the_same_command_repeats_no_fit(capsys, tmp_path):
     assert str(tmp_path / "report.html") in printed
     assert "## relsr/table1" in (tmp_path / "reproduction.md").read_text()
     results = pd.read_parquet(tmp_path / "results.parquet")
+    means = StoredScores.read(tmp_path / "results.csv")
+    assert means.of_study("relsr/table1", "fits_done") == 18
+    (claim,) = claims_of(means)
+    assert f"- {claim.text}" in (tmp_path / "reproduction.md").read_text()
+    assert claim.text in (tmp_path / "report.html").read_text()
     assert run(*command) == 0
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "results.parquet"), results)

@@ -194,6 +194,24 @@ def test_alternation_follows_the_papers_steps():
         same_up_to_shift(model, fitted.intercept_, b, 1e-12)
 
 
+@pytest.mark.parametrize("group_penalty", [0.1, 10.0, 1e4])
+def test_the_alternation_ends_with_the_targets_and_centres_of_its_objective(group_penalty):
+    """Thirty alternations are far from the optimum, and all attributes are those of the last."""
+    X, y = problem("wine")
+    params = {"group_penalty": group_penalty, "beta": 0.5, "scale_beta": False}
+    fitted = GReLSRClassifier(solver="alternating", max_iter=30, tol=0, **params).fit(X, y)
+    own = fitted.targets_[np.arange(len(y)), y]
+    objective = (
+        np.sum((fitted.decision_function(X) - fitted.targets_) ** 2)
+        + 0.5 * np.sum(fitted.coef_**2)
+        + group_penalty * np.sum((own - 1 - fitted.centres_[y]) ** 2)
+    )
+    assert fitted.objective_history_[-1] == pytest.approx(objective, rel=1e-10)
+    np.testing.assert_allclose(fitted.translations_, own - 1, atol=1e-12)
+    optimum = GReLSRClassifier(**params).fit(X, y).objective_history_[-1]
+    assert objective * (1 - fitted.gap_) <= optimum * (1 + 1e-9)
+
+
 def test_centres_of_weighted_samples_are_those_of_copies():
     X, y = problem("wine")
     copies = np.random.default_rng(0).integers(0, 4, size=len(y))

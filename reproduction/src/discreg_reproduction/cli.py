@@ -87,17 +87,26 @@ def run(
 def datasets(data_dir: Annotated[Path | None, DATA_DIR] = None) -> int:
     found = availability(data_dir)
     table = Table(box=None, pad_edge=False)
-    for title in ("name", "in the paper", "papers", "samples x features", "classes", "from"):
+    for title in ("name", "in the paper", "papers", "paper's shape", "copy", "classes", "from"):
         table.add_column(title)
     for entry in entries().values():
+        shapes = ((entry.n_samples, entry.n_features), entry.shape)
         table.add_row(
             entry.name,
             entry.title,
             " ".join(entry.papers),
-            f"{entry.n_samples or '?'} x {entry.n_features or '?'}",
+            *(" x ".join(str(each or "?") for each in shape) for shape in shapes),
             str(entry.n_classes or "?"),
             found[entry.name] or "not available",
         )
     plain_console().print(table)
+    print("\nDifferences from the papers' versions:")
+    for entry in entries().values():
+        if entry.difference:
+            print(f"  {entry.name}: {entry.difference}")
+    print("\nAddresses that the papers give:")
+    for url in dict.fromkeys(entry.url for entry in entries().values() if entry.url):
+        names = (entry.name for entry in entries().values() if entry.url == url)
+        print(f"  {url}: {', '.join(names)}")
     print(f"{sum(map(bool, found.values()))} of {len(found)} data sets are available.")
     return 0

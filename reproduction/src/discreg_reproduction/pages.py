@@ -16,14 +16,25 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, se
 from discreg.comparison.report.figures import image_source
 from discreg.comparison.running.files import write_whole
 
+from .claims import Claim
 from .papers import PAPERS
 from .protocol import Study
 from .views.blocks import NOTHING, Agreement, Block, Grid, Picture
 
-__all__ = ["Section", "console_text", "markdown", "overall", "summary_rows", "write_page"]
+__all__ = [
+    "Section",
+    "console_text",
+    "findings",
+    "findings_markdown",
+    "markdown",
+    "overall",
+    "summary_rows",
+    "write_page",
+]
 
 CHOICES_HEADING = "Details that the paper does not state, and our choices"
 SUMMARY_HEADER = ("study", "fits done", "compared", "within one σ", "within two σ")
+HEADINGS = {True: "Reproduced", False: "Not reproduced", None: "To keep in mind"}
 SVG_WIDTH = re.compile(r'<svg[^>]* width="(?P<points>[\d.]+)pt"')
 WIDE = 300.0  # points; a wider picture is not scaled down and can be scrolled
 
@@ -113,27 +124,48 @@ def _totals(sections: Sequence[Section]) -> list[int]:
     return [sum(column) for column in zip((0, 0, 0, 0), *counts, strict=True)]
 
 
-def write_page(path: Path, sections: Sequence[Section]) -> None:
+def findings(claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
+    """Sort the claims by whether they hold here; without claims there are no lists."""
+    by_verdict = {
+        holds: [each.text for each in claims if each.holds is holds] for holds in HEADINGS
+    }
+    return [(HEADINGS[holds], texts) for holds, texts in by_verdict.items() if texts]
+
+
+def findings_markdown(claims: Sequence[Claim]) -> str:
+    """Write the lists of claims in Markdown."""
+    lists = (
+        "\n".join([f"**{heading}.**", "", *(f"- {_escaped(text)}" for text in texts)])
+        for heading, texts in findings(claims)
+    )
+    return "\n\n".join(lists)
+
+
+def write_page(path: Path, sections: Sequence[Section], claims: Sequence[Claim] = ()) -> None:
     """Write the report as one HTML file that needs no network."""
-    write_whole(path, _rendered("reproduction.html", sections))
+    write_whole(path, _rendered("reproduction.html", sections, claims))
 
 
-def markdown(sections: Sequence[Section], *, images: str) -> tuple[str, dict[str, str]]:
+def markdown(
+    sections: Sequence[Section], claims: Sequence[Claim] = (), *, images: str
+) -> tuple[str, dict[str, str]]:
     """Write the studies in GitHub's Markdown; return the text and the linked pictures by name.
 
     Parameters
     ----------
     sections : sequence of Section
         The studies.
+    claims : sequence of Claim
+        What the results say about the papers' claims.
     images : str
         Directory of the pictures relative to the text, for links to ``{images}/{name}.svg``.
     """
     blocks = (block for section in sections for block in section.blocks)
     pictures = {block.name: block.svg for block in blocks if isinstance(block, Picture)}
-    return _rendered("reproduction.md", sections, images=images).strip() + "\n", pictures
+    return _rendered("reproduction.md", sections, claims, images=images).strip() + "\n", pictures
 
 
-def _rendered(name: str, sections: Sequence[Section], **more: str) -> str:
+def _rendered(name: str, sections: Sequence[Section], claims: Sequence[Claim], **more: str) -> str:
     papers = groupby(sections, key=lambda section: section.citation)
     return (
         _environment()
@@ -143,6 +175,8 @@ def _rendered(name: str, sections: Sequence[Section], **more: str) -> str:
             choices_heading=CHOICES_HEADING,
             overall=overall(sections),
             summary=Grid("", SUMMARY_HEADER, summary_rows(sections)),
+            findings=findings(claims),
+            findings_markdown=findings_markdown(claims),
             papers=[(citation, list(group)) for citation, group in papers],
             sections=sections,
             **more,

@@ -191,6 +191,9 @@ class Study:
         The metric that the paper reports.
     views : tuple of str
         Views of the results: see ``discreg_reproduction.views``.
+    variants : mapping of str to str
+        Methods that the paper does not have, by another protocol, to those that they vary. They are
+        shown beside the reported values of these and are not counted as compared values.
     tested_against : str, optional
         The method that the paper compares with all others by paired t-tests.
     choices : tuple of str
@@ -210,6 +213,7 @@ class Study:
     scaler: BaseEstimator | Pipeline | None = None
     metric: str = "accuracy"
     views: tuple[str, ...] = ("table",)
+    variants: Mapping[str, str] = field(default_factory=dict)
     tested_against: str | None = None
     choices: tuple[str, ...] = ()
     quick: Quick = field(default_factory=Quick)

@@ -57,6 +57,8 @@ class Entry:
         Names in the tables of the papers; empty if no paper uses this version.
     copy_shape : (int, int) or None
         Samples and features of the available version, if they differ from the paper's.
+    url : str
+        Address that a paper gives; empty if no paper gives one.
     """
 
     name: str
@@ -69,6 +71,19 @@ class Entry:
     sources: tuple[DataSource, ...]
     aliases: tuple[tuple[str, str], ...] = ()
     copy_shape: tuple[int, int] | None = None
+    url: str = ""
+
+    @property
+    def difference(self) -> str:
+        """Describe how the available version differs from the paper's; empty if it does not."""
+        if self.copy_shape is None:
+            return self.note
+        theirs = (self.n_samples, self.n_features)
+        here, there = (
+            " x ".join(str(each or "?") for each in pair) for pair in (self.shape, theirs)
+        )
+        stated = there if any(theirs) else "not stated"
+        return "; ".join(filter(None, (f"{here} here, {stated} in the paper", self.note)))
 
     @property
     def shape(self) -> tuple[int | None, int | None]:
@@ -117,6 +132,7 @@ def _entry(row: Mapping[str, str]) -> Entry:
         n_features=_count(row["features"]),
         n_classes=_count(row["classes"]),
         note=row["note"],
+        url=row["url"],
         sources=tuple(DataSource.parse(word) for word in row["sources"].split()),
         aliases=tuple((paper, spelling) for paper, _, spelling in spellings),
         copy_shape=(int(samples), int(features)) if row["copy"] else None,

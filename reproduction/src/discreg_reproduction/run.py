@@ -18,6 +18,7 @@ from discreg.comparison.running.experiment import Key
 from discreg.comparison.running.files import make_folder, write_whole
 from discreg.comparison.running.store import Store
 
+from .claims import Claim, claims_of
 from .experiment import (
     Reproduction,
     chosen_studies,
@@ -25,12 +26,16 @@ from .experiment import (
     study_and_label,
 )
 from .pages import Section, console_text, markdown, write_page
+from .paper_values import reported
 from .protocol import Study
-from .views import Evidence, show
+from .stored import Place, StoredScores, scores_of
+from .views import Agreement, Evidence, show
+from .views.blocks import Score
 
 __all__ = ["ReproductionResult", "reproduce"]
 
 STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
+MEANS = "results.csv"
 TEXT, IMAGES = "reproduction.md", "images"
 NOT_QUICK = "not in the quick form"
 NOT_AVAILABLE = "data not available here; see discreg-reproduce datasets"
@@ -71,14 +76,18 @@ def reproduce(
         )
         results = store.results()
         write_whole(output / RESULTS, results.to_parquet(index=False))
-        sections = tuple(_section(experiment, study, store, results) for study in chosen)
-    write_page(output / REPORT, sections)
-    _write_markdown(output, sections)
+        shown = [_section(experiment, study, store, results) for study in chosen]
+    sections = tuple(section for section, _ in shown)
+    means = StoredScores({place: each for _, found in shown for place, each in found.items()})
+    means.write(output / MEANS)
+    claims = claims_of(means)
+    write_page(output / REPORT, sections, claims)
+    _write_markdown(output, sections, claims)
     return ReproductionResult(sections, tuple(map(console_text, sections)), progress)
 
 
-def _write_markdown(output: Path, sections: Sequence[Section]) -> None:
-    text, pictures = markdown(sections, images=IMAGES)
+def _write_markdown(output: Path, sections: Sequence[Section], claims: Sequence[Claim]) -> None:
+    text, pictures = markdown(sections, claims, images=IMAGES)
     (output / TEXT).write_text(text, encoding="utf-8")
     (output / IMAGES).mkdir(exist_ok=True)
     for name, svg in pictures.items():
@@ -87,8 +96,8 @@ def _write_markdown(output: Path, sections: Sequence[Section]) -> None:
 
 def _section(
     experiment: Reproduction, study: Study, store: Store, results: pd.DataFrame
-) -> Section:
-    """Build the section of one study from the stored fits."""
+) -> tuple[Section, dict[Place, Score]]:
+    """Build the section of one study from the stored fits, and the means of its results."""
     keys = experiment.keys_of(study)
     ended, errors = store.ended(), store.failures()
     failures = {key: errors[key] for key in keys if key in errors and key in ended}
@@ -99,18 +108,29 @@ def _section(
         _of_study(results, keys),
         arrays=_first_arrays(store, done),
         majority=_majority_rates(store, done, experiment.data_dir),
+        majority_of_all=_majority_of_all(study, done, experiment.data_dir),
         missing={
             **dict.fromkeys(experiment.left_out(study), NOT_QUICK),
             **dict.fromkeys(experiment.missing[study.name], NOT_AVAILABLE),
         },
     )
-    return Section(
+    section = Section(
         study,
         show(evidence),
         n_fits=len(keys),
         n_missing_fits=len(keys) - len(done),
         note=" ".join(_notes(experiment.quick, done, failures, lost, store.warnings())),
     )
+    agreements = [block for block in section.blocks if isinstance(block, Agreement)]
+    means = scores_of(
+        study,
+        evidence.results,
+        evidence.majority,
+        agreements[0] if agreements else None,
+        n_fits=len(keys),
+        n_done=len(done),
+    )
+    return section, means
 
 
 def _of_study(results: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
@@ -145,9 +165,21 @@ def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) ->
             rates.setdefault(study_and_label(key)[1], []).append(counts.max() / counts.sum())
     for study, label in map(study_and_label, done):
         if label not in rates:
-            counts = np.unique(prepared(study.name, label, data_dir).y, return_counts=True)[1]
-            rates[label] = [counts.max() / counts.sum()]
+            rates[label] = [_majority_rate(study, label, data_dir)]
     return {label: float(np.mean(each)) for label, each in rates.items()}
+
+
+def _majority_of_all(study: Study, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
+    """Compute the rates in all samples, if accuracies of the paper are compared with them."""
+    if study.metric != "accuracy" or not reported(study.name):
+        return {}
+    labels = dict.fromkeys(study_and_label(key)[1] for key in done)
+    return {label: _majority_rate(study, label, data_dir) for label in labels}
+
+
+def _majority_rate(study: Study, label: str, data_dir: Path | None) -> float:
+    counts = np.unique(prepared(study.name, label, data_dir).y, return_counts=True)[1]
+    return float(counts.max() / counts.sum())
 
 
 def _notes(

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
@@ -27,6 +28,7 @@ from discreg_reproduction.papers._drm_methods import (
     ObjectiveHistory,
     Search,
     SecondsOfAnExample,
+    SomeTestSamples,
     some_rows,
 )
 from discreg_reproduction.papers.drm import (
@@ -80,7 +82,7 @@ def test_grids_are_the_papers(table, scoring):
 
 
 def test_grid_of_the_large_data_is_the_papers():
-    method = BY_NAME["drm/table4"].methods["DRM-GD"]
+    method = BY_NAME["drm/table4"].methods["DRM-GD"].method
     assert (min(method.alphas), max(method.alphas)) == pytest.approx((1e-6, 1e-1))
     assert (min(method.betas), max(method.betas)) == pytest.approx((1e-6, 1e8))
     assert method.n_search == 3000
@@ -224,7 +226,7 @@ def test_forest_is_chosen_with_the_seed(wine):
 @pytest.mark.parametrize("solver", ["gd", "ppa", "apg"])
 def test_iterations_predict_what_the_exact_solution_does(large, solver):
     train, test = large
-    method = IterativeDRM(solver, (0.01,), (10.0,), n_search=300, n_test=100)
+    method = SomeTestSamples(IterativeDRM(solver, (0.01,), (10.0,), n_search=300), n_test=100)
     outcome = method.run(train, test, 4)
     judge = np.random.default_rng(4).permutation(300)[:100]
     exact = DRMClassifier(kernel="linear", alpha=0.01, beta=10.0).fit(*train)
@@ -263,3 +265,23 @@ def test_seconds_are_measured_for_the_sizes_that_there_are(large):
     values = SecondsOfAnExample(model, sizes=(100, 500, 1000), n_examples=3).run(*large, 0).values
     assert list(values) == ["seconds[n=100]", "seconds[n=500]"]
     assert min(values.values()) > 0
+
+
+def test_all_methods_of_table_4_are_judged_by_the_same_samples():
+    """The rate of the most frequent class is one number per data set."""
+    methods = BY_NAME["drm/table4"].methods.values()
+    assert {type(method) for method in methods} == {SomeTestSamples}
+    assert {method.n_test for method in methods} == {1000}
+
+
+def test_the_first_of_tied_settings_comes_first_in_the_grid(wine):
+    """On easy data many settings have the same score; the log-loss prefers another."""
+    grid = {"alphas": (1e-3, 1.0), "betas": (1e-3, 1.0, 1e3), "gammas": (1e-3, 1e-2)}
+    search = DRMClassifierCV(probability=False, kernel="rbf", **grid)
+    fitted = clone(search).fit(*wine[0])
+    tied = fitted.cv_results_["mean_test_score"] == fitted.best_score_
+    first = fitted.cv_results_["params"][int(np.argmax(tied))]
+    chosen = DRMSearch(search, at_most=1000, first_tie=True).chosen(wine[0], 0).model
+    assert {name: getattr(chosen, name) for name in first} == first
+    other = DRMSearch(search, at_most=1000).chosen(wine[0], 0).model
+    assert {name: getattr(other, name) for name in first} == fitted.best_params_

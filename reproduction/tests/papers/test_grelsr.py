@@ -15,6 +15,7 @@ from discreg_reproduction.papers.grelsr import (
     STUDIES,
     AcrossDimensions,
     FaceSplits,
+    OptimumSweep,
 )
 from discreg_reproduction.protocol import LevelLine, Part, Sweep, Tuned
 from discreg_reproduction.registry import Dataset, entries
@@ -112,3 +113,16 @@ def test_figure_3_has_a_point_for_every_weight(digits):
     level = methods["ReLSR"].run(small, small, seed=0)
     for weight in ("0.0001", "0.001", "0.01", "0.1", "1", "10", "100", "1000", "10000"):
         assert f"accuracy[group_penalty={weight}]" in curve.values.keys() & level.values.keys()
+
+
+def test_the_optimum_is_that_of_the_model_for_each_group_penalty():
+    """On iris one of the penalties that are tried gives the accuracy of each group penalty."""
+    X, y = load_iris(return_X_y=True)
+    train, test = Part(X[::2], y[::2]), Part(X[1::2], y[1::2])
+    values = OptimumSweep((1.0, 1e4)).run(train, test, seed=0).values
+    for penalty in (1.0, 1e4):
+        model = GReLSRClassifier(probability=False, group_penalty=penalty)
+        found = [
+            model.set_params(beta=beta).fit(*train).score(*test) for beta in (1e-3, *BETAS[1:])
+        ]
+        assert np.isclose(values[f"accuracy[group_penalty={penalty:g}]"], found).any()

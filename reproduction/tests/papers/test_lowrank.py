@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.model_selection import StratifiedKFold
 
-from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
+from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier, beta_max
 from discreg_reproduction.papers import lowrank
 from discreg_reproduction.papers._lowrank_methods import (
     ALGORITHM_3,
@@ -16,9 +16,11 @@ from discreg_reproduction.papers._lowrank_methods import (
     LRLRRanks,
     LRRRRanks,
     SLRRRanks,
+    SparseFullRank,
     SparseStructure,
     _best_beta,
     prepared,
+    random_accuracies,
     ranks_of,
 )
 from discreg_reproduction.protocol import LevelLine, Part, Tuned
@@ -125,3 +127,28 @@ def test_sparse_structure_shows_the_rank_that_was_chosen():
     assert (outcome.arrays["coefficients"] >= 0).all()
     accuracy = ChosenSparseRank([1.0, 0.01]).run(TRAIN, TEST, seed=0).values["accuracy"]
     assert outcome.values["accuracy"] == accuracy
+
+
+@pytest.mark.parametrize("method", [SparseFullRank, ChosenSparseRank])
+def test_penalties_without_coefficients_are_no_candidates(method, recwarn):
+    """Above `beta_max` all coefficients are zero: the grid ends before it."""
+    largest = beta_max(*TRAIN)
+    outcome = method([1e3 * largest, largest, 0.5 * largest]).run(TRAIN, TEST, seed=0)
+    assert outcome.values["beta"] == 0.5 * largest
+    assert outcome.values["beta_max"] == pytest.approx(largest)
+    assert not recwarn.list
+
+
+def test_directions_of_wide_data_are_arbitrary_below_full_rank():
+    """With more features than samples every subspace is optimal; the extremes bracket a choice."""
+    chance = np.random.default_rng(0)
+    y = np.arange(60) % 4
+    X = chance.normal(size=(60, 80)) + np.eye(4)[y] @ chance.normal(size=(4, 80))
+    train, test = Part(X[:40], y[:40]), Part(X[40:], y[40:])
+    values = LRLRRanks().run(train, test, seed=0).values
+    assert values["accuracy_min[rank=2]"] < values["accuracy_max[rank=2]"]
+    assert "accuracy_min[rank=3]" not in values
+    model = LRLRClassifier(probability=False).fit(*train)
+    full = random_accuracies(model, test, 3, seed=0)
+    np.testing.assert_array_equal(full, model.score(*test))  # of full rank there is one subspace
+    assert "accuracy_min[rank=3]" not in LRLRRanks().run(TRAIN, TEST, seed=0).values

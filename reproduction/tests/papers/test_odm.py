@@ -117,3 +117,13 @@ def test_lda_refuses_rows_that_would_fill_the_memory():
     np.testing.assert_array_equal(dense(sparse.csr_array(X)), X)
     with pytest.raises(InputError, match=r"10,000 of 10,000 features"):
         dense(sparse.csr_array((10_000, 10_000)))
+
+
+def test_the_literal_scaling_has_the_weights_of_the_other():
+    """Both scalings of ODM^L try the same C and lambdas; only what they multiply differs."""
+    for name in ("odm/table2", "odm/table4"):
+        (study,) = (each for each in odm.STUDIES if each.name == name)
+        scaled, literal = study.methods["ODM^L"], study.methods["ODM^L, (5)"]
+        assert scaled.grid == literal.grid
+        assert (type(scaled), type(literal)) == (TunedLDM, Tuned)
+        assert study.variants == {"ODM^L, (5)": "ODM^L"}

@@ -2,7 +2,7 @@
 
 ``quick_studies.json`` holds the values of fits by their study and data set, method, repeat and
 fold. After a change that is meant to move them, write it anew with
-``python tests/shared_data/test_reproduce.py DATA_FOLDER``.
+``python tests/shared_data/test_quick_studies.py DATA_FOLDER``.
 """
 
 import json

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
 from discreg.comparison.running.experiment import Outcome
-from discreg_reproduction.protocol import Part, at, judged, series
+from discreg_reproduction.protocol import Method, Part, at, judged, series
 
 Rows = NDArray[np.intp]
 SCALERS = {"plain": FunctionTransformer(), "scaled": MaxAbsScaler()}
@@ -192,15 +192,23 @@ class NeighbourSearch:
 
 @dataclass(frozen=True)
 class DRMSearch:
-    """DRM with the setting selected by leave-one-out on (some of) the training samples."""
+    """DRM with the setting selected by leave-one-out on (some of) the training samples.
+
+    Of settings with the same score the search takes the one with the smallest log-loss, or with
+    `first_tie` the first.
+    """
 
     search: DRMClassifierCV
     at_most: int
+    first_tie: bool = False
 
     def chosen(self, train: Part, seed: int) -> Chosen:
         some = some_rows(train.y, self.at_most, seed)
         search = clone(self.search).fit(train.X[some], train.y[some])
         params: dict[str, Any] = search.best_params_
+        if self.first_tie:
+            results = search.cv_results_
+            params = results["params"][int(np.nanargmax(results["mean_test_score"]))]
         model = DRMClassifier(probability=False, kernel=search.kernel, coef0=search.coef0, **params)
         return Chosen(model.fit(*train), search.best_score_)
 
@@ -241,8 +249,20 @@ class EachScaling:
 
 
 @dataclass(frozen=True)
+class SomeTestSamples:
+    """A method scored on test samples that are drawn by chance, the same for every method."""
+
+    method: Method
+    n_test: int
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        rows = np.sort(np.random.default_rng(seed).permutation(len(test.y))[: self.n_test])
+        return self.method.run(train, Part(test.X[rows], test.y[rows]), seed)
+
+
+@dataclass(frozen=True)
 class IterativeDRM:
-    """Linear DRM by one of the algorithms, scored on some of the test samples.
+    """Linear DRM by one of the algorithms.
 
     alpha and beta are those of the exact solution that random splits of some training samples
     prefer: the algorithms solve one and the same problem.
@@ -252,18 +272,16 @@ class IterativeDRM:
     alphas: Sequence[float]
     betas: Sequence[float]
     n_search: int
-    n_test: int
     n_splits: int = 5
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        judge = np.sort(np.random.default_rng(seed).permutation(len(test.y))[: self.n_test])
         began = time.perf_counter()
         params = self._best_params(train, seed)
         model = DRMClassifier(probability=False, kernel="linear", solver=self.solver, **params).fit(
             *train
         )
         seconds = time.perf_counter() - began
-        return judged(model, Part(test.X[judge], test.y[judge]), **params, fit_seconds=seconds)
+        return judged(model, test, **params, fit_seconds=seconds)
 
     def _best_params(self, train: Part, seed: int) -> dict[str, Any]:
         some = some_rows(train.y, self.n_search, seed)

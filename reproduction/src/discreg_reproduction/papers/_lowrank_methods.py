@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.model_selection import StratifiedKFold
 
@@ -16,6 +17,7 @@ from discreg import (
     LRRRClassifierCV,
     SLRRClassifier,
     SLRRClassifierCV,
+    beta_max,
 )
 from discreg.comparison.running.experiment import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged, series
@@ -24,6 +26,8 @@ from discreg_reproduction.registry import Dataset
 PER_DIGIT = 15
 INNER_FOLDS = 5
 MOST_SPARSE_RANKS = 5
+N_DRAWS = 50  # random directions where LRLR has no preferred ones
+TIED = 1e-6  # relative difference of eigenvalues that rounding explains
 # Algorithm 3 of the paper and its stopping rule.
 ALGORITHM_3: dict[str, Any] = {"solver": "reweighted", "stopping": "change", "tol": 1e-5}
 
@@ -46,11 +50,40 @@ def ranks_of(train: Part) -> list[int]:
 
 @dataclass(frozen=True)
 class LRLRRanks:
-    """Low-rank linear regression at every rank."""
+    """Low-rank linear regression at every rank.
+
+    If all eigenvalues are equal, as with more features than samples, every choice of directions is
+    optimal below full rank. Then ``accuracy_min`` and ``accuracy_max`` are the extremes over random
+    choices.
+    """
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        scores = LRLRClassifier(probability=False).rank_path(*train).score(*test)
-        return series("accuracy", "rank", {rank: scores[rank - 1] for rank in ranks_of(train)})
+        ranks = ranks_of(train)
+        model = LRLRClassifier(probability=False).fit(*train)
+        path = LRLRClassifier(probability=False).rank_path(*train).score(*test)
+        values = dict(series("accuracy", "rank", {rank: path[rank - 1] for rank in ranks}).values)
+        if np.ptp(model.eigenvalues_) <= TIED * model.eigenvalues_[0]:
+            drawn = {rank: random_accuracies(model, test, rank, seed) for rank in ranks[:-1]}
+            for name, extreme in (("accuracy_min", np.min), ("accuracy_max", np.max)):
+                found = {rank: float(extreme(each)) for rank, each in drawn.items()}
+                values |= series(name, "rank", found).values
+        return Outcome(values)
+
+
+def random_accuracies(
+    model: LRLRClassifier, test: Part, rank: int, seed: int
+) -> NDArray[np.float64]:
+    """Score a regression of full rank on random subspaces of its directions."""
+    chance = np.random.default_rng(seed)
+    scores = model.decision_function(test.X)
+    directions = linalg.orth(model.coef_)
+    accuracies = []
+    for _ in range(N_DRAWS):
+        drawn, _ = linalg.qr(chance.normal(size=(directions.shape[1], rank)), mode="economic")
+        basis = directions @ drawn
+        labels = model.classes_[np.argmax(scores @ basis @ basis.T, axis=1)]
+        accuracies.append(np.mean(labels == test.y))
+    return np.array(accuracies)
 
 
 @dataclass(frozen=True)
@@ -102,6 +135,17 @@ class ChosenRank:
 
 
 @dataclass(frozen=True)
+class SparseFullRank:
+    """Sparse regression of full rank with the penalty selected on the training part."""
+
+    betas: Sequence[float]
+
+    def run(self, train: Part, test: Part, seed: int) -> Outcome:
+        search = _sparse_search(train, seed, self.betas, ranks_of(train)[-1:])
+        return judged(search, test, **_penalty(search))
+
+
+@dataclass(frozen=True)
 class ChosenSparseRank:
     """Sparse low-rank regression with the penalty selected at full rank, then the rank."""
 
@@ -115,7 +159,8 @@ class ChosenSparseRank:
         return _sparse_search(train, seed, [beta], sorted(set(some.tolist())))
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        return judged(self.fitted(train, seed), test)
+        search = self.fitted(train, seed)
+        return judged(search, test, **_penalty(search))
 
 
 @dataclass(frozen=True)
@@ -146,11 +191,24 @@ def _folds(seed: int) -> StratifiedKFold:
 def _sparse_search(
     train: Part, seed: int, betas: Sequence[float], ranks: Sequence[int]
 ) -> SLRRClassifierCV:
-    """Fit Algorithm 3 with parameters selected by five folds of the training part."""
+    """Fit Algorithm 3 with parameters selected by five folds of the training part.
+
+    Penalties from `beta_max` on, with which all coefficients are zero, are not candidates.
+    """
+    largest = beta_max(*train)
     search = SLRRClassifierCV(
-        probability=False, betas=betas, ranks=ranks, cv=_folds(seed), **ALGORITHM_3
+        probability=False,
+        betas=[beta for beta in betas if beta < largest],
+        ranks=ranks,
+        cv=_folds(seed),
+        **ALGORITHM_3,
     )
     return search.fit(*train)
+
+
+def _penalty(search: SLRRClassifierCV) -> dict[str, float]:
+    """Return the selected penalty and the smallest one without coefficients."""
+    return {"beta": float(search.best_params_["beta"]), "beta_max": float(search.beta_max_)}
 
 
 def _best_beta(results: dict[str, Any], rank: int) -> float:

@@ -9,9 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from discreg.comparison.words import listed
+from discreg_reproduction.registry import entries
 
 from .blocks import Agreement, Block, Evidence, Grid, Picture, Text
-from .pictures import bars, coefficients, critical_difference, curve, history, margins
+from .pictures import (
+    bars,
+    coefficients,
+    critical_difference,
+    curve,
+    history,
+    margins,
+    tied_directions,
+)
 from .tables import table
 
 __all__ = ["VIEWS", "Agreement", "Block", "Evidence", "Grid", "Picture", "Text", "show"]
@@ -26,21 +35,38 @@ VIEWS: Mapping[str, Callable[[Evidence], Iterator[Block]]] = MappingProxyType(
         "history": history,
         "margins": margins,
         "coefficients": coefficients,
+        "tied directions": tied_directions,
     }
 )
 
 
 def show(evidence: Evidence) -> tuple[Block, ...]:
-    """Create the blocks of a study's views, and a note on data sets without results."""
+    """Create the blocks of a study's views, and notes on its data sets."""
     blocks: list[Block] = []
     if evidence.results.empty:
         blocks.append(Text("There are no results yet."))
     else:
         for view in evidence.study.views:
             blocks += VIEWS[view](evidence)
-    if text := _not_run_text(evidence):
-        blocks.append(Text(text))
+    for text in (_copies_text(evidence), _not_run_text(evidence)):
+        if text:
+            blocks.append(Text(text))
     return tuple(blocks)
+
+
+def _copies_text(evidence: Evidence) -> str:
+    """Write a note on data sets that differ from the paper's."""
+    there = set(evidence.results["dataset"])
+    parts = [
+        f"{dataset} ({entries()[source].difference})"
+        for dataset, source in evidence.study.datasets.items()
+        if dataset in there and isinstance(source, str) and entries()[source].difference
+    ]
+    return (
+        f"The data sets, where they may differ from the paper's: {'; '.join(parts)}."
+        if parts
+        else ""
+    )
 
 
 def _not_run_text(evidence: Evidence) -> str:

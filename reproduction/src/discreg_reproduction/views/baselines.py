@@ -25,15 +25,17 @@ def majority_texts(
 ) -> Iterator[Block]:
     """Yield notes on accuracies that are no better than the majority class."""
     rates = evidence.majority
+    rates_of_all = {**rates, **evidence.majority_of_all}
     reported = {
         key: f"{key[1]} {value.mean:g}"
         for key, value in theirs.items()
-        if _no_better(key, value.mean, rates)
+        if key[0] in rates and _no_better(key, value.mean, rates_of_all)
     }
     if reported:
         yield Text(
             "Reported accuracies that are no better than always predicting the most frequent "
-            f"class: {_by_dataset(reported, rates)}. They do not show that the model learned "
+            f"class, at most {NEAR} above its rate in all samples: "
+            f"{_by_dataset(reported, rates_of_all)}. They do not show that the model learned "
             "anything."
         )
     balanced = evidence.results.groupby(["dataset", "model", "metric"])["value"].mean()
@@ -44,8 +46,9 @@ def majority_texts(
     }
     if own:
         yield Text(
-            "Our accuracies that are no better than always predicting the most frequent class, "
-            f"with our balanced accuracy in brackets: {_by_dataset(own, rates)}."
+            "Our accuracies that are no better than always predicting the most frequent class, at "
+            f"most {NEAR} above its rate in the test samples, with our balanced accuracy in "
+            f"brackets: {_by_dataset(own, rates)}."
         )
 
 

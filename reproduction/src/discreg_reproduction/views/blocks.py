@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -105,6 +105,9 @@ class Evidence:
         Rate of the most frequent class in the test samples, by data set.
     missing : mapping
         Data sets that could not be run, and the reasons.
+    majority_of_all : mapping
+        Rate of the most frequent class in all samples, for the reported accuracies, whose test
+        samples are not known; where it is missing, that in the test samples is used.
     """
 
     study: Study
@@ -112,3 +115,4 @@ class Evidence:
     arrays: Mapping[Key, Mapping[str, NDArray[Any]]]
     majority: Mapping[str, float]
     missing: Mapping[str, str]
+    majority_of_all: Mapping[str, float] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from discreg.comparison.words import listed, p_value, percent
 from discreg_reproduction.paper_values import reported
 from discreg_reproduction.protocol import Study
 
-from .blocks import NOTHING, Block, Evidence, Key, Picture, Text
+from .blocks import NOTHING, Block, Evidence, Grid, Key, Picture, Text
 from .figures import (
     Curve,
     Rows,
@@ -31,7 +31,16 @@ from .figures import (
 )
 from .tables import measure, methods_grid, number_text, score_grid, scores
 
-__all__ = ["bars", "coefficients", "critical_difference", "curve", "history", "margins"]
+__all__ = [
+    "bars",
+    "coefficients",
+    "critical_difference",
+    "curve",
+    "history",
+    "margins",
+    "ranking_of",
+    "tied_directions",
+]
 
 DWARFED = 0.05  # fraction of the first value below which later values would look equal
 SETTING = r"^(?P<metric>[^\[]+)\[(?P<parameter>[^=\]]+)=(?P<value>[^\]]+)\]$"
@@ -116,14 +125,33 @@ def _points(curve: Curve, metric: str) -> str:
     return f"{number_text(y[best], metric)} {'throughout' if level else f'at {x[best]:g}'}"
 
 
+def tied_directions(evidence: Evidence) -> Iterator[Block]:
+    """Show the accuracies of random directions where a regression has no preferred ones."""
+    found = {
+        name: _settings(evidence.results, name).groupby(["dataset", "x"])["value"].mean()
+        for name in ("accuracy_min", "accuracy_max")
+    }
+    own = _settings(evidence.results[evidence.results["model"] == "LRLR"], "accuracy")
+    means = own.groupby(["dataset", "x"])["value"].mean()
+    rows = tuple(
+        (dataset, f"{rank:g}", *(f"{each[dataset, rank]:.3f}" for each in (means, *found.values())))
+        for dataset, rank in found["accuracy_min"].index
+    )
+    if rows:
+        yield Grid(
+            "LRLR below full rank where all its eigenvalues are equal, so that every choice of "
+            "directions is optimal: mean accuracy by our rule, and of the worst and the best of "
+            "random choices in each fold.",
+            ("data set", "rank", "LRLR", "worst", "best"),
+            rows,
+        )
+
+
 def critical_difference(evidence: Evidence) -> Iterator[Block]:
     """Draw mean ranks over the data sets that have every method, with Nemenyi's test."""
-    study, results = evidence.study, evidence.results
-    chosen = results[results["metric"] == study.metric]
-    n_methods = chosen.groupby("dataset")["model"].nunique()
-    complete = n_methods.index[n_methods == chosen["model"].nunique()]
+    study = evidence.study
     try:
-        ranking = friedman_nemenyi(chosen[chosen["dataset"].isin(complete)], study.metric)
+        ranking = ranking_of(study, evidence.results)
     except ValueError as error:
         yield Text(f"There is no critical-difference diagram. {error}")
         return
@@ -137,6 +165,15 @@ def critical_difference(evidence: Evidence) -> Iterator[Block]:
         f"critical difference at the {percent(LEVEL)} level.",
     )
     yield Text(_ranking_text(ranking))
+
+
+def ranking_of(study: Study, results: pd.DataFrame) -> Ranking:
+    """Rank the methods over the data sets that have all of them, variants left out."""
+    named = ~results["model"].isin(list(study.variants))
+    chosen = results[(results["metric"] == study.metric) & named]
+    n_methods = chosen.groupby("dataset")["model"].nunique()
+    complete = n_methods.index[n_methods == chosen["model"].nunique()]
+    return friedman_nemenyi(chosen[chosen["dataset"].isin(complete)], study.metric)
 
 
 def _ranking_text(ranking: Ranking) -> str:

@@ -32,26 +32,38 @@ def table(evidence: Evidence) -> Iterator[Block]:
     """Create the table with one row per data set and one column per method."""
     study, results = evidence.study, evidence.results
     theirs = reported(study.name)
+    beside = _with_variants(study, theirs)
     if len(study.methods) == 1 and not theirs:
         yield _metrics_grid(study, results)
         return
     ours = scores(study, results)
     if results["metric"].str.fullmatch(TARGET).any():
-        yield _targets_grid(study, results, ours, theirs)
+        yield _targets_grid(study, results, ours, beside)
     elif any(score.scaling for score in ours.values()):
-        yield score_grid(evidence, ours, theirs, more=BEST_SCALING)
+        yield score_grid(evidence, ours, beside, more=BEST_SCALING)
         if trained := scores(study, results[results["metric"] == study.metric]):
             yield score_grid(evidence, trained, {}, more=TRAINED_SCALING)
     else:
-        yield score_grid(evidence, ours, theirs)
+        yield score_grid(evidence, ours, beside)
     if found := agreement(
         ours, theirs, lower_is_better=metric_called(study.metric).lower_is_better
     ):
         yield found
-    if averages := paired_grid(study, results, ours, theirs):
+    if averages := paired_grid(study, results, ours, beside):
         yield averages
     if study.metric == "accuracy":
         yield from majority_texts(evidence, ours, theirs)
+
+
+def _with_variants(study: Study, theirs: Mapping[Key, Reported]) -> dict[Key, Reported]:
+    """Add the reported values of the methods that variants vary."""
+    added = {
+        (dataset, variant): theirs[dataset, method]
+        for variant, method in study.variants.items()
+        for dataset in study.datasets
+        if (dataset, method) in theirs
+    }
+    return {**theirs, **added}
 
 
 def scores(study: Study, results: pd.DataFrame) -> dict[Key, Score]:
