@@ -89,14 +89,11 @@ def table_features(graph: Graph, preprocessor: TablePreprocessor, cells: Cells) 
 
 def _filled(graph: Graph, preprocessor: TablePreprocessor, numbers: str) -> str:
     """Replace missing numbers by the medians, and standardise."""
-    imputer, scaler = preprocessor._imputer, preprocessor._scaler
-    assert imputer is not None
-    nothing = np.full((1, imputer.n_features_in_), np.nan)
-    medians = np.asarray(imputer.transform(nothing))
+    medians, scaler = preprocessor._medians, preprocessor._scaler
     filled = graph("Where", graph("IsNaN", numbers), medians, numbers)
     if scaler is None:
         return filled
-    n_others = imputer.n_features_in_ - len(scaler.mean_)
+    n_others = len(medians) - len(scaler.mean_)
     means = np.append(scaler.mean_, np.zeros(n_others))
     return graph("Div", graph("Sub", filled, means), np.append(scaler.scale_, np.ones(n_others)))
 
