@@ -69,6 +69,7 @@ autosummary_generate = True
 autosummary_generate_overwrite = True
 autodoc_typehints = "none"  # numpydoc shows the types
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template lists the methods
 numpydoc_xref_param_type = False
 # All checks but these. GL01, GL02: the text may begin on the line of the quotes. GL08: a short
