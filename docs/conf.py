@@ -96,6 +96,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # their pages would need a network
     "show_signature": False,
     "plot_gallery": "True",
     "abort_on_example_error": False,
