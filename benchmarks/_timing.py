@@ -23,7 +23,10 @@ from threadpoolctl import threadpool_info
 
 RESULTS = Path(os.environ.get("DISCREG_RESULTS", Path(__file__).parent / "results"))
 REST = 0.15  # seconds: OpenBLAS keeps its threads spinning for a tenth of a second
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba")
+LIBRARIES = (
+    *("numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba"),
+    *("skl2onnx", "onnx", "onnxruntime"),
+)
 KINDS = ("fit", "search", "predict", "stream")  # what is compared with a peer
 _ratios: dict[str, dict[str, float]] = {}
 

@@ -33,6 +33,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from stored_models import FOLDER, made_table, rows_for, write
 
 import discreg
 from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor, load_model, save_model
@@ -263,6 +264,25 @@ def test_a_file_names_the_release_that_wrote_it(path):
             "format": 1,
             "discreg": discreg.__version__,
         }
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+@pytest.mark.parametrize(
+    "path", sorted(FOLDER.glob("*/*.skops")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_files_of_released_versions_predict_the_same(path):
+    expected = json.loads(path.with_suffix(".json").read_text())
+    new = rows_for(path.stem, made_table()[0])[: len(expected["labels"])]
+    model = load_model(path)
+    assert model.predict(new).tolist() == expected["labels"]
+    np.testing.assert_allclose(model.predict_proba(new), expected["probabilities"], atol=1e-10)
+
+
+def test_the_files_of_a_release_are_those_that_it_would_write(tmp_path):
+    write(tmp_path)
+    stored = FOLDER / "0.1.0"
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in stored.iterdir()}
+    assert sum(path.stat().st_size for path in stored.iterdir()) < 50_000
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "model_files": NUMERICS | {"tables"},
     "versions": {"linalg"},
     "auto": LIBRARY,
-    "comparison": LIBRARY | {"auto", "discreg"},
-    "cli": LIBRARY | {"auto", "comparison", "discreg"},
+    "onnx": LIBRARY | {"auto", "discreg"},
+    "comparison": LIBRARY | {"auto", "onnx", "discreg"},
+    "cli": LIBRARY | {"auto", "comparison", "onnx", "discreg"},
 }
 # The folders of the comparison, each of which imports only those before it, and never what is
 # above all of them, except for the words of messages.

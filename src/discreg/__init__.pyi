@@ -2,6 +2,7 @@ from . import auto as auto
 from . import inspection as inspection
 from . import lowrank as lowrank
 from . import margin as margin
+from . import onnx as onnx
 from . import representation as representation
 from . import retargeted as retargeted
 from .auto import AutoClassifier as AutoClassifier

@@ -236,6 +236,12 @@ def compare(
     show_rows: Annotated[
         bool, typer.Option("--show-rows", help="Show predictions of single rows in the report.")
     ] = False,
+    onnx: Annotated[
+        bool,
+        typer.Option(
+            "--onnx", help="Also write the recommended model to model.onnx, for onnxruntime."
+        ),
+    ] = False,
 ) -> int:
     seconds = parse_seconds(time_budget)
     splits = {"--fold": fold, "--test": test, "--time-column": time_column}
@@ -247,6 +253,8 @@ def compare(
             "--fold takes the folds from the table and cannot be combined with --folds or "
             "--repeats."
         )
+    if onnx:
+        _require_onnx()
     from discreg.comparison import console
     from discreg.comparison.candidates.registry import FAST
     from discreg.comparison.compare import number_of_jobs
@@ -279,12 +287,23 @@ def compare(
             time_budget=seconds,
             on_progress=on_progress,
             show_rows=show_rows,
+            onnx=onnx,
         )
     console.show_comparison(comparison, output)
     if progress.stopped_by == "interrupt":
         return INTERRUPTED
     is_lost = comparison.verdict.recommended is not None and comparison.findings.model_file is None
     return FAILED if is_lost or comparison.verdict.best is None else DONE
+
+
+def _require_onnx() -> None:
+    """Raise InputError if the packages that write ONNX files are missing."""
+    from discreg.onnx import register
+
+    try:
+        register()
+    except ModuleNotFoundError as error:
+        raise InputError(f"--onnx: {error}") from error
 
 
 def _names(text: str | None) -> list[str] | None:

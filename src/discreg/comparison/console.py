@@ -132,8 +132,15 @@ def show_comparison(comparison: Comparison, output: Path) -> None:
             out.print(printable(f"{model} is not ranked: {reason}"))
     if findings.incomplete:
         out.print(printable(capitalised(findings.incomplete)))
-    # A model file of an earlier run may be there although this run could not write one.
-    show_files(output, (".html", ".parquet", *([".skops"] if findings.model_file else [])))
+    if findings.onnx_trouble:
+        out.print(printable(findings.onnx_trouble))
+    # Model files of an earlier run may be there although this run could not write them.
+    models = {".skops": findings.model_file, ".onnx": findings.onnx_file}
+    show_files(output, (".html", ".parquet", *(name for name, file in models.items() if file)))
+    if findings.onnx_file:
+        out.print(f"To use {findings.onnx_file} without discreg (pip install onnxruntime pandas):")
+        for line in findings.usage_onnx.splitlines():
+            out.print(printable(f"  {line}"), soft_wrap=True)
 
 
 def _ranking(judged: pd.DataFrame, decisive: str) -> Grid:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import pandas as pd
@@ -19,10 +20,17 @@ from discreg import __version__
 from discreg.base.metrics import metric
 from discreg.model_files import save_model
 from discreg.tables.classifier import TableClassifier
+from discreg.tables.table import Table
 
 from .candidates.models import AFFORDABLE
 from .prepare import PreparedComparison
-from .report.describe import column_summaries, methods_text, usage_python, usage_shell
+from .report.describe import (
+    column_summaries,
+    methods_text,
+    usage_onnx,
+    usage_python,
+    usage_shell,
+)
 from .report.findings import Findings
 from .result import MODEL, STATE, Comparison
 from .running import engine
@@ -41,10 +49,11 @@ from .words import listed
 
 __all__ = ["REPORT", "RESULTS", "STORE", "execute"]
 
-STORE, RESULTS, REPORT = "results.sqlite", "results.parquet", "report.html"
+STORE, RESULTS, REPORT, ONNX = "results.sqlite", "results.parquet", "report.html", "model.onnx"
 WRITTEN = (RESULTS, REPORT, MODEL, STATE)
 # A fit is stopped after this multiple of its share of `AFFORDABLE`, and not before these seconds.
 LIMIT, SHORTEST_LIMIT = 4.0, 60.0
+LONGEST_REASON = 300  # characters of an error message
 INSPECTION = 0.25, 15.0  # share of the time of the comparison, and seconds, for the inspection
 REASONS = {
     "time budget": "the time budget was used up",
@@ -77,6 +86,15 @@ class _Fitted:
     trouble: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _OnnxFile:
+    """The ONNX file of the recommended model, or why there is none."""
+
+    name: str | None = None
+    usage: str = ""
+    trouble: str | None = None
+
+
 def execute(
     prepared: PreparedComparison,
     folder: Path,
@@ -86,6 +104,7 @@ def execute(
     on_progress: Callable[[Progress], None] | None = None,
     is_kept: bool = True,
     show_rows: bool = False,
+    onnx: bool = False,
 ) -> tuple[Comparison, Progress]:
     """Run a comparison; write results, report and model to a folder.
 
@@ -107,6 +126,8 @@ def execute(
         Whether the folder stays, so that report and results are written to it.
     show_rows : bool
         Whether the report may show predictions of single rows.
+    onnx : bool
+        Whether to write the recommended model as an ONNX file too.
     """
     experiment = prepared.experiment
     make_folder(folder)
@@ -114,7 +135,7 @@ def execute(
     with ExitStack() as stack:
         store = stack.enter_context(Store(folder / STORE, experiment.settings()))
         if is_kept:
-            _refuse_foreign_files(folder, store)
+            _refuse_foreign_files(folder, store, (*WRITTEN, *([ONNX] if onnx else [])))
         pool = stack.enter_context(engine.open_pool(store, n_jobs, _Jobs(experiment)))
         limit = max(SHORTEST_LIMIT, LIMIT * AFFORDABLE / len(experiment.folds.parts()))
         progress = engine.run(
@@ -134,9 +155,11 @@ def execute(
         left = None if time_budget is None else max(0.0, time_budget - spent)
         is_done = progress.stopped_by != "interrupt"
         importance = curve = None
-        fitted = _Fitted()
+        fitted, converted = _Fitted(), _OnnxFile()
         if verdict.recommended is not None:
             fitted = _fit_to_all_rows(prepared, pool, evidence, verdict, folder, is_kept=is_kept)
+            if onnx and fitted.file is not None:
+                converted = _convert(fitted.model, experiment.table, verdict, folder / ONNX)
             if is_done:
                 importance, curve = _inspected(
                     prepared,
@@ -153,6 +176,9 @@ def execute(
             verdict,
             table,
             model_file=fitted.file,
+            onnx_file=converted.name,
+            onnx_trouble=converted.trouble,
+            usage_onnx=converted.usage,
             importance=importance,
             learning_curve=curve,
             incomplete=_why_incomplete(prepared, store, progress, fitted.trouble, is_kept=is_kept),
@@ -176,9 +202,9 @@ def execute(
     return comparison, progress
 
 
-def _refuse_foreign_files(folder: Path, store: Store) -> None:
+def _refuse_foreign_files(folder: Path, store: Store, names: Sequence[str]) -> None:
     """Refuse to overwrite files that no comparison of this store has written."""
-    for name in WRITTEN:
+    for name in names:
         remove_drafts(folder / name)
         store.claim(folder / name)
 
@@ -210,6 +236,26 @@ def _fit_to_all_rows(
         trouble = f"{name} could not be fitted to all rows and saved: {error}"
         return _Fitted(model=model, trouble=trouble)
     return _Fitted(model=model, file=MODEL if is_kept else None)
+
+
+def _convert(model: Any, table: Table, verdict: Verdict, path: Path) -> _OnnxFile:
+    """Write the recommended model as an ONNX file, or explain why that is not possible."""
+    from onnx import TensorProto
+
+    from discreg.onnx import to_onnx
+
+    try:
+        converted = to_onnx(model, table.X)
+        write_whole(path, converted.SerializeToString())
+    except Exception as error:  # skl2onnx raises errors of many types
+        reason = shorten(str(error) or type(error).__name__, LONGEST_REASON)
+        return _OnnxFile(trouble=f"{verdict.recommended} has no ONNX file: {reason}")
+    types = {
+        each.name: f"tensor({TensorProto.DataType.Name(each.type.tensor_type.elem_type).lower()})"
+        for each in converted.graph.input
+    }
+    outputs = [each.name for each in converted.graph.output]
+    return _OnnxFile(name=path.name, usage=usage_onnx(types, outputs, table))
 
 
 def _time_for_inspection(spent: float, left: float | None) -> float:

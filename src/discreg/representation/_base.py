@@ -101,7 +101,11 @@ class RepresentationClassifier(BaseClassifier):
             norms = self._solver.training.source_kernel.diagonal(rows)  # exact k(x, x)
             smallest = delta.min(axis=1) + norms
             rejected = smallest > self.reject_above * norms
-        return np.where(rejected, unknown_label(self.unknown_label, self.classes_), labels)
+        return np.where(rejected, self._label_of_rejected(), labels)
+
+    def _label_of_rejected(self) -> NDArray[Any]:
+        """Return the label that rejected samples get."""
+        return unknown_label(self.unknown_label, self.classes_)
 
     def representation(self, X: MatrixLike) -> RealArray:
         """Compute the coefficients w* of the training samples that represent each sample.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -268,13 +267,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         numbers = self._numbers(cells)
         self._number_names = [name for name, _ in numbers]
         self._n_scaled = len(numbers) - len(self._of_kind("boolean"))
-        self._imputer = self._scaler = None
-        if numbers:
-            # keep_empty_features: a column of a given kind can be empty in the training rows.
-            self._imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-            filled = np.asarray(self._imputer.fit_transform(_stacked(numbers)))
-            if self.scale and self._n_scaled:
-                self._scaler = StandardScaler().fit(filled[:, : self._n_scaled])
+        # A column of a given kind can be empty in the training rows.
+        self._medians = np.array([_median(values) for _, values in numbers])
+        self._scaler = None
+        if self.scale and self._n_scaled:
+            self._scaler = StandardScaler().fit(self._filled(numbers)[:, : self._n_scaled])
 
     def _numbers(self, cells: Cells) -> list[tuple[str, NDArray[np.float64]]]:
         """Return names and values of the numeric features; booleans are the last."""
@@ -283,6 +280,11 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             found = date_parts(cells[name], self._first_days[name])
             numbers += [(f"{name}_{part}", found[part]) for part in parts]
         return numbers + [(name, cells[name]) for name in self._of_kind("boolean")]
+
+    def _filled(self, numbers: list[tuple[str, NDArray[np.float64]]]) -> NDArray[np.float64]:
+        """Stack numeric features, with medians in place of missing values."""
+        stacked = np.column_stack([values for _, values in numbers])
+        return np.where(np.isnan(stacked), self._medians, stacked)
 
     def _fit_categories(self, cells: Cells) -> None:
         names = self._of_kind("categorical")
@@ -308,8 +310,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
 
     def _blocks(self, cells: Cells) -> Iterator[NDArray[np.float64]]:
         """Yield the features in the order of their names."""
-        if self._imputer is not None:
-            numbers = np.asarray(self._imputer.transform(_stacked(self._numbers(cells))))
+        if self._number_names:
+            numbers = self._filled(self._numbers(cells))
             if self._scaler is not None:
                 scaled = slice(self._n_scaled)
                 numbers[:, scaled] = np.asarray(self._scaler.transform(numbers[:, scaled]))
@@ -414,8 +416,9 @@ def _smallest(values: NDArray[np.float64]) -> float:
     return float(present.min()) if present.size else 0.0
 
 
-def _stacked(numbers: list[tuple[str, NDArray[np.float64]]]) -> NDArray[np.float64]:
-    return np.column_stack([values for _, values in numbers])
+def _median(values: NDArray[np.float64]) -> float:
+    present = values[~np.isnan(values)]
+    return float(np.median(present)) if present.size else 0.0
 
 
 def _strings(cells: Cells, names: list[str]) -> NDArray[Any]:

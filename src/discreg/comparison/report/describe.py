@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 
 from discreg import __version__
@@ -14,7 +16,7 @@ from discreg.tables.table import Column, Table
 
 from .findings import ColumnSummary
 
-__all__ = ["column_summaries", "methods_text", "usage_python", "usage_shell"]
+__all__ = ["column_summaries", "methods_text", "usage_onnx", "usage_python", "usage_shell"]
 
 TREATMENTS = {
     "numeric": "standardised",
@@ -25,6 +27,14 @@ TREATMENTS = {
     "identifier": "not used",
 }
 KINDS = {"text": "free text"}
+ONNX_TYPES = {
+    "tensor(double)": '"float64"',
+    "tensor(float)": '"float32"',
+    "tensor(int64)": '"int64"',
+    "tensor(bool)": "bool",
+    "tensor(string)": "object",
+}
+IN_MICROSECONDS = "pd.to_datetime(table[{}], utc=True).to_numpy('datetime64[us]').astype('int64')"
 BY_FOLDS = (
     "Intervals of scores and of differences are corrected for the overlap of training sets (Nadeau "
     "and Bengio, 2003), and differences were judged by the Bayesian correlated t-test (Benavoli et "
@@ -73,6 +83,37 @@ def usage_python(table: Table) -> str:
     return (
         "from discreg import load_model\nfrom discreg.tables.table import read_features\n\n"
         f'{load}print(model.predict(read_features("{_new_file(table)}", model.expected)))'
+    )
+
+
+def usage_onnx(inputs: Mapping[str, str], outputs: Sequence[str], table: Table) -> str:
+    """Write the code that predicts new rows with onnxruntime.
+
+    `inputs` are the types of the inputs of the ONNX model by name, such as "tensor(double)".
+    """
+    results = ", ".join(outputs)
+    open_session = 'session = onnxruntime.InferenceSession("model.onnx")\n'
+    if not isinstance(table.X, pd.DataFrame):
+        return (
+            "import onnxruntime\n\n"
+            f"{open_session}# rows: an array of shape (n_rows, {table.X.shape[1]})\n"
+            f'{results} = session.run(None, {{"X": rows.astype("float64")}})'
+        )
+    dates = [name for name, kind in inputs.items() if kind == "tensor(int64)"]
+    days = "".join(f"table[{name!r}] = {IN_MICROSECONDS.format(repr(name))}\n" for name in dates)
+    used = {kind: ONNX_TYPES[kind] for kind in ONNX_TYPES if kind in inputs.values()}
+    types = ", ".join(f'"{kind}": {found}' for kind, found in used.items())
+    texts, read = "", f'pd.read_csv("{_new_file(table)}")'
+    if "tensor(string)" in used:
+        texts = (
+            'texts = {i.name: str for i in session.get_inputs() if i.type == "tensor(string)"}\n'
+        )
+        read = f'pd.read_csv("{_new_file(table)}", dtype=texts).fillna(dict.fromkeys(texts, ""))'
+    return (
+        f"import onnxruntime\nimport pandas as pd\n\n{open_session}types = {{{types}}}\n{texts}"
+        f"table = {read}\n{days}"
+        "inputs = {i.name: table[[i.name]].to_numpy(types[i.type]) for i in session.get_inputs()}\n"
+        f"{results} = session.run(None, inputs)"
     )
 
 

@@ -85,6 +85,12 @@ class Findings:
         Whether the model file contains training rows.
     usage_shell, usage_python : str
         Code that applies the model to new rows.
+    onnx_file : str or None
+        ONNX file of the recommended model; None if none was written.
+    onnx_trouble : str or None
+        Why there is no ONNX file although one was wanted.
+    usage_onnx : str
+        Code that applies the ONNX file to new rows.
     methods : str
         A paragraph on the comparison to cite.
     versions : mapping of str to str
@@ -115,6 +121,9 @@ class Findings:
     keeps_rows: bool = False
     usage_shell: str = ""
     usage_python: str = ""
+    onnx_file: str | None = None
+    onnx_trouble: str | None = None
+    usage_onnx: str = ""
     methods: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     incomplete: str | None = None

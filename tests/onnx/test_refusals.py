@@ -1,0 +1,117 @@
+"""What has no conversion is refused with the reason and what to do."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from discreg import (
+    AutoClassifier,
+    DRMClassifier,
+    LRRRClassifier,
+    LSRClassifier,
+    ODMClassifier,
+    ReducedRankRegression,
+    TablePreprocessor,
+)
+from discreg.onnx import to_onnx
+
+X, Y = load_iris(return_X_y=True)
+
+
+def own_kernel(a, b):
+    return float(a @ b)
+
+
+@pytest.mark.parametrize("model", [LSRClassifier(), ODMClassifier(), DRMClassifier()])
+def test_functions_as_kernels(model):
+    model.set_params(kernel=own_kernel).fit(X[::3], Y[::3])
+    with pytest.raises(
+        NotImplementedError, match=r"own_kernel is a Python function.*'precomputed'"
+    ):
+        to_onnx(model, X)
+
+
+@pytest.mark.parametrize("params", [{"penalty": "lasso"}, {"solver": "gd"}])
+def test_iterations_for_each_row(params):
+    model = DRMClassifier(**params, beta=1.0, max_iter=1000, probability=False).fit(X[::3], Y[::3])
+    with pytest.raises(NotImplementedError, match=r"iterates for each new row.*penalty='ridge'"):
+        to_onnx(model, X)
+
+
+def test_texts():
+    texts = [f"the patient has symptom number {k} since day {k * k}" for k in range(len(X))]
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(report=texts)
+    for model in (
+        AutoClassifier(families=["LSR"]),
+        make_pipeline(TablePreprocessor(), LSRClassifier()),
+    ):
+        with pytest.raises(NotImplementedError, match="'report' contains texts"):
+            to_onnx(model.fit(frame, Y), frame)
+
+
+def test_dates_as_labels():
+    labels = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "datetime64[D]")[Y]
+    with pytest.raises(NotImplementedError, match=r"datetime64\[D\].*astype\(str\)"):
+        to_onnx(LSRClassifier().fit(X, labels), X)
+
+
+def test_an_unknown_label_that_is_no_integer():
+    model = DRMClassifier(reject_above=0.5, unknown_label=np.nan).fit(X, Y.astype(float))
+    with pytest.raises(NotImplementedError, match="cannot contain nan"):
+        to_onnx(model, X)
+
+
+def test_a_projection_inside_a_pipeline():
+    model = make_pipeline(LRRRClassifier(), LSRClassifier()).fit(X, Y)
+    with pytest.raises(NotImplementedError, match="LRRRClassifier is not the last step"):
+        to_onnx(model, X)
+
+
+def test_columns_that_are_not_numbers():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = make_pipeline(StandardScaler(), LSRClassifier()).fit(frame, Y)
+    with pytest.raises(TypeError, match=r"'a' is of type datetime64.*TablePreprocessor"):
+        to_onnx(model, frame.assign(a=pd.Timestamp("2024-01-01")))
+    with pytest.raises(TypeError, match="input 'a' is of strings"):
+        to_onnx(LSRClassifier().fit(frame, Y), frame.assign(a="text"))
+
+
+def test_a_table_without_a_column():
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(e=np.array(["u", "v", "w"])[Y])
+    model = make_pipeline(TablePreprocessor(), LSRClassifier()).fit(frame, Y)
+    with pytest.raises(ValueError, match="one input per column, but there is none for 'a'"):
+        to_onnx(model, X)
+
+
+def test_other_misuse():
+    with pytest.raises(NotFittedError):
+        to_onnx(LSRClassifier(), X)
+    with pytest.raises(ValueError, match="no decision values"):
+        to_onnx(ReducedRankRegression().fit(X, X), X, raw_scores=True)
+    with pytest.raises(ValueError, match="opset of at least 13"):
+        to_onnx(LSRClassifier().fit(X, Y), X, target_opset=11)
+
+
+def test_without_skl2onnx_the_message_names_the_extra():
+    program = (
+        "import sys; sys.modules['skl2onnx'] = None\n"
+        "import discreg\n"
+        "discreg.onnx.to_onnx(discreg.LSRClassifier(), None)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert 'pip install "discreg[onnx]"' in ended.stderr.splitlines()[-1]
+
+
+def test_import_loads_neither_onnx_nor_skl2onnx():
+    program = (
+        "import sys, discreg; discreg.onnx.to_onnx; print({'onnx', 'skl2onnx'} & set(sys.modules))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stdout.strip() == "set()"
