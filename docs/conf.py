@@ -43,7 +43,7 @@ templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"  # of docstrings
 # Names of other packages: their pages are on other sites, and a build needs no network.
-nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|matplotlib|pandas|dask|skore)\..*")]
+nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|matplotlib|pandas|dask|skore|skl2onnx|onnx)\..*")]
 
 # Files outside of this folder that have a page.
 outside_pages = {
@@ -90,6 +90,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
+    "ignore_pattern": r"/container/",
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("discreg",),
     "reference_url": {"discreg": None},
