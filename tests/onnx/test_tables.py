@@ -54,7 +54,9 @@ def test_features_are_those_of_the_preprocessor(params):
 
 
 def test_every_day_of_the_calendar_has_its_parts():
-    days = pd.DataFrame({"day": pd.date_range("1890-01-01", "2110-12-31", freq="37h")})
+    days = pd.date_range("1890-01-01", "2110-12-31", freq="37h").to_series()
+    turns = pd.date_range("2000-02-27", "2000-03-02", freq="6h").to_series()  # of 400 years
+    days = pd.DataFrame({"day": pd.concat([days, turns], ignore_index=True)})
     preprocessor = TablePreprocessor().fit(days)
     assert preprocessor._date_parts == {"day": ["year", "month", "weekday", "hour", "days"]}
     found = run_on_frame(preprocessor, days)[0]
