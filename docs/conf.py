@@ -43,7 +43,7 @@ templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"  # of docstrings
 # Names of other packages: their pages are on other sites, and a build needs no network.
-nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|matplotlib|pandas|dask|skore)\..*")]
+nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|matplotlib|pandas|dask|skore|skl2onnx|onnx)\..*")]
 
 # Files outside of this folder that have a page.
 outside_pages = {
@@ -69,6 +69,7 @@ autosummary_generate = True
 autosummary_generate_overwrite = True
 autodoc_typehints = "none"  # numpydoc shows the types
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template lists the methods
 numpydoc_xref_param_type = False
 # All checks but these. GL01, GL02: the text may begin on the line of the quotes. GL08: a short
@@ -89,12 +90,14 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
+    "ignore_pattern": r"/container/",
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("discreg",),
     "reference_url": {"discreg": None},
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # their pages would need a network
     "show_signature": False,
     "plot_gallery": "True",
     "abort_on_example_error": False,

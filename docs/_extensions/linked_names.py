@@ -5,6 +5,7 @@ The text has plain code such as `ReLSRClassifier`, which GitHub shows as well.
 
 from __future__ import annotations
 
+from inspect import ismodule
 from typing import Any
 
 from docutils import nodes
@@ -12,18 +13,17 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import discreg
-from discreg import auto, inspection, lowrank, margin, representation, retargeted
-
-MODULES = (auto, inspection, lowrank, margin, representation, retargeted)
 
 
 def pages() -> dict[str, str]:
     """Map names as they are written in the text to the full names of their pages."""
+    public = {name: getattr(discreg, name) for name in discreg.__all__ if name != "__version__"}
+    modules = [each for each in public.values() if ismodule(each)]
     found = {}
-    for name in discreg.__all__:
-        if hasattr(getattr(discreg, name), "__module__"):  # neither a module nor the version
+    for name, each in public.items():
+        if each not in modules:
             found[name] = found[f"discreg.{name}"] = f"discreg.{name}"
-    for module in MODULES:
+    for module in modules:
         for name in module.__all__:
             inside = f"{module.__name__}.{name}"
             found[inside] = found.get(name, inside)

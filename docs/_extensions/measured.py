@@ -75,7 +75,7 @@ def models() -> str:
     (searches,) = tables("default_grids.md")
     growth = next(table for table in tables("growth.md") if "samples" in table.heading)
     lines = [
-        "| model | accuracy, % | search: time / SVC | linear fit | RBF fit |",
+        "| model | accuracy, % | search: time / SVC | linear fit, rows | RBF fit, rows |",
         "| --- | --- | --- | --- | --- |",
     ]
     for row in sorted(searches.rows, key=lambda row: -float(searches.value(row, "accuracy"))):
@@ -93,7 +93,8 @@ def _longest(growth: Table, model: str, kernel: str) -> str:
     place = growth.columns.index("to")  # the time is in the next column
     for row in growth.rows:
         if row[:2] == [model, kernel]:
-            return f"{row[place + 1]} s, {row[place]} rows"
+            thousands = int(row[place].replace(",", "")) // 1000
+            return f"{row[place + 1]} s, {thousands}k"
     return ""
 
 

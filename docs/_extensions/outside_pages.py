@@ -16,6 +16,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+BLANK_END = re.compile(r"\n\n```$")  # doctest needs a blank line there, readers do not
 ANCHOR = re.compile(r"^<a id=\"([\w-]+)\"></a>$", re.MULTILINE)
 LINK = re.compile(r"(!?)(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 
@@ -57,7 +58,7 @@ def relinked(app: Sphinx, text: str, source: Path, docname: str) -> str:
         return f"{words}({app.config.outside_repository}/{kind}/main/{inside}{mark}{anchor})"
 
     # Code has no links, but a link's text may have code.
-    code = iter(CODE.findall(text))
+    code = iter(BLANK_END.sub("\n```", piece) for piece in CODE.findall(text))
     hidden = LINK.sub(link, CODE.sub("\0", text))
     return re.sub("\0", lambda _: next(code), hidden)
 

@@ -103,14 +103,14 @@ class PredictionExplanation:
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.datasets import load_wine
     >>> from discreg import AutoClassifier
-    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = load_wine(return_X_y=True)
     >>> explanation = AutoClassifier().fit(X[1:], y[1:]).explain_prediction(X[0])
     >>> explanation.label, explanation.probabilities[0] > 0.9
     (0, True)
-    >>> [row.label for row in explanation.rows_for(3)]
-    [0, 0, 0]
+    >>> [row.label for row in explanation.rows_for(2)]
+    [0, 0]
     """
 
     label: Any
