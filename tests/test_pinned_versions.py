@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import discreg
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -37,3 +39,25 @@ def test_the_classifiers_name_the_python_versions_that_are_tested():
     named = {each.rsplit(" ", 1)[1] for each in PROJECT["classifiers"] if ":: 3." in each}
     assert named == tested
     assert min(tested, key=lambda each: int(each[2:])) == PROJECT["requires-python"][2:]
+
+
+def test_the_version_is_the_same_everywhere():
+    version = re.escape(discreg.__version__.removesuffix(".dev0"))
+    if discreg.__version__.endswith(".dev0"):  # between releases, the files name the last one
+        version = r"[\d.]+"
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.search(rf"^## \[({version})\] - (\d{{4}}-\d\d-\d\d)$", changelog, re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {released[1]}\ndate-released: {released[2]}\n" in citation
+    conda = (ROOT / "conda" / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
+    assert f'  version: "{released[1]}"\n' in conda
+    text = (ROOT / "reproduction" / "pyproject.toml").read_text(encoding="utf-8")
+    (needed,) = tomllib.loads(text)["project"]["dependencies"]
+    assert needed == f"discreg[compare]=={discreg.__version__}"
+
+
+def test_the_conda_recipe_requires_what_pip_requires():
+    conda = (ROOT / "conda" / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
+    run = re.search(r"  run:\n(.*?)\n\n", conda, re.DOTALL)[1]
+    named = {line.strip(" -").replace(" ", "") for line in run.splitlines()[1:]}
+    assert named == set(PROJECT["dependencies"])

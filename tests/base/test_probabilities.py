@@ -310,3 +310,21 @@ def test_a_loaded_model_keeps_its_calibration_until_it_has_seen_as_many_rows(nam
     loaded.partial_fit(X[second][6:], y[second][6:])
     loaded.partial_fit(X[first][:6], y[first][:6])
     assert loaded.inverse_temperature_ != model.inverse_temperature_
+
+
+def test_models_from_other_processes_merge():
+    X, y = load_wine(return_X_y=True)
+    here, there = (slice(start, None, 2) for start in (0, 1))
+    whole = discreg.LSRClassifier().fit(X, y)
+
+    def part(rows, **params):
+        return discreg.LSRClassifier(**params).partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+
+    sent = pickle.loads(pickle.dumps(part(there)))
+    for merged in (part(here).merge(sent), pickle.loads(pickle.dumps(sent)).merge(part(here))):
+        assert_allclose(merged.coef_, whole.coef_, atol=1e-9)
+        assert merged.predict_proba(X).shape == (len(y), 3)
+    with pytest.raises(ValueError, match="Set probability=False"):
+        pickle.loads(pickle.dumps(part(here))).merge(sent)
+    sent = [pickle.loads(pickle.dumps(part(rows, probability=False))) for rows in (here, there)]
+    assert_allclose(sent[0].merge(sent[1]).coef_, whole.coef_, atol=1e-9)

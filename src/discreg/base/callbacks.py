@@ -6,7 +6,7 @@ With an older scikit-learn, estimators have no `set_callbacks`, and tasks report
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from importlib.util import find_spec
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
@@ -14,17 +14,19 @@ __all__ = ["CallbackSupportMixin", "Task", "with_callbacks"]
 Method = TypeVar("Method", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
-if TYPE_CHECKING or find_spec("sklearn.callback") is None:
 
-    class CallbackSupportMixin:
-        """Adds `set_callbacks`; with an older scikit-learn, nothing."""
+class CallbackSupportMixin:
+    """Nothing: this scikit-learn has no callbacks."""
 
-    def with_callbacks(method: Method) -> Method:
-        """Return the method, which ends callbacks also if it raises."""
-        return method
 
-else:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+def with_callbacks(method: Method) -> Method:
+    """Return the method unchanged."""
+    return method
+
+
+if not TYPE_CHECKING:
+    with suppress(ImportError):
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 
 class Task:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
+from discreg.blocks.validation import dispatched
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
@@ -63,6 +64,7 @@ def group_numbers(groups: Any, X: Any, weights: Weights) -> NDArray[np.intp] | N
             raise ValueError(f"groups must be labels or 'duplicates', got {groups!r}.")
         labels: NDArray[Any] = hash_rows(X, 0)
     else:
+        groups = dispatched(groups)
         # A list of strings and NaN would become an array of strings.
         labels = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
         if labels.ndim != 1:

@@ -129,6 +129,12 @@ def _fit_and_keep(estimator: Any, state: PartialFitState) -> None:
     many rows again.
     """
     require_sum_of_weights(float(state.sizes.sum()))
+    if estimator.probability and state.kept is None:
+        raise ValueError(
+            "Probabilities cannot be calibrated: pickles and model files contain no sample of the "
+            "rows. Set probability=False before the models are fitted by partial_fit and saved, or "
+            "merge them in the process that has fitted one of them."
+        )
     if np.all(state.sizes > 0):
         continued = "_partial_fit_state" in vars(estimator)
         before = vars(estimator).get("_calibrated") if continued else None
@@ -235,8 +241,15 @@ def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:
         one.statistics + other.statistics,
         one.params,
         one.features,
-        one.kept + other.kept if one.kept is not None and other.kept is not None else other.kept,
+        _kept_of_both(one.kept, other.kept),
     )
+
+
+def _kept_of_both(one: KeptRows | None, other: KeptRows | None) -> KeptRows | None:
+    """Add two samples of rows; a model that was saved has none."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
 
 
 def _are_same(one: FeatureMap | None, other: FeatureMap | None) -> bool:

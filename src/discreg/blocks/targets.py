@@ -20,7 +20,7 @@ from discreg.linalg.types import Array
 
 from .moments import Moments, block_moments
 from .source import ArrayBlocks, Block, BlockSource, open_blocks, rows_of_block
-from .validation import ROWS, canonical, is_dask, is_out_of_core, sample_weights
+from .validation import ROWS, canonical, dispatched, is_dask, is_out_of_core, sample_weights
 
 __all__ = [
     "chunk_moments",
@@ -54,7 +54,13 @@ def target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[
     one dimension.
     """
     rows, targets = validate_data(
-        estimator, X, y, reset=reset, multi_output=True, y_numeric=True, **ROWS
+        estimator,
+        dispatched(X),
+        dispatched(y),
+        reset=reset,
+        multi_output=True,
+        y_numeric=True,
+        **ROWS,
     )
     return canonical(rows), target_columns(targets), is_flat(targets)
 

@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.rows import class_sums
 
+from .namespaces import as_numpy
+
 __all__ = [
     "CLASS_WEIGHT",
     "KERNEL_CONSTRAINTS",
@@ -28,6 +30,7 @@ __all__ = [
     "canonical",
     "check_params",
     "class_weights",
+    "dispatched",
     "encode_labels",
     "find_labels",
     "in_blocks",
@@ -227,7 +230,7 @@ def sample_weights(
         weights = np.full(n_samples, sample_weight, dtype=np.float64)
     else:
         weights = check_array(
-            sample_weight,
+            dispatched(sample_weight),
             ensure_2d=False,
             dtype=np.float64,
             input_name="sample_weight",
@@ -315,14 +318,14 @@ def training_rows(
     estimator: Any, X: Any, y: Any, *, reset: bool = True
 ) -> tuple[Any, NDArray[Any]]:
     """Check training data in memory, and return the rows (an array or CSR) and the labels."""
-    rows, labels = validate_data(estimator, X, y, reset=reset, **ROWS)
+    rows, labels = validate_data(estimator, dispatched(X), dispatched(y), reset=reset, **ROWS)
     return canonical(rows), labels
 
 
 def new_rows(estimator: Any, X: Any) -> Any:
     """Check samples to predict, and return their rows, an array or CSR."""
     require_fitted(estimator)
-    return canonical(validate_data(estimator, X, reset=False, **ROWS))
+    return canonical(validate_data(estimator, dispatched(X), reset=False, **ROWS))
 
 
 def require_fitted(estimator: Any) -> None:
@@ -335,6 +338,11 @@ def require_fitted(estimator: Any) -> None:
             f"partial_fit with samples of class {missing} first."
         )
     check_is_fitted(estimator)
+
+
+def dispatched(values: Any) -> Any:
+    """Copy an array of another library to NumPy if scikit-learn's `array_api_dispatch` is on."""
+    return as_numpy(values) if get_config()["array_api_dispatch"] else values
 
 
 def canonical(rows: Any) -> Any:
