@@ -91,7 +91,10 @@ def parameters(draw: Any, name: str, most: int = 4, fixed: Sequence[str] = ()) -
     constraints = {k: v for k, v in constraints_of(name).items() if k not in fixed}
     chosen = draw(st.lists(st.sampled_from(sorted(constraints)), unique=True, max_size=most))
     params = {key: draw(valid(key, constraints[key])) for key in chosen}
+    defaults = inspect.signature(ESTIMATORS[name]).parameters
     for key, constraint in candidates_of(name).items():
+        if defaults[key].default is None and draw(st.booleans()):
+            continue
         params[key] = draw(st.lists(valid(key, constraint), min_size=1, max_size=2))
         params[key] = [v for v in params[key] if v is not None] or [1]
     if name.endswith("CV"):
