@@ -91,7 +91,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/container/",
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("discreg",),
     "reference_url": {"discreg": None},
