@@ -116,7 +116,9 @@ class CatBoost(ClassifierMixin, BaseEstimator):
     def _with_texts(X: Rows) -> Rows:
         if isinstance(X, np.ndarray):
             return X
-        return X.astype(dict.fromkeys(X.columns[X.dtypes == "category"], str))
+        texts = X.columns[X.dtypes == "category"]
+        # Newer versions of pandas keep missing values when they convert to texts.
+        return X.assign(**{name: [str(value) for value in X[name]] for name in texts})
 
 
 class XRFM(ClassifierMixin, BaseEstimator):
