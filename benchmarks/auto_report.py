@@ -192,10 +192,10 @@ def lost_table(rows: pd.DataFrame) -> Table:
         "Where a peer wins",
         "The base sets on which the peer with the smallest log-loss has the largest lead. Sizes "
         f"are medians of the variants of a base set. {n_messy} of {len(cells)} have ARFF tables, "
-        f"with categories and missing values, and {n_small} have fewer than {FEW} training rows: "
-        "there one more candidate is as likely to mislead as to help, and a linear model or a "
-        "forest of few assumptions wins. On the others trees or a learned metric (xRFM) find rules "
-        "about single columns, which kernels of all columns learn from more rows only.",
+        f"with categories and missing values, and {n_small} have fewer than {FEW} training rows. "
+        "On small tables a choice among many candidates misleads more often, and a linear model or "
+        "a forest can be the better first guess; on large ones trees or a learned metric (xRFM) "
+        "find rules about single columns, which kernels of all columns learn slowly.",
         (
             *("base set", "rows", "features", "classes", "peer"),
             *("log-loss", "of the peer", "accuracy", "of the peer"),
