@@ -43,7 +43,8 @@ templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"  # of docstrings
 # Names of other packages: their pages are on other sites, and a build needs no network.
-nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|matplotlib|pandas|dask|skore|skl2onnx|onnx)\..*")]
+OTHERS = "sklearn|numpy|scipy|matplotlib|pandas|dask|skore|skl2onnx|onnx"
+nitpick_ignore_regex = [("py:.*", rf"({OTHERS})\..*")]
 
 # Files outside of this folder that have a page.
 outside_pages = {
