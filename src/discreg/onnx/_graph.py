@@ -149,7 +149,7 @@ class _RowGraph(Graph):
     ) -> None:
         from onnx import helper
 
-        inputs = self._names(operands)
-        name = self._scope.get_unique_operator_name(kind)
-        node = helper.make_node(kind, inputs, [outputs], name=name, domain=domain, **attributes)
+        inputs, name = self._names(operands), self._scope.get_unique_operator_name(kind)
+        outputs = [outputs] if isinstance(outputs, str) else outputs
+        node = helper.make_node(kind, inputs, outputs, name=name, domain=domain, **attributes)
         self.nodes.append(node)
