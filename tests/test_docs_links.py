@@ -10,6 +10,7 @@ PAGES = [
     *sorted(ROOT.glob("*.md")),
     ROOT / "reproduction/README.md",
     *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/recipes/*.md")),
     *sorted(ROOT.glob("reproduction/docs/*.md")),
 ]
 TARGET = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
