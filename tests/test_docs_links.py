@@ -11,7 +11,7 @@ PAGES = [
     ROOT / "reproduction/README.md",
     *(
         page
-        for folder in (".", "tutorials", "how_to")
+        for folder in (".", "tutorials", "how_to", "recipes")
         for page in sorted(ROOT.glob(f"docs/{folder}/*.md"))
     ),
     *sorted(ROOT.glob("reproduction/docs/*.md")),
