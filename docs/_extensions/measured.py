@@ -121,7 +121,7 @@ def kinds() -> str:
     ]
     for name, chosen in KINDS.items():
         part = rows[chosen(rows)]
-        scores = part.pivot(index="table", columns="model", values="balanced_accuracy").dropna()
+        scores = part.groupby(["table", "model"])["balanced_accuracy"].mean().unstack().dropna()
         ranks = scores.rank(axis=1, ascending=False)
         means = ranks.mean().sort_values()
         first = ", ".join(f"{model} {mean:.1f}" for model, mean in means[:3].items())

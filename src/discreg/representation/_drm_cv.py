@@ -72,11 +72,13 @@ class DRMClassifierCV(ClassifierSearch):
         Additional keyword arguments for a callable kernel; refused with other kernels.
     penalty : str or tuple, default="ridge"
         As for :class:`~discreg.DRMClassifier`. One penalty is searched; `betas` are its weights.
-    solver, n_components, approximation, class_weight, probability, tol, max_iter
+    solver, n_components, approximation, class_weight, probability
         As for :class:`~discreg.DRMClassifier`. With "scatter", leave-one-out costs no more than a
         prediction of the training samples.
     reject_above, unknown_label
         As for :class:`~discreg.DRMClassifier`. The search scores predictions without rejection.
+    tol, max_iter
+        As for :class:`~discreg.DRMClassifier`.
     cv : int, splitter or iterable of splits, default=None
         Cross-validation splitter; None means exact leave-one-out, and with `groups` in `fit` the
         exact residuals of models without each group.
