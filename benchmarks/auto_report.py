@@ -35,10 +35,12 @@ LABELS = {
     "auc": "AUC",
 }
 CHOSEN_ON = (
-    "Defaults are to be chosen on the first split of the base sets of the choosing half, and the "
-    "judged half is judged on the other splits, where there are any. The two are not entirely "
-    "independent: before this division existed, the families were chosen by the first split of 34 "
-    "KEEL tables of both halves, and the kernels and widths on 72 KEEL tables."
+    "Defaults are chosen on the first split of the base sets of the choosing half (see "
+    "auto_families.md), and the judged half is judged on the other splits, where there are any. "
+    "The two are not entirely independent: before this division existed, the families were chosen "
+    "by the first split of 34 KEEL tables of both halves, and the kernels and widths on 72 KEEL "
+    "tables. With LRRR as a further family, which the choosing half did not support, the judged "
+    "ranks were better: 3.78 in accuracy, 3.73 in balanced accuracy and 3.43 in log-loss."
 )
 CHOOSING_SPLIT = 0
 HALVES = ("choosing", "judged", "all")
