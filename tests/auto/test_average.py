@@ -1,10 +1,10 @@
-"""Greedy averages, the bias of choosing the best, and ranks."""
+"""Weights of averages, the bias of choosing the best, and ranks."""
 
 import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from discreg.auto._average import average, beats, greedy_weights, optimism
+from discreg.auto._average import average, beats, greedy_weights, mixture_weights, optimism
 from discreg.auto._scaling import RankScaler
 
 
@@ -27,6 +27,47 @@ def test_a_candidate_that_no_other_improves_stays_alone():
     y = np.array([0, 1])
     good, bad = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.2, 0.8], [0.8, 0.2]])
     np.testing.assert_array_equal(greedy_weights([good, bad], log_loss(y)), [1.0, 0.0])
+
+
+def log_likelihood(weights, likelihoods, sample_weights):
+    return sample_weights @ np.log(weights @ likelihoods)
+
+
+def test_held_out_samples_are_most_likely_with_the_weights_of_a_mixture():
+    random = np.random.default_rng(0)
+    likelihoods, sample_weights = random.uniform(0.01, 1, (2, 50)), random.uniform(1, 3, 50)
+    found = mixture_weights(likelihoods, sample_weights)
+    shares = np.linspace(0, 1, 100_001)
+    each = np.log(np.outer(shares, likelihoods[0]) + np.outer(1 - shares, likelihoods[1]))
+    assert found[0] == pytest.approx(shares[(each @ sample_weights).argmax()], abs=1e-4)
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_a_mixture_is_nearly_as_likely_as_the_best_one_and_more_than_its_members():
+    random = np.random.default_rng(0)
+    likelihoods, sample_weights = random.uniform(0.01, 1, (6, 200)), np.ones(200)
+    found = mixture_weights(likelihoods, sample_weights)
+    # The log-likelihood is concave: this bounds the distance to its maximum from above.
+    bound = (likelihoods @ (sample_weights / (found @ likelihoods))).max() - sample_weights.sum()
+    assert bound < 1.0
+    reached = log_likelihood(found, likelihoods, sample_weights)
+    assert reached > max(np.log(each).sum() for each in likelihoods)
+
+
+def test_a_mixture_has_at_most_six_members_and_weights_are_copies():
+    random = np.random.default_rng(0)
+    likelihoods = random.uniform(0.1, 1, (20, 30))
+    copies = random.integers(1, 4, 30)
+    found = mixture_weights(likelihoods, copies.astype(float))
+    assert np.count_nonzero(found) == 6
+    repeated = np.repeat(likelihoods, copies, axis=1)
+    np.testing.assert_allclose(mixture_weights(repeated, np.ones(copies.sum())), found, atol=1e-12)
+
+
+def test_equal_candidates_have_equal_weights_and_a_useless_one_has_none():
+    likelihoods = np.array([[0.9, 0.8, 0.9], [0.9, 0.8, 0.9], [0.1, 0.1, 0.1]])
+    found = mixture_weights(likelihoods, np.ones(3))
+    np.testing.assert_allclose(found, [0.5, 0.5, 0.0], atol=1e-12)
 
 
 def test_the_best_of_many_equal_candidates_looks_too_good():

@@ -190,7 +190,7 @@ def test_a_member_without_rows_is_in_the_rest(wine):
 
 def test_a_sample_far_from_all_rows_is_decided_by_the_intercepts():
     X, y = make_blobs(60, centers=3, random_state=0)
-    model = AutoClassifier(families=["LSR"], ensemble=False).fit(X, y)
+    model = average_of(X, y, LSRClassifier(kernel="rbf", gamma=0.1, probability=False))
     found = model.explain_prediction(X[0] + 1e6)
     np.testing.assert_array_equal(found.contributions, 0.0)
     assert found.rest == found.log_odds
@@ -201,7 +201,7 @@ def test_a_sample_far_from_all_rows_is_decided_by_the_intercepts():
 def test_near_rows_of_the_class_speak_for_it_in_separate_clusters():
     X, y = make_blobs(90, centers=[[-6, 0], [6, 0], [0, 9]], cluster_std=1.0, random_state=0)
     X_new, y_new = make_blobs(9, centers=[[-6, 0], [6, 0], [0, 9]], random_state=1)
-    model = AutoClassifier(families=["LSR"]).fit(X, y)
+    model = average_of(X, y, LSRClassifier(kernel="rbf", gamma=1.0, probability=False))
     for x, label in zip(X_new, y_new, strict=True):
         found = model.explain_prediction(x)
         assert found.label == label

@@ -54,23 +54,23 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoClassifier"]
 
-DEFAULT_FAMILIES = ("LSR", "DRM")  # they have exact leave-one-out scores
+DEFAULT_FAMILIES = ("LSR", "LRRR")  # for few rows; only LSR for many
 MANY_ROWS = 500  # from which candidates are first compared on a part of the rows
 PART = 350  # rows of this part
 MOST_EXACT = 2_000  # rows up to which kernels are exact and all families are tried
-POOL = 60  # best candidates that can become members
 MANY_FOR_KERNELS = 1_000_000  # rows from which models are linear
 
 
 class AutoClassifier(CallbackSupportMixin, BaseClassifier):
     r"""Classifier that chooses among models, kernels and penalties on held-out samples.
 
-    Least squares regression is tried with linear, RBF and Laplacian kernels of several widths, on
-    standard scores and on ranks of the features, with seventeen penalties each; one
-    eigendecomposition gives the exact leave-one-out scores of all penalties. Other families are
-    tried with the best kernels. Held-out scores become probabilities by one temperature, and
-    candidates are compared by their log-loss. Then the probabilities of several candidates are
-    averaged as long as the held-out log-loss decreases.
+    Least squares regression is tried with linear, RBF and Laplacian kernels of several widths on
+    standard scores, and with Laplacian kernels on ranks of the features, with seventeen penalties
+    each; one eigendecomposition gives the exact leave-one-out scores of all penalties. Other
+    families are tried with the best kernels. Held-out scores become probabilities by one
+    temperature, and the best penalty is that of the smallest log-loss. The prediction is the
+    weighted mean of the probabilities of up to six such candidates, with weights for which the
+    held-out samples are most likely.
 
     Where no candidate is better than the class frequencies by more than the standard error, the
     class frequencies are the prediction, and a warning says so.
@@ -80,11 +80,12 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
     scoring : str or callable, default=None
         The score that decides: any scikit-learn scorer, by name or as a callable, or "g_mean". None
         means the log-loss; ties go to the smaller log-loss. With a scorer, candidates are also
-        tried with balanced class weights. Scorers other than those of labels, the log-loss and the
+        tried with balanced class weights, and members are added one by one as long as the score of
+        the average increases. Scorers other than those of labels, the log-loss and the
         Brier score, such as AUC or a callable, are averaged over five folds.
     families : "auto" or sequence of str, default="auto"
-        Families to try, among "LSR", "LRRR", "ReLSR", "DRM" and "ODM"; "auto" means LSR and DRM.
-        LSR is always tried, because it selects the kernels.
+        Families to try, among "LSR", "LRRR", "ReLSR", "DRM" and "ODM"; "auto" means LSR, and LRRR
+        up to 500 rows. LSR is always tried, because it selects the kernels.
     ensemble : bool, default=True
         Whether candidates are averaged; otherwise the best one is the model.
     class_weight : dict or "balanced", default=None
@@ -128,17 +129,18 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
     Notes
     -----
     Up to 500 rows, all candidates are tried on all rows. With more rows, they are compared on some
-    350 rows, and the best three kernels and the best candidate of the other families are tried on
-    all rows. From 2,000 rows on, only least squares regression is tried, with kernels approximated
-    by up to 1,000 components, and 5,000 rows are judged. From a million rows on, models are linear.
+    350 rows, and the best three kernels and, if other families are given, their best candidate are
+    tried on all rows. From 2,000 rows on, only least squares regression is tried, with kernels
+    approximated by up to 1,000 components, and 5,000 rows are judged. From a million rows on,
+    models are linear.
 
     The members for rows that are not in memory (large memory maps and Dask collections) are chosen
     on a sample of at most some 4,000 rows, which has at least ten rows of each class, drawn by a
     hash of their values. The scalers are fitted to the sample, the members to all rows.
 
-    The default families LSR and DRM, and LRRR, have exact leave-one-out scores. ReLSR and ODM are
-    held out in five folds. On the data that the default was chosen on, the others did not improve
-    the average.
+    LSR, LRRR and DRM have exact leave-one-out scores. ReLSR and ODM are held out in five folds. On
+    the data that the default was chosen on, DRM, ReLSR and ODM improved the average little, and
+    took more time.
 
     Sample weights do not enter the medians and categories of a data frame.
 
@@ -265,7 +267,7 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
 
     @lazily
     def decision_function(self, X: MatrixLike) -> RealArray:
-        """Compute the logarithms of the members' mean probabilities, before the last calibration.
+        """Compute the logarithms of the members' mean probabilities.
 
         Parameters
         ----------
@@ -396,6 +398,7 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
         n_rows, n_components, part = len(samples.y), None, None
         if n_rows > MANY_ROWS:
             part = samples.part(PART)
+            families = ("LSR",) if self.families == "auto" else families
         if source is not None:
             n_rows = source.n_rows
         if source is not None or n_rows > MOST_EXACT:
@@ -410,8 +413,7 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
         search = Search(families, scorer, clock, self.n_jobs, self.verbose, task, linear=linear)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = search.run(samples, part, tried, n_components, seed)
-        pool = [trial for trial in found if trial.log_probabilities is not None]
-        return search.trials, pool[:POOL]
+        return search.trials, [trial for trial in found if trial.log_probabilities is not None]
 
     def _fit_members(
         self,
@@ -439,5 +441,5 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
             samples.weights,
             samples.weights / copies,
             len(self.classes_),
-            Temperature(1.0) if selection.is_constant else None,
+            Temperature(1.0),  # the members are calibrated
         )

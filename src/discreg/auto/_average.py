@@ -11,11 +11,51 @@ from sklearn.dummy import DummyClassifier
 from discreg.base.calibration import Temperature, class_columns, log_probabilities
 from discreg.linalg.types import Array, Indices
 
-__all__ = ["average", "beats", "greedy_weights", "member_logs", "optimism"]
+__all__ = ["average", "beats", "greedy_weights", "member_logs", "mixture_weights", "optimism"]
 
-MOST_MEMBERS = 25  # of an average, with repetitions
+MOST_MEMBERS = 6  # of a mixture
+N_STEPS = 300  # of the weights of a mixture
+MOST_ADDED = 25  # members of a greedy average, with repetitions
 SMALLEST_GAIN = 1e-4  # relative decrease of the loss that a further member must bring
 N_BOOTSTRAP = 200  # samples
+
+
+def mixture_weights(likelihoods: Array, sample_weights: Array) -> Array:
+    r"""Find weights of candidates for which held-out samples are most likely.
+
+    The log-likelihood :math:`\sum_i c_i \log \sum_k w_k p_{ki}` is concave in the weights. Steps of
+    expectation maximisation increase it from equal weights on; a fixed number of them, which do not
+    reach the maximum, keeps weights of similar candidates similar. Then the largest weights are
+    found again without the other candidates.
+
+    Parameters
+    ----------
+    likelihoods : ndarray of shape (n_candidates, n_samples)
+        Held-out probabilities of the classes of the samples.
+    sample_weights : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_candidates,)
+        Shares that sum to 1, at most six of them positive.
+    """
+    shares = sample_weights / sample_weights.sum()
+    members = np.arange(len(likelihoods))
+    weights = _most_likely(likelihoods, shares)
+    if len(members) > MOST_MEMBERS:
+        members = np.argsort(-weights, kind="stable")[:MOST_MEMBERS]
+        weights = _most_likely(likelihoods[members], shares)
+    found = np.zeros(len(likelihoods))
+    found[members] = weights
+    return found
+
+
+def _most_likely(likelihoods: Array, shares: Array) -> Array:
+    likelihoods = np.maximum(likelihoods, np.finfo(np.float64).tiny)
+    weights = np.full(len(likelihoods), 1 / len(likelihoods))
+    for _ in range(N_STEPS):
+        weights *= likelihoods @ (shares / (weights @ likelihoods))
+    return np.asarray(weights / weights.sum())
 
 
 def greedy_weights(
@@ -41,7 +81,7 @@ def greedy_weights(
     times = np.zeros(len(candidates))
     times[0] = 1
     total, best = candidates[0].copy(), loss(candidates[0])
-    for number in range(2, MOST_MEMBERS + 1):
+    for number in range(2, MOST_ADDED + 1):
         losses = [loss((total + each) / number) for each in candidates]
         chosen = min(range(len(losses)), key=losses.__getitem__)
         if not _is_lower(losses[chosen], best):

@@ -20,8 +20,12 @@ from discreg.retargeted import LSRClassifierCV, ReLSRClassifierCV
 
 __all__ = ["FAMILIES", "Family", "Machine", "TrainingSize", "kernels_of", "params_for", "ridge_of"]
 
-# Widths relative to the inverse of the median distance, squared for "rbf".
-WIDTHS = {"rbf": (0.1, 0.3, 1.0, 3.0, 10.0), "laplacian": (0.1, 0.4, 1.5, 5.0)}
+# Widths by kernel, relative to the inverse of the median distance, squared for "rbf".
+WIDTHS: dict[str, dict[str, tuple[float, ...]]] = {
+    "standard": {"linear": (), "rbf": (0.3, 1.0, 3.0), "laplacian": (0.1, 0.4, 1.5)},
+    "ranks": {"laplacian": (0.4, 1.5)},
+}
+WIDTHS["largest"] = WIDTHS["standard"]
 DISTANCES = {"rbf": "euclidean", "laplacian": "manhattan"}
 FEW_ROWS = 300  # whose distances are computed
 STEP = 10.0**0.75  # ratio of penalties
@@ -81,12 +85,14 @@ class Machine:
 
 
 def kernels_of(X: Any, distinct: Indices, scaling: str) -> Iterator[Machine]:
-    """Yield least squares regression with each kernel and width for scaled features.
+    """Yield least squares regression with the kernels and widths for a scaling of the features.
 
     Widths are relative to the median distance of up to 300 rows among the `distinct` ones.
     """
-    yield Machine("LSR", scaling, "linear", None)
-    for kernel, widths in WIDTHS.items():
+    for kernel, widths in WIDTHS[scaling].items():
+        if kernel == "linear":
+            yield Machine("LSR", scaling, kernel, None)
+            continue
         median = _median_distance(X[distinct[:FEW_ROWS]], DISTANCES[kernel])
         unit = median**2 if kernel == "rbf" else median
         for width in widths:

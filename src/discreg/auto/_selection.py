@@ -9,7 +9,7 @@ import numpy as np
 
 from discreg.linalg.types import Array
 
-from ._average import average, beats, greedy_weights, optimism
+from ._average import average, beats, greedy_weights, mixture_weights, optimism
 from ._scoring import HeldOutScorer
 from ._trials import Samples, Trial, losses_of, metrics_of
 
@@ -69,15 +69,17 @@ class Selection:
         if logs and np.ptp(samples.y[samples.judged]):
             weights = np.eye(len(pool))[0]
             if ensemble:
-                found = [np.exp(each) for each in logs]
-                weights = greedy_weights(found, lambda mean: _loss(mean, samples, scorer))
+                weights = _weights(logs, samples, scorer)
             members = np.flatnonzero(weights).tolist()
             best = average([logs[k] for k in members], weights[members])
             of_labels = scorer is not None and scorer.is_of_labels
             decisive = METRICS.index("balanced_accuracy" if of_labels else "log_loss")
             losses = np.array([losses_of(each, samples) for each in logs]).transpose(1, 0, 2)
             bias = optimism(losses, decisive, samples.weights, samples.units)
-            own, base = (losses_of(each, samples) for each in (best, constant.logs))
+            likely = mixture_weights(_likelihoods(logs, samples), samples.weights)
+            own = losses_of(best, samples)
+            own[0] = losses_of(average(logs, likely), samples)[0]
+            base = losses_of(constant.logs, samples)
             if any(beats(own[k], base[k], samples.weights, bias[k]) for k in {0, decisive}):
                 apparent = metrics_of(best, samples, None)
                 metrics = {
@@ -90,7 +92,21 @@ class Selection:
         return cls([constant], np.ones(1), constant.logs, metrics, is_constant=True)
 
 
-def _loss(mean: Array, samples: Samples, scorer: HeldOutScorer | None) -> tuple[float, float]:
+def _weights(logs: Sequence[Array], samples: Samples, scorer: HeldOutScorer | None) -> Array:
+    """Return the weights of the members of an average, zero for other candidates."""
+    if scorer is None:
+        return mixture_weights(_likelihoods(logs, samples), samples.weights)
+    found = [np.exp(each) for each in logs]
+    return greedy_weights(found, lambda mean: _loss(mean, samples, scorer))
+
+
+def _likelihoods(logs: Sequence[Array], samples: Samples) -> Array:
+    """Return the probabilities of the classes of the judged samples, by candidate."""
+    y = samples.y[samples.judged]
+    return np.exp([each[np.arange(len(y)), y] for each in logs])
+
+
+def _loss(mean: Array, samples: Samples, scorer: HeldOutScorer) -> tuple[float, float]:
     """Return what decides first and second, smaller being better."""
     found = metrics_of(np.log(np.maximum(mean, np.finfo(np.float64).tiny)), samples, scorer)
     return -found["score"], found["log_loss"]

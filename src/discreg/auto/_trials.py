@@ -30,7 +30,7 @@ __all__ = [
     "try_machine",
 ]
 
-KEPT_OF_PATH = 4  # candidates of a path that can become members
+KEPT_BY_SCORER = 4  # candidates of a path that can become members, because scores are often equal
 MOST_JUDGED = 5_000  # samples whose held-out scores are used
 FEWEST_OF_CLASS = 10
 N_FOLDS = 5
@@ -232,7 +232,7 @@ def try_machine(
 ) -> list[Trial]:
     """Hold out samples for each penalty of a machine; the best trials come first.
 
-    Penalties that cannot be fitted are left out.
+    Penalties that cannot be fitted are left out. The best ones can become members.
     """
     penalties = FAMILIES[machine.family].penalties(machine, samples.size, known)
     started = time.perf_counter()
@@ -243,9 +243,8 @@ def try_machine(
         if scores is not None and np.isfinite(scores).all():
             trials.append(_judge(machine, params, scores, samples, scorer, seconds, held_out))
     trials.sort(key=lambda trial: trial.key)
-    return trials[:KEPT_OF_PATH] + [
-        replace(trial, log_probabilities=None) for trial in trials[KEPT_OF_PATH:]
-    ]
+    n_kept = 1 if scorer is None else KEPT_BY_SCORER
+    return trials[:n_kept] + [replace(trial, log_probabilities=None) for trial in trials[n_kept:]]
 
 
 def _held_out_scores(
