@@ -59,7 +59,7 @@ def test_a_mixture_has_at_most_six_members_and_weights_are_copies():
     likelihoods = random.uniform(0.1, 1, (20, 30))
     copies = random.integers(1, 4, 30)
     found = mixture_weights(likelihoods, copies.astype(float))
-    assert np.count_nonzero(found) == 6
+    assert 0 < np.count_nonzero(found) <= 6
     repeated = np.repeat(likelihoods, copies, axis=1)
     np.testing.assert_allclose(mixture_weights(repeated, np.ones(copies.sum())), found, atol=1e-12)
 
@@ -67,7 +67,7 @@ def test_a_mixture_has_at_most_six_members_and_weights_are_copies():
 def test_equal_candidates_have_equal_weights_and_a_useless_one_has_none():
     likelihoods = np.array([[0.9, 0.8, 0.9], [0.9, 0.8, 0.9], [0.1, 0.1, 0.1]])
     found = mixture_weights(likelihoods, np.ones(3))
-    np.testing.assert_allclose(found, [0.5, 0.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found, [0.5, 0.5, 0.0], rtol=1e-12)
 
 
 def test_the_best_of_many_equal_candidates_looks_too_good():

@@ -107,7 +107,7 @@ class AutoClassifier(CallbackSupportMixin, BaseClassifier):
         The members, each a scaler and a classifier of the class indices. If the class frequencies
         are the prediction, a :class:`~sklearn.dummy.DummyClassifier`.
     weights_ : ndarray of shape (n_members,)
-        Weights of the members' probabilities, which sum to 1.
+        Weights of the members' probabilities, which sum to 1, the largest first.
     preprocessor_ : TablePreprocessor or None
         Converts the columns of a data frame to numbers; ``preprocessor_.left_out_`` names the
         columns that are not used. None for arrays.

@@ -14,6 +14,7 @@ from discreg.linalg.types import Array, Indices
 __all__ = ["average", "beats", "greedy_weights", "member_logs", "mixture_weights", "optimism"]
 
 MOST_MEMBERS = 6  # of a mixture
+SMALLEST_SHARE = 0.01  # weight of a member
 N_STEPS = 300  # of the weights of a mixture
 MOST_ADDED = 25  # members of a greedy average, with repetitions
 SMALLEST_GAIN = 1e-4  # relative decrease of the loss that a further member must bring
@@ -26,7 +27,7 @@ def mixture_weights(likelihoods: Array, sample_weights: Array) -> Array:
     The log-likelihood :math:`\sum_i c_i \log \sum_k w_k p_{ki}` is concave in the weights. Steps of
     expectation maximisation increase it from equal weights on; a fixed number of them, which do not
     reach the maximum, keeps weights of similar candidates similar. Then the largest weights are
-    found again without the other candidates.
+    found again without the other candidates, and weights below one per cent become zero.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ def mixture_weights(likelihoods: Array, sample_weights: Array) -> Array:
         members = np.argsort(-weights, kind="stable")[:MOST_MEMBERS]
         weights = _most_likely(likelihoods[members], shares)
     found = np.zeros(len(likelihoods))
-    found[members] = weights
-    return found
+    found[members] = np.where(weights < SMALLEST_SHARE, 0.0, weights)
+    return np.asarray(found / found.sum())
 
 
 def _most_likely(likelihoods: Array, shares: Array) -> Array:
@@ -55,7 +56,7 @@ def _most_likely(likelihoods: Array, shares: Array) -> Array:
     weights = np.full(len(likelihoods), 1 / len(likelihoods))
     for _ in range(N_STEPS):
         weights *= likelihoods @ (shares / (weights @ likelihoods))
-    return np.asarray(weights / weights.sum())
+    return weights
 
 
 def greedy_weights(

@@ -26,6 +26,7 @@ class Selection:
     ----------
     members : list of Trial
     weights : ndarray of shape (n_members,)
+        Their weights, the largest first.
     log_probabilities : ndarray of shape (n_judged, n_classes)
         Held-out log-probabilities of the average.
     metrics : dict
@@ -70,7 +71,7 @@ class Selection:
             weights = np.eye(len(pool))[0]
             if ensemble:
                 weights = _weights(logs, samples, scorer)
-            members = np.flatnonzero(weights).tolist()
+            members = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)].tolist()
             best = average([logs[k] for k in members], weights[members])
             of_labels = scorer is not None and scorer.is_of_labels
             decisive = METRICS.index("balanced_accuracy" if of_labels else "log_loss")
