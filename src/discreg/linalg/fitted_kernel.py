@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from .centring import centre_kernel
 from .factorisation import clip_negative_eigenvalues
 from .kernel_registry import KERNELS, KernelFacts
 from .kernels import (
@@ -19,7 +20,6 @@ from .kernels import (
     require_kernel_memory,
     resolve_gamma,
 )
-from .ridge import centre_kernel
 from .rows import batches, require_squares, row_norms
 
 __all__ = ["FittedKernel", "require_square"]

@@ -14,9 +14,7 @@ import numpy as np
 
 from discreg.linalg.types import Array, Indices
 
-from .ridge import (
-    psd_solver,
-)
+from .systems import psd_solver
 
 __all__ = ["FeatureGram", "FormedGram", "WorkingGram"]
 

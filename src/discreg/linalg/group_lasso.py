@@ -25,10 +25,7 @@ from .group_newton import newton_step
 from .resources import (
     threads_for,
 )
-from .ridge import (
-    NormalEquations,
-    Regression,
-)
+from .ridge import NormalEquations, Regression
 from .rows import CONSTANT, centred_gram, column_squares, matmul, require_centrable, weighted_mean
 
 __all__ = [
@@ -116,7 +113,7 @@ class FeatureRegression(Regression, Features):
         else:
             self.X, self.weights, self.centred = X, weights, centre
             self.total = float(weights.sum())
-            self.size = self.n_features = X.shape[1]
+            self.n_features = X.shape[1]
             self.mean = weighted_mean(X, weights) if centre else None
             squares = column_squares(X, weights, self.mean)
             self.trace = float(squares.sum())

@@ -8,7 +8,7 @@ from scipy import linalg
 from discreg.linalg.types import Array, Indices
 
 from .group_gram import WorkingGram
-from .ridge import conjugate_gradients
+from .systems import conjugate_gradients
 
 __all__ = ["newton_step"]
 

@@ -38,9 +38,7 @@ from discreg.linalg.resources import (
     require_memory,
     threads_for,
 )
-from discreg.linalg.ridge import (
-    psd_solver,
-)
+from discreg.linalg.systems import psd_solver
 from discreg.linalg.types import Array
 
 from ._block_sums import BlockSums, Line, PrimalPoint, block_sums

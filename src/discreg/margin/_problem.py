@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from discreg.linalg.centring import centre_kernel, largest_before_centring
 from discreg.linalg.factorisation import EPS, pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
-from discreg.linalg.ridge import centre_kernel, largest_before_centring, linear_gram
-from discreg.linalg.rows import batches, matmul, row_norms, weighted_mean
+from discreg.linalg.rows import batches, linear_gram, matmul, row_norms, weighted_mean
 from discreg.linalg.types import Array
 
 from ._cached_dual import WORKING_SET, CachedDual

@@ -19,12 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.linalg.factorisation import EPS
-from discreg.linalg.ridge import (
-    NormalEquations,
-    Regression,
-    conjugate_gradients,
-)
+from discreg.linalg.ridge import NormalEquations, Regression
 from discreg.linalg.rows import row_dots
+from discreg.linalg.systems import conjugate_gradients
 from discreg.linalg.types import Array
 
 from ._losses import Evaluation, TargetLoss, weighted_square
