@@ -16,7 +16,15 @@ from .caller import user_stacklevel
 from .early_checks import find_missing_classes
 from .held_out import Fold, Weights
 
-__all__ = ["check_folds", "how_held_out", "split_rows", "stratified_folds", "warn_of_classes"]
+__all__ = [
+    "N_FOLDS",
+    "check_folds",
+    "given_folds",
+    "how_held_out",
+    "split_rows",
+    "stratified_folds",
+    "warn_of_classes",
+]
 
 N_FOLDS = 5
 
@@ -35,8 +43,14 @@ def split_rows(
         splitter = StratifiedGroupKFold(min(N_FOLDS, int(groups.max()) + 1))
         parts = splitter.split(X, y, groups)
         return [(train, test) for train, test in parts if counts[test].any()]
-    splitter = check_cv(cv, y, classifier=True)
-    folds = list(splitter.split(X, y, groups))
+    return [*given_folds(cv, X, y, groups, classifier=True)]
+
+
+def given_folds(
+    cv: Splitting, X: Any, y: NDArray[Any], groups: NDArray[np.intp] | None, *, classifier: bool
+) -> list[Fold]:
+    """Return the training and test rows of each fold of a given `cv`."""
+    folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups))
     if not folds:
         raise ValueError(f"cv={cv!r} gives no splits. Use cv=5, or a list of splits.")
     places = np.arange(len(y))
