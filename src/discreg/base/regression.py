@@ -324,13 +324,14 @@ class RegressionClassifier(BaseClassifier):
         prepared.kept = kept
         with np.errstate(all="ignore"):  # scores that are not finite are not used
             left_out = self._left_out(prepared, solution)
-        scores = None
-        if prepared.y is not None and len(kept) == np.count_nonzero(prepared.weights):
-            scores = np.zeros((len(prepared.y), len(self.classes_)))
-            unseen = np.flatnonzero(prepared.weights == 0)
-            if len(unseen):
-                scores[unseen] = class_columns(self._scores_of_training(prepared, unseen))
-        calibrate(self, kept, left_out, scores, warn=not in_parts)
+        calibrate(
+            self,
+            kept,
+            left_out,
+            seen=None if prepared.y is None else prepared.weights > 0,
+            scores_of=lambda rows: class_columns(self._scores_of_training(prepared, rows)),
+            warn=not in_parts,
+        )
         if self._has_full_sets and hasattr(self, "X_fit_"):
             self._keep_labels(prepared)
 

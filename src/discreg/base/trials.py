@@ -131,8 +131,13 @@ class Trials:
         units = np.minimum(copies, 1.0) * weights / np.where(copies > 0, copies, 1.0)
         kept = KeptRows(self.X, y, weights, units, np.zeros(len(y), np.uint64), np.arange(len(y)))
         left_out = LeftOut(scores[seen], is_exact=self.folds == [None])
-        training_scores = class_columns(best.decision_function(self.X)).astype(np.float64)
-        calibrate(best, kept.take(seen), left_out, training_scores)
+        calibrate(
+            best,
+            kept.take(seen),
+            left_out,
+            seen=weights > 0,
+            scores_of=lambda rows: class_columns(best.decision_function(self.X))[rows],
+        )
 
     def _judge_setting(self, fits: Sequence[tuple[HeldOut, float]]) -> list[Judged]:
         """Score one setting on each fold from its held-out decision values."""

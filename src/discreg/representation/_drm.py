@@ -349,14 +349,13 @@ class DRMClassifier(RepresentationClassifier):
             # "auto" may change from features to the kernel form to keep precision.
             name = self.solver if name == "scatter" else name
             kept, found = left_out(solver, name, training, settings, kept, units)
-            scores = None
-            assert kept.places is not None
-            if len(np.unique(kept.places)) == len(groups.y):
-                scores = np.zeros((len(indices), len(classes)))
-                unseen = np.setdiff1d(np.arange(len(indices)), groups.order)  # weight zero
-                if len(unseen):
-                    scores[unseen] = -solver.residuals(rows[unseen])
-            calibrate(self, kept, found, scores)
+            calibrate(
+                self,
+                kept,
+                found,
+                seen=weights > 0,
+                scores_of=lambda unseen: -solver.residuals(rows[unseen]),
+            )
             if penalty.is_ridge and training.features is None and not training.is_precomputed:
                 self._labels = TrainingLabels(groups.y, groups.weights, units, factors, self.beta)
         return self
