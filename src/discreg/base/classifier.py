@@ -28,6 +28,7 @@ from .calibration import (
 )
 from .doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from .full_sets import Augmented, TrainingLabels, full_sets
+from .left_out import forget_calibration
 from .missing_params import with_missing_params
 from .partial_fit import PartialFitState, merge_partial_fits, update_partial_fit
 
@@ -287,6 +288,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _forget_fit(self) -> None:
         """Drop the fitted attributes, except those of the features."""
+        forget_calibration(self)
         for name in list(vars(self)):
             if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
                 delattr(self, name)

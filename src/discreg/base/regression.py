@@ -51,6 +51,7 @@ from .components import (
     fits_in_memory,
     in_memory_if_small,
     require_components_memory,
+    store_components,
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
@@ -286,8 +287,7 @@ class RegressionClassifier(BaseClassifier):
         self.classes_ = prepared.classes
         self._kernel, self._features = prepared.kernel, prepared.features
         if prepared.features is not None:
-            self.n_components_ = prepared.features.n_components
-            self.kernel_error_ = prepared.features.error
+            store_components(self, prepared.features)
         if prepared.kernel is None:
             self.coef_ = rows
         else:

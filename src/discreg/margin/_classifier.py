@@ -22,8 +22,8 @@ from discreg.base.components import (
     fit_map_to_blocks,
     in_memory_if_small,
     is_exact,
+    store_components,
 )
-from discreg.base.left_out import forget_calibration
 from discreg.base.regression import mapped_kept
 from discreg.blocks.kept_rows import KeptRows, keep_rows
 from discreg.blocks.lazy import lazily
@@ -375,7 +375,7 @@ class MarginClassifier(BaseClassifier):
     def _store_features(self, features: FeatureMap) -> None:
         """Set the components of an approximated kernel."""
         self._features = features
-        self.n_components_, self.kernel_error_ = features.n_components, features.error
+        store_components(self, features)
 
     def _store_samples(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Set the fitted attributes that refer to single samples."""
@@ -391,10 +391,6 @@ class MarginClassifier(BaseClassifier):
             self.support_vectors_ = data.X[self.support_]
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
             self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
-
-    def _forget_fit(self) -> None:
-        super()._forget_fit()
-        forget_calibration(self)
 
     def _calibrate(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Calibrate the probabilities on held-out scores."""

@@ -14,11 +14,12 @@ from discreg.base.components import (
     components_of,
     fits_in_memory,
     is_exact,
+    store_components,
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
 from discreg.base.full_sets import TrainingLabels
-from discreg.base.left_out import calibrate, forget_calibration, leavable_rows
+from discreg.base.left_out import calibrate, leavable_rows
 from discreg.base.partial_fit import PartialFitState
 from discreg.blocks.kept_rows import KeptRows, keep_rows
 from discreg.blocks.moments import class_scatters
@@ -43,7 +44,6 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
-from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
@@ -331,7 +331,7 @@ class DRMClassifier(RepresentationClassifier):
         if not training.is_precomputed:
             self.X_fit_ = training.rows
         if training.features is not None:
-            self._store_components(training.features)
+            store_components(self, training.features)
         self.n_iter_ = 1
         if isinstance(solver, IterativeSolver):
             outcome = solver.largest_sample()
@@ -423,11 +423,7 @@ class DRMClassifier(RepresentationClassifier):
 
     def _forget_fit(self) -> None:
         super()._forget_fit()
-        forget_calibration(self)
         self.__dict__.pop("_solver", None)
-
-    def _store_components(self, features: FeatureMap) -> None:
-        self.n_components_, self.kernel_error_ = features.n_components, features.error
 
     def _store_scatter(
         self,
@@ -444,7 +440,7 @@ class DRMClassifier(RepresentationClassifier):
         self.solver_, self.n_iter_ = "scatter", 1
         features = self._solver.training.features
         if features is not None:
-            self._store_components(features)
+            store_components(self, features)
         self._dtype = layout.dtype
         if kept is not None:
             kept = leavable_rows(kept, totals, layout.classes, warn=warn)
