@@ -26,7 +26,15 @@ from .resources import (
     threads_for,
 )
 from .ridge import NormalEquations, Regression
-from .rows import CONSTANT, centred_gram, column_squares, matmul, require_centrable, weighted_mean
+from .rows import (
+    CONSTANT,
+    centred_gram,
+    column_squares,
+    matmul,
+    require_centrable,
+    row_dots,
+    weighted_mean,
+)
 
 __all__ = [
     "CLEARLY",
@@ -289,7 +297,7 @@ def duality_gap(
     with_targets = square - explained  # ⟨T, R⟩
     residual = max(with_targets - float(np.vdot(coef, correlations)), 0.0)  # ‖R‖²
     objective = residual + beta * float(np.linalg.norm(coef, axis=1).sum())
-    largest = float(np.sqrt(np.einsum("ij,ij->i", correlations, correlations).max(initial=0.0)))
+    largest = float(np.sqrt(row_dots(correlations, correlations).max(initial=0.0)))
     scale = max(with_targets / residual, 0.0) if residual > 0 else 1.0
     if largest > 0:
         scale = min(scale, beta / (2 * largest))

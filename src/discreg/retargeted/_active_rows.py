@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreg.linalg.rows import batches, one_hot
+from discreg.linalg.rows import batches, one_hot, row_dots
 from discreg.linalg.systems import psd_solver
 from discreg.linalg.types import Array, Indices
 
@@ -75,7 +75,7 @@ def active_pieces(loss: TargetLoss, at: Evaluation, y: Indices) -> Pieces:
         unit = vectors[owners, :, columns]
         np.put_along_axis(scaled, order[owners], roots[:, None] * unit, axis=1)
         own = np.take_along_axis(gradients[owners], order[owners], axis=1)
-        coefficients = np.einsum("ij,ij->i", unit, own) / roots
+        coefficients = row_dots(unit, own) / roots
         found.append(Pieces(owners + rows.start, scaled, coefficients))
     return Pieces(*(np.concatenate(each) for each in zip(*found, strict=True)))
 

@@ -18,7 +18,6 @@ from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
-from ._balance import Shares
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
     check_iterative_params,
@@ -31,7 +30,7 @@ from ._fit import (
     why_rows_in_memory,
 )
 from ._left_out import left_out
-from ._losses import Evaluation, TargetLoss, weighted_square
+from ._losses import Evaluation, Shares, TargetLoss, weighted_square
 from ._solvers import Solution
 
 __all__ = ["DLSRClassifier", "DraggedTargets"]

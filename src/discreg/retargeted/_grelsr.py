@@ -30,7 +30,8 @@ from ._fit import (
     why_rows_in_memory,
 )
 from ._left_out import left_out
-from ._losses import MarginTargets, TargetLoss
+from ._losses import TargetLoss
+from ._margin_targets import MarginTargets
 from ._solvers import Solution
 from ._translations import PenalisedTranslations
 

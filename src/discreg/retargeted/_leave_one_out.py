@@ -69,7 +69,7 @@ def leave_one_out_scores(
     scores = np.empty((len(betas), *targets.shape))
     for rows, block in blocks():
         unit = units[rows, None]
-        square = np.einsum("ij,ij->i", block, block)[:, None]
+        square = row_dots(block, block)[:, None]
         if scale_beta:
             scale = _scale_without(regression, rows, unit, square)
             block = np.where(scale == 0, 0.0, block)
@@ -85,7 +85,7 @@ def leave_one_out_scores(
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 np.add(values, beta * scale, out=shrunk)
                 np.divide(block, shrunk, out=shrunk)
-                leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
+                leverage = row_dots(shrunk, block)[:, None] + centred / total
                 fitted = shrunk @ moments + mean
                 if deviations is not None:
                     bent = deviations.rows / (values + beta * scale)

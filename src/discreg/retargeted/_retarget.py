@@ -14,7 +14,7 @@ from discreg.blocks.validation import (
 )
 
 from ._dlsr import DraggedTargets
-from ._losses import MarginTargets
+from ._margin_targets import MarginTargets
 
 __all__ = ["retarget"]
 
