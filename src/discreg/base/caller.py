@@ -18,6 +18,7 @@ __all__ = [
     "user_stacklevel",
     "warn_of_convergence",
     "warn_of_early_stops",
+    "warn_of_equal_weights",
 ]
 
 _collected: ContextVar[list[str] | None] = ContextVar("collected convergence", default=None)
@@ -68,6 +69,16 @@ def warn_of_early_stops(gaps: Sequence[float], n_fits: int, final: Sequence[str]
     warn_of_convergence(
         f"{len(gaps)} of {n_fits} fits on held-out samples stopped before tol was reached{worst}. "
         f"Increase max_iter or tol, leave out the weakest penalties, or scale the features.{so_did}"
+    )
+
+
+def warn_of_equal_weights(scoring: object) -> None:
+    """Warn that a scorer ignores the sample weights."""
+    warnings.warn(
+        f"The scorer {scoring!r} does not accept sample_weight: its score weighs all held-out "
+        "samples equally.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
     )
 
 

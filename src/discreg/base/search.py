@@ -47,7 +47,12 @@ from discreg.linalg.fitted_kernel import require_square
 from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
 
 from .callbacks import CallbackSupportMixin, Task, with_callbacks
-from .caller import collected_convergence, user_stacklevel, warn_of_early_stops
+from .caller import (
+    collected_convergence,
+    user_stacklevel,
+    warn_of_early_stops,
+    warn_of_equal_weights,
+)
 from .candidates import group_numbers, kernel_settings
 from .classifier import has_probability
 from .components import settle_components
@@ -281,12 +286,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
                 stacklevel=user_stacklevel(),
             )
         if not all(each.used_weights for on_folds in judged for each in on_folds):
-            warnings.warn(
-                f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
-                "held-out samples equally.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
-            )
+            warn_of_equal_weights(self.scoring)
         scores = np.array([[each.score for each in on_folds] for on_folds in judged])
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
         n_rows = np.array([on_folds[0].n_rows for on_folds in judged])

@@ -32,6 +32,7 @@ from discreg.blocks.validation import check_params, is_out_of_core, require_fitt
 from discreg.linalg.types import Array, MatrixLike, RealArray, Scoring, Splitting
 
 from ._reduced_rank import ReducedRankRegression
+from ._search import given_ranks
 from ._sparse import largest_beta
 from ._target_search import WeightedScorer, left_out_predictions, predict_fold
 from ._targets import TargetProblem
@@ -274,13 +275,7 @@ class ReducedRankRegressionCV(
             steps = largest if ridge else min(largest, MAX_RANKS)
             ranks = np.linspace(1, largest, steps).round().astype(int).tolist()
         else:
-            given = candidates_of(
-                "ranks",
-                self.ranks,
-                lambda values: (values >= 1) & (values <= largest) & (values == np.round(values)),
-                f"whole and from 1 to {largest}, the largest rank of these data",
-            )
-            ranks = [int(rank) for rank in given[::-1]]
+            ranks = given_ranks(self.ranks, largest)
         if self.betas is not None:
             allowed = "not negative" if ridge else "positive"
             betas = candidates_of(

@@ -27,7 +27,7 @@ from ._leave_one_out import leave_one_out_by_rank
 from ._ranks import ranked_ridge, scores_by_rank
 from ._subspace import largest_rank
 
-__all__ = ["LowRankSearch", "held_out_by_rank", "leave_groups_out", "leave_one_out"]
+__all__ = ["LowRankSearch", "given_ranks", "held_out_by_rank", "leave_groups_out", "leave_one_out"]
 
 ROUNDING = 1e-12
 
@@ -45,13 +45,7 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             largest = min(largest, X.shape[1])
         if self.ranks is None:
             return self._default_ranks(largest)
-        given = candidates_of(
-            "ranks",
-            self.ranks,
-            lambda values: (values >= 1) & (values <= largest) & (values == np.round(values)),
-            f"whole and from 1 to {largest}, the largest rank of these data",
-        )
-        return [int(rank) for rank in given[::-1]]
+        return given_ranks(self.ranks, largest)
 
     def _default_ranks(self, largest: int) -> list[int]:
         return list(range(1, largest + 1))
@@ -74,6 +68,17 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     @property
     def _n_features_out(self) -> int:
         return int(self.best_estimator_._n_features_out)
+
+
+def given_ranks(ranks: Any, largest: int) -> list[int]:
+    """Check the candidates for the rank and return distinct values, the smallest first."""
+    given = candidates_of(
+        "ranks",
+        ranks,
+        lambda values: (values >= 1) & (values <= largest) & (values == np.round(values)),
+        f"whole and from 1 to {largest}, the largest rank of these data",
+    )
+    return [int(rank) for rank in given[::-1]]
 
 
 def held_out_by_rank(
