@@ -311,7 +311,7 @@ class RegressionClassifier(BaseClassifier):
         weights.
         """
 
-    def _calibrate(self, prepared: Prepared, solution: Any = None) -> None:
+    def _calibrate(self, prepared: Prepared, solution: Any) -> None:
         """Calibrate the probabilities of a fitted model on held-out scores."""
         forget_calibration(self)
         if not self.probability:

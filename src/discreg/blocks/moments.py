@@ -190,13 +190,13 @@ class LabelledSums:
         return replace(self, moments=replace(self.moments, weights=weights, means=means), kept=kept)
 
 
-def source_moments(source: BlockSource, penalty: float = 0.0) -> Moments:
-    """Compute the moments of all rows of a source, for a relative penalty of at least `penalty`."""
-    return moments_and_rows(source, penalty, keep=False)[0]
+def source_moments(source: BlockSource) -> Moments:
+    """Compute the moments of all rows of a source."""
+    return moments_and_rows(source, 0.0, keep=False)[0]
 
 
 def moments_and_rows(
-    source: BlockSource, penalty: float = 0.0, *, keep: bool
+    source: BlockSource, penalty: float, *, keep: bool
 ) -> tuple[Moments, KeptRows | None]:
     """Compute the moments of all rows of a source, and with `keep` a sample of the rows.
 

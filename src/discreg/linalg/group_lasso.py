@@ -190,8 +190,8 @@ def group_lasso(
     *,
     tol: float,
     max_iter: int,
-    start: Array | None = None,
-    constant: float = 0.0,
+    start: Array | None,
+    constant: float,
 ) -> GroupLassoFit:
     """Solve the group lasso until the duality gap is at most `tol` times the objective.
 
@@ -214,9 +214,9 @@ def group_lasso(
         Relative duality gap at which to stop.
     max_iter : int
         Maximum number of working sets.
-    start : ndarray of shape (n_features, n_targets), default=None
-        Initial coefficients; zero by default.
-    constant : float, default=0.0
+    start : ndarray of shape (n_features, n_targets) or None
+        Initial coefficients; None means zero.
+    constant : float
         Constant added to the objective when the gap is compared with it.
     """
     coef = np.zeros_like(moments) if start is None else start.copy()

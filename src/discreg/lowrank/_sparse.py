@@ -116,7 +116,7 @@ def stored_gap(
     return gap_of_stored(gap, unit * scale**2, prepared, stored, exact, curvature)
 
 
-def warn_of_gap(estimator: Any, solution: SparseRankSolution, advice: str | None = None) -> None:
+def warn_of_gap(estimator: Any, solution: SparseRankSolution, advice: str | None) -> None:
     """Warn that a solver stopped before it reached `tol`."""
     advice = advice or "Increase max_iter, tol or beta, or standardise the features."
     warn_of_convergence(

@@ -63,7 +63,7 @@ def _solve_by_active_set(
     *,
     fit_intercept: bool,
     max_iter: int,
-    start: tuple[DualState, float] | None = None,
+    start: tuple[DualState, float] | None,
 ) -> DualSolution | None:
     """Solve a dual exactly; return None if `max_iter` linear systems are not enough.
 

@@ -71,7 +71,7 @@ def newton(
     fit_intercept: bool,
     tol: float,
     max_iter: int,
-    start: tuple[Array, float] | None = None,
+    start: tuple[Array, float] | None,
 ) -> PrimalSolution:
     """Take Newton steps with exact line searches until the relative gap is at most `tol`.
 

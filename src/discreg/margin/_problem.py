@@ -190,16 +190,16 @@ class MarginSamples:
         """Largest entry of the kernel matrix before it was centred."""
         return largest_before_centring(self.gram.diagonal(), self._kernel_mean, self.weights)
 
-    def is_seen(self, total: float, *, seen: float = LARGEST_ROUNDING) -> bool:
-        """Whether rounding of a large kernel is seen in scores with coefficients of a total."""
+    def is_seen(self, total: float, *, limit: float) -> bool:
+        """Whether rounding of a large kernel moves scores with coefficients of a total by more."""
         if self.kernel is None or self.kernel.is_bounded or not self.fits_gram:
             return False
-        return EPS * self._largest * total > seen
+        return EPS * self._largest * total > limit
 
     def kernel_coefficients(self, theta: Array, coef: Array) -> Array:
         """Return coefficients with Lᵀθ = coef: close to θ, or small if rounding of θ is seen."""
         if self.factor.shape[1]:
-            if self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
+            if self.is_seen(float(np.abs(theta).sum()), limit=SEEN_IN_SCORES):
                 theta = np.zeros_like(theta)
             orthogonal, triangle = linalg.qr(self.factor, mode="economic", check_finite=False)
             rest = coef - theta @ self.factor
@@ -255,7 +255,7 @@ class MarginSamples:
             image += float(mean @ theta) + apart * float(theta.sum())
         return image
 
-    def damped_gram(self, lambda1: float, *, rough: bool = False) -> Array:
+    def damped_gram(self, lambda1: float, *, rough: bool) -> Array:
         """Return the part of LDM's kernel matrix that all classes share; computed once.
 
         A rough one takes a third of the time.

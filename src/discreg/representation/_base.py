@@ -31,7 +31,6 @@ class RepresentationClassifier(BaseClassifier):
     reject_above: float | None
     unknown_label: Any
     solver_: str
-    inverse_temperature_: float
     fit_order_: NDArray[np.intp]
     _solver: Solver
     _dtype: np.dtype[Any]
