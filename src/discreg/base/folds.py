@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
-from discreg.linalg.types import Splitting
+from discreg.linalg.types import Indices, Splitting
 
 from .caller import user_stacklevel
 from .early_checks import find_missing_classes
@@ -33,7 +33,7 @@ def split_rows(
     cv: Splitting,
     X: Any,
     y: NDArray[Any],
-    groups: NDArray[np.intp] | None,
+    groups: Indices | None,
     counts: NDArray[np.bool_],
 ) -> list[Fold | None]:
     """Split the rows into training and test rows of each fold."""
@@ -47,7 +47,7 @@ def split_rows(
 
 
 def given_folds(
-    cv: Splitting, X: Any, y: NDArray[Any], groups: NDArray[np.intp] | None, *, classifier: bool
+    cv: Splitting, X: Any, y: NDArray[Any], groups: Indices | None, *, classifier: bool
 ) -> list[Fold]:
     """Return the training and test rows of each fold of a given `cv`."""
     folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups))
@@ -62,7 +62,7 @@ def given_folds(
 
 def stratified_folds(
     n_folds: int, y: NDArray[Any], counts: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+) -> Iterator[tuple[Indices, Indices]]:
     """Split the samples that count into test parts; all others are in the training part."""
     rows = np.flatnonzero(counts)
     for _, test in StratifiedKFold(n_folds).split(rows, y[rows]):
@@ -81,7 +81,7 @@ def how_held_out(folds: Sequence[Fold | None], cv: Splitting, groups: Any) -> st
 def check_folds(
     folds: Sequence[Fold | None],
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
+    indices: Indices,
     weights: Weights,
     counts: NDArray[np.bool_],
 ) -> None:
@@ -100,9 +100,9 @@ def check_folds(
 
 def warn_of_classes(
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
+    indices: Indices,
     counts: NDArray[np.bool_],
-    groups: NDArray[np.intp] | None,
+    groups: Indices | None,
     *,
     probability: bool,
 ) -> None:

@@ -44,7 +44,15 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.fitted_kernel import require_square
-from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
+from discreg.linalg.types import (
+    ClassWeight,
+    Indices,
+    Labels,
+    MatrixLike,
+    RealArray,
+    Scoring,
+    Splitting,
+)
 
 from .callbacks import CallbackSupportMixin, Task, with_callbacks
 from .caller import (
@@ -145,7 +153,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         y: NDArray[Any],
         sample_weight: Weights,
         penalties: Sequence[Setting],
-        groups: NDArray[np.intp],
+        groups: Indices,
     ) -> Iterator[HeldOut]:
         """Yield the scores of all samples without their groups for each setting in turn."""
         raise ValueError("This model has no formulas that leave out groups.")
@@ -256,7 +264,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         # Attributes rather than parameters, because a subclass may fix some parameters.
         return classifier.set_params(**{k: getattr(self, k) for k in shared if hasattr(self, k)})
 
-    def _leaves_out(self, groups: NDArray[np.intp] | None, scorer: Callable[..., float]) -> bool:
+    def _leaves_out(self, groups: Indices | None, scorer: Callable[..., float]) -> bool:
         """Return whether samples or groups are left out one by one.
 
         Their scores cannot be ranked: the model without a sample of a class favours the others.

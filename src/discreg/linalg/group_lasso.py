@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from .factorisation import EPS
 from .group_gram import FeatureGram, FormedGram, WorkingGram
@@ -91,11 +91,11 @@ class Features(NormalEquations):
     def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
         """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
 
-    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+    def gram_of(self, features: Indices) -> WorkingGram:
         """Return ΦᵀSΦ of some features in its smaller form."""
         return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
 
-    def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
+    def gram_matmul(self, features: Indices, coef: Array) -> Array:
         """Compute ΦᵀSΦA for an A whose non-zero rows, `coef`, belong to `features`."""
         return self.gram[:, features] @ coef
 
@@ -134,7 +134,7 @@ class FeatureRegression(Regression, Features):
         weighted = self.weights[:, None] * targets
         return self.gradient(weighted, weighted.sum(axis=0))
 
-    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+    def gram_of(self, features: Indices) -> WorkingGram:
         if self.is_tall:
             return super().gram_of(features)
         columns = self._columns(features)
@@ -146,7 +146,7 @@ class FeatureRegression(Regression, Features):
             rows -= mean[:, None] * np.sqrt(self.weights)
         return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
 
-    def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
+    def gram_matmul(self, features: Indices, coef: Array) -> Array:
         if self.is_tall:
             return super().gram_matmul(features, coef)
         scores = matmul(self._columns(features), coef)
@@ -162,7 +162,7 @@ class FeatureRegression(Regression, Features):
         scores += shift
         return scores
 
-    def _columns(self, features: NDArray[np.intp]) -> Array:
+    def _columns(self, features: Indices) -> Array:
         columns = self.X[:, features]
         return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
 
@@ -305,7 +305,7 @@ def duality_gap(
     return objective, max(objective - dual, 0.0)
 
 
-def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> NDArray[np.intp]:
+def _working_set(used: Indices, correlations: Array, beta: float) -> Indices:
     """Return the features in use and the unused ones with the largest correlations.
 
     At most as many features are added as are in use, or FEW.
@@ -321,7 +321,7 @@ def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> ND
 
 def _descend(
     regression: Features,
-    working: NDArray[np.intp],
+    working: Indices,
     coef: Array,
     moments: Array,
     correlations: Array,

@@ -177,7 +177,7 @@ def kernel_diagonal(
     degree: float = 3,
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
-) -> NDArray[np.float64]:
+) -> Array:
     """Compute the kernel of each row of X with itself, without the matrix.
 
     Parameters
@@ -361,7 +361,7 @@ def _nearer_zero(X: Any, Y: Any) -> tuple[Any, Any]:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # callers check the kernel matrix
-def spread_of_entries(X: Any, weights: NDArray[np.float64]) -> tuple[float, float, float]:
+def spread_of_entries(X: Any, weights: Array) -> tuple[float, float, float]:
     """Compute the total weight of all entries of X, their mean, and their squared deviations.
 
     Every entry has the weight of its row.
@@ -383,6 +383,6 @@ def spread_of_entries(X: Any, weights: NDArray[np.float64]) -> tuple[float, floa
     return total, origin + mean, float(weights @ squares)
 
 
-def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
+def _variance_of_entries(X: Any, weights: Array) -> float:
     total, _, squares = spread_of_entries(X, weights)
     return squares / total

@@ -19,7 +19,7 @@ from discreg.blocks.validation import (
     encode_labels,
 )
 from discreg.linalg.rows import matmul
-from discreg.linalg.types import Array, MatrixLike, RealArray
+from discreg.linalg.types import Array, Indices, MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._leave_groups_out import leave_groups_out_by_rank
@@ -85,7 +85,7 @@ def held_out_by_rank(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     X_test: Any,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
@@ -113,7 +113,7 @@ def leave_one_out(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
     """Yield the leave-one-out scores of LRRR, or of LRLR if the settings have no beta."""
@@ -132,9 +132,9 @@ def leave_groups_out(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     penalties: Sequence[Setting],
-    groups: NDArray[np.intp],
+    groups: Indices,
 ) -> Iterator[HeldOut]:
     """Yield the scores without groups of LRRR, or of LRLR if the settings have no beta."""
     prepared = classifier._prepare(X, y, sample_weight)

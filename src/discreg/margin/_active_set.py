@@ -20,7 +20,7 @@ from scipy import linalg
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.resources import one_blas_thread
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._coordinate_descent import EXACT, DualSolution, solve_dual
 from ._dual import Dual, DualState
@@ -172,7 +172,7 @@ class _ActiveSet:
 
     def _free_multipliers(
         self,
-        free: NDArray[np.intp],
+        free: Indices,
         places: Places,
         fixed: Array,
         centre: Array,

@@ -9,7 +9,6 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from discreg.linalg.centring import centre_kernel, largest_before_centring
@@ -17,7 +16,7 @@ from discreg.linalg.factorisation import EPS, pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
 from discreg.linalg.rows import batches, linear_gram, matmul, row_norms, weighted_mean
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._cached_dual import WORKING_SET, CachedDual
 from ._dual import Dual, GramDual, RowDual, SolverOptions
@@ -214,13 +213,13 @@ class MarginSamples:
         """Whether the kernel between subsets of the samples is fast to compute."""
         return self.dtype == np.float32
 
-    def gram_of(self, samples: NDArray[np.intp]) -> Array:
+    def gram_of(self, samples: Indices) -> Array:
         """Compute the kernel matrix of some samples."""
         assert self.kernel is not None
         require_kernel_memory(len(samples))
         return self.kernel(self.X[samples], dtype=self.dtype)
 
-    def kernel_of(self, samples: NDArray[np.intp]) -> Array:
+    def kernel_of(self, samples: Indices) -> Array:
         """Compute the matrix of some samples in double precision, centred if `gram` exists."""
         if self.kernel is None:
             rows = self.X[samples]
@@ -230,7 +229,7 @@ class MarginSamples:
             return self.gram[np.ix_(samples, samples)].astype(np.float64)
         return self.gram_of(samples).astype(np.float64)
 
-    def scores(self, samples: NDArray[np.intp], theta: Array) -> Array:
+    def scores(self, samples: Indices, theta: Array) -> Array:
         """Compute the scores of some samples for sparse coefficients θ of all samples."""
         assert self.kernel is not None
         used = np.flatnonzero(theta)
@@ -318,7 +317,7 @@ class MarginSamples:
         mean = weighted_mean(self.X, self.weights) if self.centred else None
         return RowDual(self.X, y, losses, mean)
 
-    def _rows_of(self, samples: NDArray[np.intp]) -> Array:
+    def _rows_of(self, samples: Indices) -> Array:
         """Compute the kernel between some samples and all samples."""
         assert self.kernel is not None
         if not len(samples):

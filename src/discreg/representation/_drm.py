@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from discreg.base.components import (
@@ -46,7 +46,7 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import class_sums
-from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._base import RepresentationClassifier
 from ._blocks import scatter_solver, solve_blocks
@@ -408,7 +408,7 @@ class DRMClassifier(RepresentationClassifier):
         return self._why_in_memory(None) or why_no_kernel_in_parts(self)
 
     @np.errstate(over="ignore", invalid="ignore")  # a fit to the scatters fails if they overflow
-    def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
+    def _statistics(self, block: Block, n_classes: int) -> Array:
         return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
 
     def _fit_state(self, state: PartialFitState) -> None:
@@ -429,7 +429,7 @@ class DRMClassifier(RepresentationClassifier):
         self,
         solver: ScatterSolver,
         layout: BlockLayout,
-        totals: NDArray[np.float64],
+        totals: Array,
         kept: KeptRows | None,
         *,
         warn: bool,
