@@ -7,9 +7,7 @@ from discreg.linalg.factorisation import (
     clip_negative_eigenvalues,
     pivoted_cholesky,
 )
-from discreg.linalg.ridge import (
-    psd_solver,
-)
+from discreg.linalg.systems import psd_solver
 
 
 def gram(size, rank, seed=0):
@@ -41,6 +39,18 @@ def test_singular_matrices_of_mixed_units_have_a_least_norm_solution():
     solution = psd_solver(matrix.copy())(matrix @ np.ones((5, 1)))
     # Columns 0 and 3 are the same feature and share its coefficient; column 4 is nothing.
     np.testing.assert_allclose(solution.ravel(), [1, 1, 1, 1, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "rank"), [(7, 3), (7, 7), (300, 400)])
+def test_inverse_root_and_whitened_rows_agree_on_the_range(size, rank):
+    matrix = gram(size, rank)
+    rhs = matrix @ np.random.default_rng(1).normal(size=(size, 2))
+    solve = psd_solver(matrix.copy())
+    solution, whitened = solve(rhs), solve.whiten(rhs)
+    np.testing.assert_allclose(solve.inverse() @ rhs, solution, atol=1e-9)
+    np.testing.assert_allclose(solve.root.T @ (solve.root @ rhs), solution, atol=1e-9)
+    np.testing.assert_allclose(whitened.T @ whitened, rhs.T @ solution, rtol=1e-9)
+    np.testing.assert_array_equal(solve(rhs), solution)  # the inverse has not changed the factor
 
 
 def test_nothing_to_solve():

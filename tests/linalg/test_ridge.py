@@ -6,7 +6,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from discreg.linalg.ridge import KernelRegression, Regression, centre_kernel, linear_regression
+from discreg.linalg.centring import centre_kernel
+from discreg.linalg.ridge import KernelRegression, Regression, linear_regression
 
 
 def data(n_samples, n_features, seed=0):

@@ -10,10 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
-from discreg.linalg.ridge import KernelRegression, centre_kernel, linear_regression
+from discreg.linalg.centring import centre_kernel
+from discreg.linalg.ridge import KernelRegression, linear_regression
 from discreg.retargeted._dlsr import DraggedTargets
-from discreg.retargeted._losses import MarginTargets
 from discreg.retargeted._lsr import FixedTargets
+from discreg.retargeted._margin_targets import MarginTargets
 from discreg.retargeted._solvers import ArrayProblem, minimise
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from discreg.linalg.types import Array, RealArray
+from discreg.linalg.types import Array, Indices, RealArray
 
 __all__ = [
     "Calibration",
@@ -89,7 +89,7 @@ class Calibration:
 
     temperature: Temperature
     nonconformity: Array
-    y: NDArray[np.intp]
+    y: Indices
     weights: Array
     units: Array
     n_classes: int
@@ -98,7 +98,7 @@ class Calibration:
     def of(
         cls,
         scores: Array,
-        y: NDArray[np.intp],
+        y: Indices,
         weights: Array,
         units: Array,
         n_classes: int,
@@ -168,7 +168,7 @@ class Calibration:
         return float(self.nonconformity[samples][place]) if place < len(reached) else np.inf
 
 
-def _temperature(scores: Array, y: NDArray[np.intp], weights: Array, copies: Array) -> Temperature:
+def _temperature(scores: Array, y: Indices, weights: Array, copies: Array) -> Temperature:
     """Fit the temperature; for few samples it depends on the spread of the scores only."""
     if float(copies.sum()) < FEWEST * (1 - ROUNDING):
         spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
@@ -197,7 +197,7 @@ def class_columns(scores: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def fit_temperature(
-    scores: Array, y: NDArray[np.intp], weights: Array, copies: Array | None = None
+    scores: Array, y: Indices, weights: Array, copies: Array | None = None
 ) -> Temperature:
     """Find the τ for which the probabilities have the smallest log-loss on held-out samples.
 
@@ -256,7 +256,7 @@ def fit_temperature(
     return Temperature(float(tau / spread), typical)
 
 
-def log_loss(scores: Array, y: NDArray[np.intp], weights: Array, temperature: Temperature) -> float:
+def log_loss(scores: Array, y: Indices, weights: Array, temperature: Temperature) -> float:
     """Compute the weighted mean log-loss of the probabilities."""
     own = log_softmax(temperature.logits(scores), axis=1)[np.arange(len(y)), y]
     return float(-(weights @ own) / weights.sum())

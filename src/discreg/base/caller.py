@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
@@ -13,7 +13,13 @@ from pathlib import Path
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["collected_convergence", "user_stacklevel", "warn_of_convergence"]
+__all__ = [
+    "collected_convergence",
+    "user_stacklevel",
+    "warn_of_convergence",
+    "warn_of_early_stops",
+    "warn_of_equal_weights",
+]
 
 _collected: ContextVar[list[str] | None] = ContextVar("collected convergence", default=None)
 
@@ -42,6 +48,38 @@ def collected_convergence() -> Iterator[list[str]]:
         yield messages
     finally:
         _collected.reset(token)
+
+
+def warn_of_early_stops(gaps: Sequence[float], n_fits: int, final: Sequence[str]) -> None:
+    """Warn once of all fits of a search that stopped before `tol` was reached.
+
+    Parameters
+    ----------
+    gaps : sequence of float
+        Gaps of the fits on held-out samples that stopped early.
+    n_fits : int
+        Number of fits on held-out samples.
+    final : sequence of str
+        Messages of the final fit.
+    """
+    if not gaps and not final:
+        return
+    worst = f", the worst at a gap of {max(gaps):.2g}" if gaps else ""
+    so_did = f" So did the final fit: {final[0]}" if final else ""
+    warn_of_convergence(
+        f"{len(gaps)} of {n_fits} fits on held-out samples stopped before tol was reached{worst}. "
+        f"Increase max_iter or tol, leave out the weakest penalties, or scale the features.{so_did}"
+    )
+
+
+def warn_of_equal_weights(scoring: object) -> None:
+    """Warn that a scorer ignores the sample weights."""
+    warnings.warn(
+        f"The scorer {scoring!r} does not accept sample_weight: its score weighs all held-out "
+        "samples equally.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
 
 
 def user_stacklevel() -> int:

@@ -15,7 +15,7 @@ from discreg.blocks.validation import dispatched
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from .held_out import Setting, Weights
 
@@ -47,7 +47,7 @@ def kernel_settings(search: Any, X: Any, weights: Array) -> list[Setting]:
     return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
 
 
-def group_numbers(groups: Any, X: Any, weights: Weights) -> NDArray[np.intp] | None:
+def group_numbers(groups: Any, X: Any, weights: Weights) -> Indices | None:
     """Return the number of the group of each sample, or None without groups.
 
     Parameters
@@ -73,7 +73,7 @@ def group_numbers(groups: Any, X: Any, weights: Weights) -> NDArray[np.intp] | N
         if any(map(_is_missing, labels.tolist())):
             raise ValueError("groups has missing values. Give each such sample a group of its own.")
     try:
-        numbers: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
+        numbers: Indices = np.unique(labels, return_inverse=True)[1]
     except TypeError as error:
         raise ValueError("groups has labels of different types, which cannot be sorted.") from error
     held_out = numbers if weights is None else numbers[weights > 0]
@@ -89,15 +89,15 @@ def _is_missing(label: Any) -> bool:
     return label is None or is_na or (isinstance(label, float) and isnan(label))
 
 
-def rows_of_groups(groups: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+def rows_of_groups(groups: Indices) -> list[Indices]:
     """Return the rows of each group."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
-def groups_by_size(groups: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+def groups_by_size(groups: Indices) -> list[Indices]:
     """Return the rows of the groups of each size, one array (n_groups, size) per size."""
-    by_size: dict[int, list[NDArray[np.intp]]] = {}
+    by_size: dict[int, list[Indices]] = {}
     for rows in rows_of_groups(groups):
         by_size.setdefault(len(rows), []).append(rows)
     return [np.array(each) for each in by_size.values()]

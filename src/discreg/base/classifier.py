@@ -17,7 +17,7 @@ from discreg.blocks.lazy import lazily
 from discreg.blocks.source import Block
 from discreg.blocks.validation import check_params, is_dask, require_fitted, set_input_tags
 from discreg.linalg.resources import threads_for_fit
-from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray
+from discreg.linalg.types import Array, ClassWeight, Labels, MatrixLike, RealArray
 
 from .calibration import (
     Calibration,
@@ -28,6 +28,7 @@ from .calibration import (
 )
 from .doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from .full_sets import Augmented, TrainingLabels, full_sets
+from .left_out import forget_calibration
 from .missing_params import with_missing_params
 from .partial_fit import PartialFitState, merge_partial_fits, update_partial_fit
 
@@ -172,7 +173,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
         shares = np.asarray(self.predict_proba(X), dtype=np.float64)
         return self._calibration().sets(shares, confidence_level, **options)
 
-    def _augmented(self, X: MatrixLike) -> tuple[NDArray[np.float64], Augmented]:
+    def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
         """Compute the scores of new samples, and those of the training samples with each of them.
 
         Models that keep the labels of their training samples implement this.
@@ -287,6 +288,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _forget_fit(self) -> None:
         """Drop the fitted attributes, except those of the features."""
+        forget_calibration(self)
         for name in list(vars(self)):
             if name.endswith("_") and not name.startswith("_") and not name.endswith("_in_"):
                 delattr(self, name)

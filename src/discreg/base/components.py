@@ -33,6 +33,7 @@ __all__ = [
     "is_exact",
     "require_components_memory",
     "settle_components",
+    "store_components",
     "why_exact_kernel",
     "why_no_kernel_in_parts",
 ]
@@ -103,6 +104,11 @@ def settle_components(classifier: Any, n_rows: int) -> None:
     """Replace "auto" by the number of components for all rows, also for folds of fewer rows."""
     if vars(classifier).get("n_components") == "auto":
         classifier.n_components = components_of(classifier, n_rows) or "auto"
+
+
+def store_components(estimator: Any, features: FeatureMap) -> None:
+    """Set the fitted attributes of a kernel that components approximate."""
+    estimator.n_components_, estimator.kernel_error_ = features.n_components, features.error
 
 
 def why_exact_kernel(estimator: Any, n_rows: int | None) -> str | None:

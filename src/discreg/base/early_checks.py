@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from discreg.blocks.validation import require_two_classes
 from discreg.linalg.rows import class_sums, one_hot
-from discreg.linalg.types import Scoring
+from discreg.linalg.types import Indices, Scoring
 
 from .calibration import Temperature
 from .held_out import Fold, HeldOut, Setting, Weights, weighted_score
@@ -41,9 +41,9 @@ LOSSES = (log_loss, brier_score_loss)
 
 
 def leavable_rows(
-    indices: NDArray[np.intp],
+    indices: Indices,
     weights: Weights,
-    groups: NDArray[np.intp] | None,
+    groups: Indices | None,
     *,
     by_units: bool,
 ) -> NDArray[np.bool_]:
@@ -72,7 +72,7 @@ def leavable_rows(
 def find_missing_classes(
     folds: Sequence[Fold | None],
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
+    indices: Indices,
     weights: Weights,
     counts: NDArray[np.bool_],
 ) -> list[tuple[int, Any]]:
@@ -134,7 +134,7 @@ def check_scorer(
     scorer: Callable[..., float],
     scoring: Scoring,
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
+    indices: Indices,
     weights: Weights,
 ) -> None:
     """Refuse a scorer that cannot score perfect decision values of these labels.

@@ -10,13 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
-from discreg.linalg.types import Splitting
+from discreg.linalg.types import Indices, Splitting
 
 from .caller import user_stacklevel
 from .early_checks import find_missing_classes
 from .held_out import Fold, Weights
 
-__all__ = ["check_folds", "how_held_out", "split_rows", "stratified_folds", "warn_of_classes"]
+__all__ = [
+    "N_FOLDS",
+    "check_folds",
+    "given_folds",
+    "how_held_out",
+    "split_rows",
+    "stratified_folds",
+    "warn_of_classes",
+]
 
 N_FOLDS = 5
 
@@ -25,7 +33,7 @@ def split_rows(
     cv: Splitting,
     X: Any,
     y: NDArray[Any],
-    groups: NDArray[np.intp] | None,
+    groups: Indices | None,
     counts: NDArray[np.bool_],
 ) -> list[Fold | None]:
     """Split the rows into training and test rows of each fold."""
@@ -35,8 +43,14 @@ def split_rows(
         splitter = StratifiedGroupKFold(min(N_FOLDS, int(groups.max()) + 1))
         parts = splitter.split(X, y, groups)
         return [(train, test) for train, test in parts if counts[test].any()]
-    splitter = check_cv(cv, y, classifier=True)
-    folds = list(splitter.split(X, y, groups))
+    return [*given_folds(cv, X, y, groups, classifier=True)]
+
+
+def given_folds(
+    cv: Splitting, X: Any, y: NDArray[Any], groups: Indices | None, *, classifier: bool
+) -> list[Fold]:
+    """Return the training and test rows of each fold of a given `cv`."""
+    folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups))
     if not folds:
         raise ValueError(f"cv={cv!r} gives no splits. Use cv=5, or a list of splits.")
     places = np.arange(len(y))
@@ -48,7 +62,7 @@ def split_rows(
 
 def stratified_folds(
     n_folds: int, y: NDArray[Any], counts: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+) -> Iterator[tuple[Indices, Indices]]:
     """Split the samples that count into test parts; all others are in the training part."""
     rows = np.flatnonzero(counts)
     for _, test in StratifiedKFold(n_folds).split(rows, y[rows]):
@@ -67,7 +81,7 @@ def how_held_out(folds: Sequence[Fold | None], cv: Splitting, groups: Any) -> st
 def check_folds(
     folds: Sequence[Fold | None],
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
+    indices: Indices,
     weights: Weights,
     counts: NDArray[np.bool_],
 ) -> None:
@@ -86,9 +100,9 @@ def check_folds(
 
 def warn_of_classes(
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
+    indices: Indices,
     counts: NDArray[np.bool_],
-    groups: NDArray[np.intp] | None,
+    groups: Indices | None,
     *,
     probability: bool,
 ) -> None:

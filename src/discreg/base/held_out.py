@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from discreg.blocks.kept_rows import KeptRows
 from discreg.linalg.resources import threads_for_fit
+from discreg.linalg.types import Array, Indices
 
 from .calibration import Temperature, probabilities
 from .left_out import LeftOut, one_column_if_binary
@@ -35,8 +36,8 @@ __all__ = [
 ]
 
 Setting = dict[str, Any]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
-Weights = NDArray[np.float64] | None
+Fold = tuple[Indices, Indices]
+Weights = Array | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class HeldOut:
     classes: NDArray[Any]
     gap: float = 0.0
     converged: bool = True
-    rows: NDArray[np.intp] | None = None
+    rows: Indices | None = None
     weights: Weights = None
     failure: str | None = None
 
@@ -151,20 +152,20 @@ class HeldOutScores(ClassifierMixin, BaseEstimator):
         """Class labels."""
         return self.classes
 
-    def decision_function(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def decision_function(self, scores: Array) -> Array:
         """Return the scores in scikit-learn's shape: one value per sample for two classes."""
         lowest = scores.min(axis=1, keepdims=True)
         return one_column_if_binary(self._of_all_classes(scores, lowest - 1.0))
 
-    def predict(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+    def predict(self, scores: Array) -> NDArray[Any]:
         """Predict the label of the largest score."""
         return np.asarray(self.learned[scores.argmax(axis=1)])
 
-    def score(self, scores: NDArray[np.float64], y: Any, sample_weight: Any = None) -> float:
+    def score(self, scores: Array, y: Any, sample_weight: Any = None) -> float:
         """Compute the accuracy without checking the labels again for every setting."""
         return float(np.average(self.predict(scores) == y, weights=sample_weight))
 
-    def predict_proba(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+    def predict_proba(self, scores: Array) -> NDArray[Any]:
         """Compute probabilities from the scores."""
         found = probabilities(scores, self.temperature)
         return self._of_all_classes(found, np.zeros((len(scores), 1)))
@@ -186,7 +187,7 @@ def held_out_path(
     weights: Weights,
     penalties: Sequence[Setting],
     fold: Fold | None,
-    groups: NDArray[np.intp] | None = None,
+    groups: Indices | None = None,
 ) -> list[tuple[HeldOut, float]]:
     """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
 
@@ -262,10 +263,10 @@ def weighted_score(
 
 def cv_results(
     grid: Sequence[Setting],
-    scores: NDArray[np.float64],
-    times: NDArray[np.float64] | None,
+    scores: Array,
+    times: Array | None,
     failed: NDArray[np.bool_],
-    n_rows: NDArray[np.intp],
+    n_rows: Indices,
 ) -> dict[str, Any]:
     """Build the results of a search under the names of `sklearn.model_selection.GridSearchCV`.
 

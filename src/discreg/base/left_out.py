@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.blocks.kept_rows import KeptRows
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices, RealArray
 
 from .calibration import Calibration
 from .caller import user_stacklevel
@@ -106,8 +106,9 @@ def calibrate(
     estimator: Any,
     kept: KeptRows,
     left_out: LeftOut,
-    training_scores: Array | None = None,
     *,
+    seen: NDArray[np.bool_] | None = None,
+    scores_of: Callable[[Indices], RealArray] | None = None,
     warn: bool = True,
 ) -> None:
     """Set the fitted attributes that depend on held-out scores.
@@ -120,10 +121,12 @@ def calibrate(
         The rows that were left out.
     left_out : LeftOut
         Their scores.
-    training_scores : ndarray of shape (n_samples, n_classes), optional
-        Scores of all training rows, if they are in memory and all of positive weight were left out.
-        Those of the rows that were left out are overwritten, by means over rows that are repeated;
-        the model has not seen the others.
+    seen : ndarray of bool of shape (n_samples,), optional
+        Whether each training row has positive weight, if the rows are in memory.
+        `loo_decision_function_` is set if all of these were left out.
+    scores_of : callable, optional
+        ``scores_of(rows)`` computes the scores of training rows of weight zero, which the model has
+        not seen; needed with `seen`.
     warn : bool, default=True
         Whether to warn if some rows have no scores; `partial_fit` does not.
     """
@@ -141,12 +144,17 @@ def calibrate(
     n_known = int(known.sum())
     if warn and n_known < min(len(kept) / 2, ENOUGH):
         _warn_of_unknown(n_known, len(kept))
-    if training_scores is not None and kept.places is not None and known.all():
-        totals = np.bincount(kept.places, kept.weights, len(training_scores))
-        shares = kept.weights / totals[kept.places]
-        training_scores[kept.places] = 0.0
-        np.add.at(training_scores, kept.places, shares[:, None] * left_out.scores)
-        estimator.loo_decision_function_ = one_column_if_binary(training_scores)
+    if seen is None or kept.places is None or not known.all():
+        return
+    if len(np.unique(kept.places)) == np.count_nonzero(seen):
+        assert scores_of is not None
+        scores, unseen = np.zeros((len(seen), len(estimator.classes_))), np.flatnonzero(~seen)
+        if len(unseen):
+            scores[unseen] = scores_of(unseen)
+        totals = np.bincount(kept.places, kept.weights, len(scores))
+        shares = kept.weights / totals[kept.places]  # of rows that are repeated
+        np.add.at(scores, kept.places, shares[:, None] * left_out.scores)
+        estimator.loo_decision_function_ = one_column_if_binary(scores)
 
 
 def _warn_of_unknown(n_known: int, n_rows: int) -> None:

@@ -40,7 +40,7 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import require_memory
 from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
 from discreg.linalg.rows import class_sums, varies
-from discreg.linalg.types import MatrixLike, RealArray
+from discreg.linalg.types import Array, Indices, MatrixLike, RealArray
 
 from .calibration import class_columns
 from .classifier import BaseClassifier, finite_scores
@@ -51,6 +51,7 @@ from .components import (
     fits_in_memory,
     in_memory_if_small,
     require_components_memory,
+    store_components,
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
@@ -75,8 +76,8 @@ class Prepared:
     """Training data in the form that all penalties of a path use."""
 
     classes: NDArray[Any]
-    sizes: NDArray[np.float64]  # sum of the sample weights in each class
-    class_weights: NDArray[np.float64]  # sum of sample weight times class weight in each class
+    sizes: Array  # sum of the sample weights in each class
+    class_weights: Array  # sum of sample weight times class weight in each class
     dtype: np.dtype[Any]
     kernel: FittedKernel | None  # None: linear, or approximated by features
     regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
@@ -89,7 +90,7 @@ class Prepared:
     kept: KeptRows | None = None  # rows to hold out, in the features of the regression
 
     @property
-    def kept_features(self) -> NDArray[np.float64]:
+    def kept_features(self) -> Array:
         """Centred features of the rows to hold out; of a kernel, those of its feature map."""
         assert self.kept is not None
         in_memory = self.y is not None
@@ -104,7 +105,7 @@ class Prepared:
             return X
         return self.kernel(X, self.X)
 
-    def in_precision(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
+    def in_precision(self, numbers: Array) -> NDArray[Any]:
         """Convert fitted numbers to the precision of the data; refuse those that overflow."""
         return in_precision(numbers, self.dtype)
 
@@ -201,7 +202,7 @@ class RegressionClassifier(BaseClassifier):
         self,
         moments: Moments,
         classes: NDArray[Any],
-        sizes: NDArray[np.float64],
+        sizes: Array,
         dtype: np.dtype[Any],
         features: FeatureMap | None = None,
     ) -> Prepared:
@@ -221,12 +222,12 @@ class RegressionClassifier(BaseClassifier):
         """
         return why_exact_kernel(self, n_rows)
 
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
         """Create the regression of linear models."""
         return linear_regression(X, weights, centre=self.fit_intercept)
 
     def _kernel_regression(
-        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
+        self, kernel: FittedKernel, X: Any, weights: Array
     ) -> KernelRegression | KernelRows:
         """Create the regression of models with a kernel."""
         centre = weights if self.fit_intercept else None
@@ -267,8 +268,8 @@ class RegressionClassifier(BaseClassifier):
     def _set_coefficients(
         self,
         prepared: Prepared,
-        coef: NDArray[np.float64],
-        intercept: NDArray[np.float64],
+        coef: Array,
+        intercept: Array,
         *,
         sparse: bool = False,
     ) -> None:
@@ -286,8 +287,7 @@ class RegressionClassifier(BaseClassifier):
         self.classes_ = prepared.classes
         self._kernel, self._features = prepared.kernel, prepared.features
         if prepared.features is not None:
-            self.n_components_ = prepared.features.n_components
-            self.kernel_error_ = prepared.features.error
+            store_components(self, prepared.features)
         if prepared.kernel is None:
             self.coef_ = rows
         else:
@@ -311,7 +311,7 @@ class RegressionClassifier(BaseClassifier):
         weights.
         """
 
-    def _calibrate(self, prepared: Prepared, solution: Any = None) -> None:
+    def _calibrate(self, prepared: Prepared, solution: Any) -> None:
         """Calibrate the probabilities of a fitted model on held-out scores."""
         forget_calibration(self)
         if not self.probability:
@@ -324,13 +324,14 @@ class RegressionClassifier(BaseClassifier):
         prepared.kept = kept
         with np.errstate(all="ignore"):  # scores that are not finite are not used
             left_out = self._left_out(prepared, solution)
-        scores = None
-        if prepared.y is not None and len(kept) == np.count_nonzero(prepared.weights):
-            scores = np.zeros((len(prepared.y), len(self.classes_)))
-            unseen = np.flatnonzero(prepared.weights == 0)
-            if len(unseen):
-                scores[unseen] = class_columns(self._scores_of_training(prepared, unseen))
-        calibrate(self, kept, left_out, scores, warn=not in_parts)
+        calibrate(
+            self,
+            kept,
+            left_out,
+            seen=None if prepared.y is None else prepared.weights > 0,
+            scores_of=lambda rows: class_columns(self._scores_of_training(prepared, rows)),
+            warn=not in_parts,
+        )
         if self._has_full_sets and hasattr(self, "X_fit_"):
             self._keep_labels(prepared)
 
@@ -344,7 +345,7 @@ class RegressionClassifier(BaseClassifier):
             y, prepared.weights[rows], units, factors, prepared.regression.beta
         )
 
-    def _scores_of_training(self, prepared: Prepared, rows: NDArray[np.intp]) -> RealArray:
+    def _scores_of_training(self, prepared: Prepared, rows: Indices) -> RealArray:
         """Compute decision values of some training samples in memory."""
         X = prepared.X[rows]
         if prepared.features is not None:
@@ -390,7 +391,7 @@ class RegressionClassifier(BaseClassifier):
         return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
 
 
-def in_precision(numbers: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+def in_precision(numbers: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert fitted numbers to the precision of the data; refuse those that overflow."""
     with np.errstate(over="ignore"):
         found = numbers.astype(dtype)
@@ -419,6 +420,6 @@ def mapped_kept(source: BlockSource, features: FeatureMap) -> KeptRows:
     return replace(kept, X=mapped_rows(features, kept.X)).scaled(factors)
 
 
-def _one_row_if_binary(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _one_row_if_binary(rows: Array) -> Array:
     """Convert to scikit-learn's shape: for two classes one row, the second minus the first."""
     return rows[1:] - rows[:1] if len(rows) == 2 else rows

@@ -12,7 +12,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreg.linalg.types import Indices
 
 from .callbacks import Task
 from .held_out import Judged, Setting, Weights
@@ -42,7 +43,7 @@ def try_all(
     search: ClassifierSearch,
     trials: Trials,
     grid: Sequence[tuple[Setting, Setting]],
-    indices: NDArray[np.intp],
+    indices: Indices,
     task: Task,
     *,
     by_groups: bool,
@@ -113,7 +114,7 @@ def try_beyond(
             return
 
 
-def _parts(y: NDArray[np.intp], weights: Weights, n_settings: int) -> list[NDArray[np.intp]]:
+def _parts(y: Indices, weights: Weights, n_settings: int) -> list[Indices]:
     """Return the rows of the rounds before the last one: nested, stratified random parts.
 
     There are none for few settings or few rows.

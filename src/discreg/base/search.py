@@ -44,10 +44,23 @@ from discreg.blocks.validation import (
     training_rows,
 )
 from discreg.linalg.fitted_kernel import require_square
-from discreg.linalg.types import ClassWeight, Labels, MatrixLike, RealArray, Scoring, Splitting
+from discreg.linalg.types import (
+    ClassWeight,
+    Indices,
+    Labels,
+    MatrixLike,
+    RealArray,
+    Scoring,
+    Splitting,
+)
 
 from .callbacks import CallbackSupportMixin, Task, with_callbacks
-from .caller import collected_convergence, user_stacklevel, warn_of_convergence
+from .caller import (
+    collected_convergence,
+    user_stacklevel,
+    warn_of_early_stops,
+    warn_of_equal_weights,
+)
 from .candidates import group_numbers, kernel_settings
 from .classifier import has_probability
 from .components import settle_components
@@ -72,7 +85,7 @@ from .missing_params import with_missing_params
 from .rounds import best_of, beyond, try_all, try_beyond
 from .trials import Trials
 
-__all__ = ["SEARCH_CONSTRAINTS", "ClassifierSearch"]
+__all__ = ["SEARCH_CONSTRAINTS", "ClassifierSearch", "adopt_attributes"]
 
 SEARCH_CONSTRAINTS = {
     "scoring": Choice(
@@ -140,7 +153,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         y: NDArray[Any],
         sample_weight: Weights,
         penalties: Sequence[Setting],
-        groups: NDArray[np.intp],
+        groups: Indices,
     ) -> Iterator[HeldOut]:
         """Yield the scores of all samples without their groups for each setting in turn."""
         raise ValueError("This model has no formulas that leave out groups.")
@@ -227,7 +240,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         self._fit_best(rows, labels, weights, judged)
         if numbers is not None and self.probability:
             trials.calibrate(self.best_estimator_, *grid[best])
-        self._adopt_attributes()
+        adopt_attributes(self)
         refit.end()
         task.end()
         return self
@@ -251,7 +264,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         # Attributes rather than parameters, because a subclass may fix some parameters.
         return classifier.set_params(**{k: getattr(self, k) for k in shared if hasattr(self, k)})
 
-    def _leaves_out(self, groups: NDArray[np.intp] | None, scorer: Callable[..., float]) -> bool:
+    def _leaves_out(self, groups: Indices | None, scorer: Callable[..., float]) -> bool:
         """Return whether samples or groups are left out one by one.
 
         Their scores cannot be ranked: the model without a sample of a class favours the others.
@@ -281,12 +294,7 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
                 stacklevel=user_stacklevel(),
             )
         if not all(each.used_weights for on_folds in judged for each in on_folds):
-            warnings.warn(
-                f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
-                "held-out samples equally.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
-            )
+            warn_of_equal_weights(self.scoring)
         scores = np.array([[each.score for each in on_folds] for on_folds in judged])
         times = np.array([[each.seconds for each in on_folds] for on_folds in judged])
         n_rows = np.array([on_folds[0].n_rows for on_folds in judged])
@@ -303,25 +311,8 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         with collected_convergence() as last, classes_named(self.cv is None):
             self.best_estimator_.fit(X, y, weights)
         fits = [each for on_folds in judged for each in on_folds]
-        early = [each for each in fits if not each.converged]
-        if early or last:
-            worst = f", the worst at a gap of {max(e.gap for e in early):.2g}" if early else ""
-            final = f" So did the final fit: {last[0]}" if last else ""
-            warn_of_convergence(
-                f"{len(early)} of {len(fits)} fits on held-out samples stopped before tol was "
-                f"reached{worst}. Increase max_iter or tol, leave out the weakest penalties, or "
-                f"scale the features.{final}"
-            )
-
-    def _adopt_attributes(self) -> None:
-        """Copy the fitted attributes of the best estimator; drop those of an earlier search."""
-        for name in self.__dict__.pop("_adopted", ()):
-            self.__dict__.pop(name, None)
-        fitted = {k: v for k, v in vars(self.best_estimator_).items() if k.endswith("_")}
-        self.__dict__.update(fitted)
-        self._adopted = [name for name in fitted if not name.endswith("_in_")]
-        if hasattr(self, "feature_names_in_"):  # the best estimator was fitted to a plain array
-            self.best_estimator_.feature_names_in_ = self.feature_names_in_
+        gaps = [each.gap for each in fits if not each.converged]
+        warn_of_early_stops(gaps, len(fits), last)
 
     @lazily
     def decision_function(self, X: MatrixLike) -> RealArray:
@@ -437,3 +428,14 @@ class ClassifierSearch(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         tags = super().__sklearn_tags__()
         set_input_tags(tags.input_tags, self.kernel)
         return tags
+
+
+def adopt_attributes(search: Any) -> None:
+    """Copy the fitted attributes of the best estimator; drop those of an earlier search."""
+    for name in search.__dict__.pop("_adopted", ()):
+        search.__dict__.pop(name, None)
+    fitted = {k: v for k, v in vars(search.best_estimator_).items() if k.endswith("_")}
+    search.__dict__.update(fitted)
+    search._adopted = [name for name in fitted if not name.endswith("_in_")]
+    if hasattr(search, "feature_names_in_"):  # the best estimator was fitted to a plain array
+        search.best_estimator_.feature_names_in_ = search.feature_names_in_

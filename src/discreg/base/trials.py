@@ -16,6 +16,7 @@ from sklearn.base import clone
 from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.validation import class_weights, find_labels, row_weights, sample_weights
 from discreg.linalg.rows import class_sums
+from discreg.linalg.types import Indices
 
 from .calibration import Temperature, class_columns, fit_temperature, log_loss
 from .callbacks import Task
@@ -60,9 +61,9 @@ class Trials:
     scorer: Callable[..., float]
     n_jobs: int | None
     counts: NDArray[np.bool_]
-    groups: NDArray[np.intp] | None = None
+    groups: Indices | None = None
 
-    def on(self, rows: NDArray[np.intp]) -> Trials:
+    def on(self, rows: Indices) -> Trials:
         """Return trials on some of the samples, in as many folds or by leave-one-out."""
         folds, counts = self.folds, self.counts[rows]
         if folds != [None]:
@@ -131,8 +132,13 @@ class Trials:
         units = np.minimum(copies, 1.0) * weights / np.where(copies > 0, copies, 1.0)
         kept = KeptRows(self.X, y, weights, units, np.zeros(len(y), np.uint64), np.arange(len(y)))
         left_out = LeftOut(scores[seen], is_exact=self.folds == [None])
-        training_scores = class_columns(best.decision_function(self.X)).astype(np.float64)
-        calibrate(best, kept.take(seen), left_out, training_scores)
+        calibrate(
+            best,
+            kept.take(seen),
+            left_out,
+            seen=weights > 0,
+            scores_of=lambda rows: class_columns(best.decision_function(self.X))[rows],
+        )
 
     def _judge_setting(self, fits: Sequence[tuple[HeldOut, float]]) -> list[Judged]:
         """Score one setting on each fold from its held-out decision values."""

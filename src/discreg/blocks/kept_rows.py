@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.kernel_approximation import hash_rows
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from .source import Block
 
@@ -45,11 +45,11 @@ class KeptRows:
     """
 
     X: Any
-    y: NDArray[np.intp]
+    y: Indices
     weights: Array
     units: Array
     hashes: NDArray[np.uint64]
-    places: NDArray[np.intp] | None = None
+    places: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -82,7 +82,7 @@ class KeptRows:
 
 
 def keep_rows(
-    X: Any, y: NDArray[np.intp], copies: Array, factors: Array, *, hashed: bool = True
+    X: Any, y: Indices, copies: Array, factors: Array, *, hashed: bool = True
 ) -> KeptRows:
     """Keep all rows of positive weight if there are at most 2,000, otherwise as many distinct ones.
 
@@ -119,7 +119,7 @@ def kept_of_block(block: Block, factors: Array) -> KeptRows:
     return replace(_kept(block.X, block.y, block.weights, factors), places=None)
 
 
-def _kept(X: Any, y: NDArray[np.intp], weights: Array, factors: Array) -> KeptRows:
+def _kept(X: Any, y: Indices, weights: Array, factors: Array) -> KeptRows:
     """Keep the rows of positive weight with the smallest hashes, merging equal rows."""
     hashes = hash_rows(X, SEED)
     n_candidates = MOST_ROWS + MOST_ROWS // 10  # expected; more than 2,000 unless rows are equal
@@ -139,8 +139,8 @@ def _kept(X: Any, y: NDArray[np.intp], weights: Array, factors: Array) -> KeptRo
 
 
 def _smallest(
-    hashes: NDArray[np.uint64], y: NDArray[np.intp], units: Array, weights: Array
-) -> tuple[NDArray[np.intp], Array]:
+    hashes: NDArray[np.uint64], y: Indices, units: Array, weights: Array
+) -> tuple[Indices, Array]:
     """Return the distinct rows with the smallest hashes, and their weights with those of copies."""
     order = np.argsort(hashes)
     if np.all(np.diff(hashes[order]) != 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from discreg.linalg.group_lasso import Features
@@ -25,11 +26,18 @@ class MomentRegression(NormalEquations):
 
     def __init__(self, moments: Moments, *, centre: bool) -> None:
         self.moments, self.centred = moments, centre
-        self.size = self.n_features = len(moments.scatter)
+        self.n_features = len(moments.scatter)
         self.mean = moments.mean if centre else None
-        self.gram = moments.gram(centre=centre)
         self.trace = float(self.gram.trace())
         self.total, self.error = moments.total, moments.error
+
+    @property
+    def size(self) -> int:
+        return len(self.moments.scatter)
+
+    @cached_property
+    def gram(self) -> Array:
+        return self.moments.gram(centre=self.centred)
 
     def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
         """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""

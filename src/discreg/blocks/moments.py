@@ -21,7 +21,7 @@ from discreg.linalg.resources import (
     run_in_threads,
 )
 from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from .kept_rows import KeptRows, kept_of_block
 from .precision import LARGEST_ERROR, SMALLEST_SQUARE, scatter_may_be_single, single_error
@@ -154,7 +154,7 @@ def _extremes(one: Moments, other: Moments) -> Array | None:
 
 
 def moments_by_group(
-    block: Block, groups: NDArray[np.intp], n_groups: int, n_classes: int, penalty: float = 0.0
+    block: Block, groups: Indices, n_groups: int, n_classes: int, penalty: float = 0.0
 ) -> AddableTuple:
     """Compute the moments of each group of rows, such as a class or a fold."""
     rows_of = [np.flatnonzero(groups == group) for group in range(n_groups)]
@@ -190,13 +190,13 @@ class LabelledSums:
         return replace(self, moments=replace(self.moments, weights=weights, means=means), kept=kept)
 
 
-def source_moments(source: BlockSource, penalty: float = 0.0) -> Moments:
-    """Compute the moments of all rows of a source, for a relative penalty of at least `penalty`."""
-    return moments_and_rows(source, penalty, keep=False)[0]
+def source_moments(source: BlockSource) -> Moments:
+    """Compute the moments of all rows of a source."""
+    return moments_and_rows(source, 0.0, keep=False)[0]
 
 
 def moments_and_rows(
-    source: BlockSource, penalty: float = 0.0, *, keep: bool
+    source: BlockSource, penalty: float, *, keep: bool
 ) -> tuple[Moments, KeptRows | None]:
     """Compute the moments of all rows of a source, and with `keep` a sample of the rows.
 

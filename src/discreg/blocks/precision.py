@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from discreg.linalg.types import Array
+
 __all__ = [
     "LARGEST_ERROR",
     "SMALLEST_SQUARE",
@@ -78,7 +80,7 @@ def single_error(gram: NDArray[Any], penalty: float, errors: tuple[float, ...] =
     return np.inf
 
 
-def scatter_may_be_single(scatter: NDArray[np.float64]) -> bool:
+def scatter_may_be_single(scatter: Array) -> bool:
     """Return whether products in float32 are accurate enough for a class scatter S of DRM.
 
     DRM computes (I − νS)⁻¹ S with ν tr(S) ≤ 1. If S changes by at most `error` in every direction,

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from discreg.linalg.rows import class_sums
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from .validation import (
     canonical,
@@ -64,7 +64,7 @@ class Block(NamedTuple):
     """Rows with the indices of their classes and their weights."""
 
     X: Any
-    y: NDArray[np.intp]
+    y: Indices
     weights: Array
     first: int = 0  # index of the first row among all rows
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.linalg.kernel_registry import KERNELS
 from discreg.linalg.rows import class_sums
+from discreg.linalg.types import Array, Indices
 
 from .namespaces import as_numpy
 
@@ -166,7 +167,7 @@ LARGEST = 1 << 62  # differences of smaller integers do not overflow
 SMALL_RANGE = 1 << 16  # range of integers that are encoded by a lookup array
 
 
-def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     """Return the sorted class labels and, for each sample, the index of its label."""
     try:
         check_classification_targets(y)
@@ -192,7 +193,7 @@ def require_two_classes(classes: NDArray[Any]) -> None:
 
 def find_labels(
     labels: NDArray[Any], classes: NDArray[Any] | None = None
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+) -> tuple[NDArray[Any], Indices]:
     """Return the distinct labels in ascending order, or `classes`, and the index of each label.
 
     If a label is not in `classes`, its index is that of another class. Integers in a small range
@@ -218,7 +219,7 @@ def find_labels(
 
 def sample_weights(
     sample_weight: ArrayLike | None, n_samples: int, *, in_part: bool = False
-) -> NDArray[np.float64]:
+) -> Array:
     """Check sample weights and return a new array with one weight per sample.
 
     Sample weights are equivalent to repeating rows. With `in_part`, the samples are a part of the
@@ -268,8 +269,8 @@ def row_weights(
     sample_weight: ArrayLike | None,
     class_weight: Mapping[Any, float] | str | None,
     classes: NDArray[Any],
-    indices: NDArray[np.intp],
-) -> NDArray[np.float64]:
+    indices: Indices,
+) -> Array:
     """Compute one weight per row: its sample weight times the weight of its class.
 
     ``class_weight="balanced"`` uses sums of sample weights, so that sample weights remain
@@ -289,8 +290,8 @@ def row_weights(
 def class_weights(
     class_weight: Mapping[Any, float] | str | None,
     classes: NDArray[Any],
-    sizes: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    sizes: Array,
+) -> Array:
     """Compute the weight of each class from the sums of the sample weights."""
     if class_weight is None:
         return np.ones(len(classes))
@@ -302,9 +303,7 @@ def class_weights(
     return np.asarray(factors, dtype=np.float64)
 
 
-def require_weight_in_each_class(
-    totals: NDArray[np.float64], classes: NDArray[Any], source: str
-) -> None:
+def require_weight_in_each_class(totals: Array, classes: NDArray[Any], source: str) -> None:
     """Raise ValueError if the weights of a class sum to zero."""
     if not np.all(totals > 0):
         empty = ", ".join(repr(label) for label in classes[totals <= 0].tolist())

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from discreg.linalg.types import RealArray
+from discreg.linalg.types import Array, Indices, RealArray
 
 from ._drawing import estimators_inside, pyplot
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CoefficientDisplay"]
 
-Array = NDArray[np.float64]
 N_TICKS = 30  # most tick labels of an axis
 ROOM = 30  # characters of tick labels that fit horizontally below the map
 
@@ -88,7 +87,7 @@ class CoefficientDisplay:
     """
 
     singular_values_: Array
-    features_: NDArray[np.intp]
+    features_: Indices
     line_: Any
     image_: Any
     axes_: NDArray[Any]

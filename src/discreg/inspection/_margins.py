@@ -15,7 +15,7 @@ from discreg.blocks.validation import (
     Choice,
     sample_weights,
 )
-from discreg.linalg.types import MatrixLike
+from discreg.linalg.types import Array, Indices, MatrixLike
 
 from ._drawing import by_name, estimators_inside, pyplot
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MarginDistributionDisplay"]
 
-Array = NDArray[np.float64]
 Curve = tuple[Array, Array]
 NORMALIZE = Choice(("mean", None))
 N_NAMED = 5  # most labels that an error message lists
@@ -349,7 +348,7 @@ def _known_classes(labels: NDArray[Any], classes: ArrayLike | None, source: str)
     return known
 
 
-def _indices(labels: NDArray[Any], known: list[Any], source: str) -> NDArray[np.intp]:
+def _indices(labels: NDArray[Any], known: list[Any], source: str) -> Indices:
     places = {label: place for place, label in enumerate(known)}
     unseen = sorted(set(labels.tolist()) - places.keys(), key=str)
     if unseen:

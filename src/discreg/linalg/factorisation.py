@@ -1,4 +1,4 @@
-"""Check and factorisation of positive semi-definite matrices of any rank."""
+"""Checks and factorisations of positive semi-definite matrices of any rank."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["clip_negative_eigenvalues", "pivoted_cholesky", "rounding_of"]
+from .types import Array, Indices
+
+__all__ = [
+    "EPS",
+    "cholesky_features",
+    "clip_negative_eigenvalues",
+    "eigen_features",
+    "eigh",
+    "pivoted_cholesky",
+]
 
 EPS = float(np.finfo(np.float64).eps)
 SMALL_NEGATIVE = 1e-5  # scikit-learn's tolerance in KernelPCA
 LARGEST_NOISE = 0.01  # of the centred matrix; more means that rounding has replaced the differences
 
 
-def clip_negative_eigenvalues(
-    matrix: NDArray[np.float64], norm: float, what: str, remedy: str
-) -> None:
+def clip_negative_eigenvalues(matrix: Array, norm: float, what: str, remedy: str) -> None:
     """Set the eigenvalues of a symmetric matrix to zero that rounding made negative, in place.
 
     Positive eigenvalues of this size, up to twice that of the most negative one, are rounding
@@ -55,14 +62,12 @@ def clip_negative_eigenvalues(
     np.matmul(vectors, vectors.T, out=matrix)
 
 
-def rounding_of(size: int, largest: float) -> float:
+def _rounding_of(size: int, largest: float) -> float:
     """Return the size of pivots and eigenvalues that rounding makes of zeros."""
     return 20 * size * EPS * largest
 
 
-def pivoted_cholesky(
-    matrix: NDArray[np.float64], largest: float | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def pivoted_cholesky(matrix: Array, largest: float | None = None) -> tuple[Array, Indices]:
     """Factor a positive semi-definite matrix of any rank: ``matrix = L @ L.T``.
 
     Parameters
@@ -89,7 +94,7 @@ def pivoted_cholesky(
     """
     size = len(matrix)
     largest = float(matrix.diagonal().max()) if largest is None else largest
-    rounding = rounding_of(size, largest)
+    rounding = _rounding_of(size, largest)
     if rounding <= 0:
         return np.zeros((size, 0)), np.zeros(0, dtype=np.intp)
     factor, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=rounding, lower=1, overwrite_a=1)
@@ -97,3 +102,43 @@ def pivoted_cholesky(
     result = np.empty((size, rank))
     result[order] = np.tril(factor[:, :rank])
     return result, order[:rank]
+
+
+def cholesky_features(
+    kernel: Array, seen: NDArray[np.bool_], largest: float
+) -> tuple[Array, Indices]:
+    """Factor a kernel matrix by `pivoted_cholesky`, within the span of the samples that are seen.
+
+    Of the others, the rows of the factor describe only the parts in this span.
+    """
+    if seen.all():
+        return pivoted_cholesky(kernel, largest)
+    rows = np.flatnonzero(seen)
+    of_seen, pivots = pivoted_cholesky(kernel[np.ix_(rows, rows)], largest)
+    factor = np.empty((len(kernel), len(pivots)))
+    factor[seen] = of_seen
+    if len(pivots):
+        factor[~seen] = linalg.solve_triangular(
+            of_seen[pivots], kernel[np.ix_(rows[pivots], ~seen)], lower=True, check_finite=False
+        ).T
+    return factor, rows[pivots]
+
+
+def eigh(gram: Array) -> tuple[Array, Array]:
+    """Compute all eigenvalues and eigenvectors by the faster method, divide and conquer."""
+    driver = "evd" if len(gram) > 1 else "evr"  # SciPy 1.11 fails for one value
+    values, vectors = linalg.eigh(gram, driver=driver, check_finite=False)
+    return np.asarray(values), np.asarray(vectors)
+
+
+def eigen_features(kernel: Array, weights: Array, largest: float) -> tuple[Array, Array]:
+    """Compute the positive eigenvalues of S^½KS^½, and the features of all samples along them."""
+    roots = np.sqrt(weights)
+    seen = roots > 0
+    inner = kernel if seen.all() else kernel[np.ix_(seen, seen)]
+    values, vectors = eigh(inner * roots[seen] * roots[seen, None])
+    kept = values > _rounding_of(len(kernel), largest) * weights.max()
+    values, vectors = values[kept], vectors[:, kept]
+    if seen.all():
+        return values, vectors * np.sqrt(values) / roots[:, None]
+    return values, kernel[:, seen] @ (roots[seen, None] * vectors / np.sqrt(values))

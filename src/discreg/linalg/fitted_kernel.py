@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from .centring import centre_kernel
 from .factorisation import clip_negative_eigenvalues
 from .kernel_registry import KERNELS, KernelFacts
 from .kernels import (
@@ -19,8 +20,8 @@ from .kernels import (
     require_kernel_memory,
     resolve_gamma,
 )
-from .ridge import centre_kernel
 from .rows import batches, require_squares, row_norms
+from .types import Array
 
 __all__ = ["FittedKernel", "require_square"]
 
@@ -59,7 +60,7 @@ class FittedKernel:
     params: Mapping[str, Any] | None
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, weights: NDArray[np.float64]) -> FittedKernel:
+    def of(cls, estimator: Any, X: Any, weights: Array) -> FittedKernel:
         """Create the kernel from the parameters of an estimator and training data X."""
         named = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
         gamma = resolve_gamma(estimator.gamma, X, weights) if named else None
@@ -97,7 +98,7 @@ class FittedKernel:
 
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
-    ) -> NDArray[np.float64]:
+    ) -> Array:
         """Compute the kernel matrix between the rows of X and of Y (None: of X)."""
         return kernel_matrix(
             X,
@@ -112,7 +113,7 @@ class FittedKernel:
 
     def product(
         self, X: Any, Y: Any, coef: NDArray[Any], *, dtype: type[np.floating[Any]] = np.float64
-    ) -> NDArray[np.float64]:
+    ) -> Array:
         """Compute ``k(X, Y) @ coef`` for dense rows without the matrix; requires `has_product`."""
         return kernel_product(
             X,
@@ -125,7 +126,7 @@ class FittedKernel:
             dtype=dtype,
         )
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Any) -> Array:
         """Compute the kernel of each row of X with itself."""
         return kernel_diagonal(
             X,
@@ -143,7 +144,7 @@ class FittedKernel:
         copies: int = 1,
         has_components: bool = True,
         dtype: type[np.floating[Any]] = np.float64,
-    ) -> NDArray[np.float64]:
+    ) -> Array:
         """Compute and check the kernel matrix of the training rows; return a new array.
 
         `copies` is the number of arrays of this size that the caller needs. MemoryError is raised
@@ -180,8 +181,8 @@ class FittedKernel:
         return matrix
 
     def centred_matrix(
-        self, X: Any, weights: NDArray[np.float64] | None, **options: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        self, X: Any, weights: Array | None, **options: Any
+    ) -> tuple[Array, Array | None]:
         """Compute the training matrix, centred for an intercept and positive semi-definite.
 
         Small negative eigenvalues, which rounding of the entries causes, are set to zero; larger

@@ -14,9 +14,8 @@ import numpy as np
 
 from discreg.linalg.types import Array, Indices
 
-from .ridge import (
-    psd_solver,
-)
+from .rows import row_dots
+from .systems import psd_solver
 
 __all__ = ["FeatureGram", "FormedGram", "WorkingGram"]
 
@@ -95,7 +94,7 @@ class FeatureGram:
 
     def __init__(self, features: Array) -> None:
         self._features = features
-        self._squares = np.einsum("ij,ij->i", features, features)
+        self._squares = row_dots(features, features)
 
     def descend(
         self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from .factorisation import EPS
 from .group_gram import FeatureGram, FormedGram, WorkingGram
@@ -25,11 +25,16 @@ from .group_newton import newton_step
 from .resources import (
     threads_for,
 )
-from .ridge import (
-    NormalEquations,
-    Regression,
+from .ridge import NormalEquations, Regression
+from .rows import (
+    CONSTANT,
+    centred_gram,
+    column_squares,
+    matmul,
+    require_centrable,
+    row_dots,
+    weighted_mean,
 )
-from .rows import CONSTANT, centred_gram, column_squares, matmul, require_centrable, weighted_mean
 
 __all__ = [
     "CLEARLY",
@@ -86,11 +91,11 @@ class Features(NormalEquations):
     def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
         """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
 
-    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+    def gram_of(self, features: Indices) -> WorkingGram:
         """Return ΦᵀSΦ of some features in its smaller form."""
         return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
 
-    def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
+    def gram_matmul(self, features: Indices, coef: Array) -> Array:
         """Compute ΦᵀSΦA for an A whose non-zero rows, `coef`, belong to `features`."""
         return self.gram[:, features] @ coef
 
@@ -116,7 +121,7 @@ class FeatureRegression(Regression, Features):
         else:
             self.X, self.weights, self.centred = X, weights, centre
             self.total = float(weights.sum())
-            self.size = self.n_features = X.shape[1]
+            self.n_features = X.shape[1]
             self.mean = weighted_mean(X, weights) if centre else None
             squares = column_squares(X, weights, self.mean)
             self.trace = float(squares.sum())
@@ -129,7 +134,7 @@ class FeatureRegression(Regression, Features):
         weighted = self.weights[:, None] * targets
         return self.gradient(weighted, weighted.sum(axis=0))
 
-    def gram_of(self, features: NDArray[np.intp]) -> WorkingGram:
+    def gram_of(self, features: Indices) -> WorkingGram:
         if self.is_tall:
             return super().gram_of(features)
         columns = self._columns(features)
@@ -141,7 +146,7 @@ class FeatureRegression(Regression, Features):
             rows -= mean[:, None] * np.sqrt(self.weights)
         return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
 
-    def gram_matmul(self, features: NDArray[np.intp], coef: Array) -> Array:
+    def gram_matmul(self, features: Indices, coef: Array) -> Array:
         if self.is_tall:
             return super().gram_matmul(features, coef)
         scores = matmul(self._columns(features), coef)
@@ -157,7 +162,7 @@ class FeatureRegression(Regression, Features):
         scores += shift
         return scores
 
-    def _columns(self, features: NDArray[np.intp]) -> Array:
+    def _columns(self, features: Indices) -> Array:
         columns = self.X[:, features]
         return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
 
@@ -185,8 +190,8 @@ def group_lasso(
     *,
     tol: float,
     max_iter: int,
-    start: Array | None = None,
-    constant: float = 0.0,
+    start: Array | None,
+    constant: float,
 ) -> GroupLassoFit:
     """Solve the group lasso until the duality gap is at most `tol` times the objective.
 
@@ -209,9 +214,9 @@ def group_lasso(
         Relative duality gap at which to stop.
     max_iter : int
         Maximum number of working sets.
-    start : ndarray of shape (n_features, n_targets), default=None
-        Initial coefficients; zero by default.
-    constant : float, default=0.0
+    start : ndarray of shape (n_features, n_targets) or None
+        Initial coefficients; None means zero.
+    constant : float
         Constant added to the objective when the gap is compared with it.
     """
     coef = np.zeros_like(moments) if start is None else start.copy()
@@ -292,7 +297,7 @@ def duality_gap(
     with_targets = square - explained  # ⟨T, R⟩
     residual = max(with_targets - float(np.vdot(coef, correlations)), 0.0)  # ‖R‖²
     objective = residual + beta * float(np.linalg.norm(coef, axis=1).sum())
-    largest = float(np.sqrt(np.einsum("ij,ij->i", correlations, correlations).max(initial=0.0)))
+    largest = float(np.sqrt(row_dots(correlations, correlations).max(initial=0.0)))
     scale = max(with_targets / residual, 0.0) if residual > 0 else 1.0
     if largest > 0:
         scale = min(scale, beta / (2 * largest))
@@ -300,7 +305,7 @@ def duality_gap(
     return objective, max(objective - dual, 0.0)
 
 
-def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> NDArray[np.intp]:
+def _working_set(used: Indices, correlations: Array, beta: float) -> Indices:
     """Return the features in use and the unused ones with the largest correlations.
 
     At most as many features are added as are in use, or FEW.
@@ -316,7 +321,7 @@ def _working_set(used: NDArray[np.intp], correlations: Array, beta: float) -> ND
 
 def _descend(
     regression: Features,
-    working: NDArray[np.intp],
+    working: Indices,
     coef: Array,
     moments: Array,
     correlations: Array,

@@ -8,7 +8,8 @@ from scipy import linalg
 from discreg.linalg.types import Array, Indices
 
 from .group_gram import WorkingGram
-from .ridge import conjugate_gradients
+from .rows import row_dots
+from .systems import conjugate_gradients
 
 __all__ = ["newton_step"]
 
@@ -51,7 +52,7 @@ def newton_step(
         return False
     units = coef[used] / norms[used, None]
     step = _direction(gram, used, units, curvature, beta * units - 2 * correlations[used])
-    along = np.einsum("ij,ij->i", units, step)
+    along = row_dots(units, step)
     vanish = np.divide(-norms[used], along, out=np.full(len(used), np.inf), where=along < 0)
     ends = np.sort(vanish[vanish <= 1])
     lengths = [1.0, *(ends[k] for k in VANISHING if k < len(ends))]
@@ -92,7 +93,7 @@ def _direction(
             return np.asarray(step.reshape(units.shape))
 
     def hessp(step: Array) -> Array:
-        across = step - np.einsum("ij,ij->i", units, step)[:, None] * units
+        across = step - row_dots(units, step)[:, None] * units
         return np.asarray(2 * gram.matmul_rows(used, step) + curvature[:, None] * across)
 
     # The preconditioner 2G + βI/‖a_j‖ is the matrix of a reweighted ridge regression.

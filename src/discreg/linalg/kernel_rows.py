@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from .centring import uncentred
 from .fitted_kernel import FittedKernel
-from .ridge import uncentred
 from .types import Array, Indices
 
 __all__ = ["KernelRows", "RowCache"]

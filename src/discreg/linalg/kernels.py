@@ -177,7 +177,7 @@ def kernel_diagonal(
     degree: float = 3,
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
-) -> NDArray[np.float64]:
+) -> Array:
     """Compute the kernel of each row of X with itself, without the matrix.
 
     Parameters
@@ -263,27 +263,20 @@ def gamma_from_variance(
     return 1 / scaled if scaled > np.finfo(np.float64).tiny else 1.0
 
 
-def require_kernel_memory(
-    n_rows: int, n_cols: int | None = None, copies: int = 1, *, has_components: bool = True
-) -> None:
-    """Raise MemoryError if a kernel matrix would not fit into the free memory.
+def require_kernel_memory(n_rows: int, *, copies: int = 1, has_components: bool = True) -> None:
+    """Raise MemoryError if the kernel matrix of training rows would not fit into the free memory.
 
     Parameters
     ----------
     n_rows : int
-    n_cols : int, optional
-        If None, the matrix is that of n_rows training samples.
     copies : int
         Number of arrays of this size that are in memory at once.
     has_components : bool
         Whether the parameter `n_components` can approximate the kernel.
     """
     entry = 8 * copies
-    width = n_rows if n_cols is None else n_cols
 
     def remedy(free: int) -> str:
-        if n_cols is not None:
-            return f"Pass at most {max(1, free // (entry * width)):,} rows at a time."
         # Half of the memory is for the features, half for the solver of the model.
         n_components = max(1, free // (2 * 8 * n_rows))
         fewer = f"Fit on at most {isqrt(free // entry):,} samples"
@@ -292,8 +285,8 @@ def require_kernel_memory(
         return f"{fewer}."
 
     held = "" if copies == 1 else f", held {copies} times,"
-    what = f"A kernel matrix of {n_rows:,} x {width:,}{held}"
-    require_memory(entry * n_rows * width, what, remedy)
+    what = f"A kernel matrix of {n_rows:,} x {n_rows:,}{held}"
+    require_memory(entry * n_rows**2, what, remedy)
 
 
 def _require_known(kernel: str) -> None:
@@ -368,7 +361,7 @@ def _nearer_zero(X: Any, Y: Any) -> tuple[Any, Any]:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # callers check the kernel matrix
-def spread_of_entries(X: Any, weights: NDArray[np.float64]) -> tuple[float, float, float]:
+def spread_of_entries(X: Any, weights: Array) -> tuple[float, float, float]:
     """Compute the total weight of all entries of X, their mean, and their squared deviations.
 
     Every entry has the weight of its row.
@@ -390,6 +383,6 @@ def spread_of_entries(X: Any, weights: NDArray[np.float64]) -> tuple[float, floa
     return total, origin + mean, float(weights @ squares)
 
 
-def _variance_of_entries(X: Any, weights: NDArray[np.float64]) -> float:
+def _variance_of_entries(X: Any, weights: Array) -> float:
     total, _, squares = spread_of_entries(X, weights)
     return squares / total

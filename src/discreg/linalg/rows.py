@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .types import Array, Indices
+
 __all__ = [
     "CONSTANT",
     "batches",
@@ -18,6 +20,7 @@ __all__ = [
     "clear_constant",
     "column_squares",
     "has_distinct_rows",
+    "linear_gram",
     "matmul",
     "one_hot",
     "product_blocks",
@@ -31,12 +34,13 @@ __all__ = [
     "sum_over_blocks",
     "varies",
     "weighted_mean",
+    "within_class_scatter",
 ]
 
 SMALLEST_SQUARE = 1e-300  # below it squares lose precision or are zero
-
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 SMALL_PRODUCT = 900_000
+WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
 MIN_STEP = 64  # minimum number of rows of a block
 CONSTANT = 32 * float(np.finfo(np.float64).eps)  # less relative variation counts as constant
 
@@ -66,15 +70,13 @@ def sum_over_blocks(
     return total
 
 
-def weighted_mean(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_mean(X: Any, weights: Array) -> Array:
     """Compute the weighted mean of the rows of X."""
     total = rmatmul(X, weights[:, None])[:, 0]
     return np.asarray(total / weights.sum())
 
 
-def class_totals(
-    X: Any, y: NDArray[np.intp], weights: NDArray[np.float64], n_classes: int
-) -> NDArray[np.float64]:
+def class_totals(X: Any, y: Indices, weights: Array, n_classes: int) -> Array:
     """Compute XᵀSY for the zero-one matrix Y: weighted sums of rows, one column per class."""
     n_rows, n_features = X.shape
     memberships = sparse.csr_array((weights, y, np.arange(n_rows + 1)), shape=(n_rows, n_classes))
@@ -86,9 +88,25 @@ def class_totals(
     return totals.T
 
 
-def centred_gram(
-    X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def within_class_scatter(gram: Array, totals: Array, weights: Array) -> Array:
+    """Compute Σ s (φ − m_k)(φ − m_k)ᵀ, where m_k is the mean of the class of a row.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (size, size)
+        ΦᵀSΦ.
+    totals : ndarray of shape (size, n_classes)
+        Weighted sums of the rows of each class.
+    weights : ndarray of shape (n_classes,)
+        Sums of the weights of the classes.
+    """
+    scaled = totals / np.sqrt(np.where(weights > 0, weights, 1.0))
+    scatter = gram - scaled @ scaled.T
+    clear_constant(scatter, gram.diagonal(), is_sparse=True)
+    return np.asarray(scatter)
+
+
+def centred_gram(X: Any, weights: Array, mean: Array | None) -> Array:
     """Compute ``(X - mean)ᵀ diag(weights) (X - mean)``; a dense X is centred block by block.
 
     The row and column of a feature that is constant up to rounding are zero.
@@ -105,7 +123,7 @@ def centred_gram(
         return gram
     root = np.sqrt(weights)[:, None]
 
-    def block_gram(rows: slice) -> NDArray[np.float64]:
+    def block_gram(rows: slice) -> Array:
         block = X[rows] * root[rows] if mean is None else (X[rows] - mean) * root[rows]
         return np.asarray(block.T @ block)
 
@@ -118,6 +136,29 @@ def centred_gram(
     return np.asarray(gram)
 
 
+def linear_gram(X: Any, mean: Array | None) -> Array:
+    """Compute ``(X - mean)(X - mean)ᵀ``, n × n; a sparse X is not centred.
+
+    A dense X is centred in blocks of columns; columns that are constant up to rounding become zero.
+    """
+    n_samples, n_features = X.shape
+    gram = np.zeros((n_samples, n_samples))
+    if sparse.issparse(X):
+        for rows in row_blocks(n_samples, n_samples):
+            gram[rows] = (X[rows] @ X.T).toarray()
+        return gram
+    for columns in batches(n_features, max(WIDE_BLOCK // n_samples, 64)):
+        block = np.asarray(X[:, columns], dtype=np.float64)
+        if mean is not None:
+            block = block - mean[columns]
+            rounding = CONSTANT * np.abs(mean[columns])
+            suspects = np.flatnonzero(np.abs(block[0]) <= rounding)
+            constant = np.abs(block[:, suspects]).max(axis=0) <= rounding[suspects]
+            block[:, suspects[constant]] = 0.0
+        gram += block @ block.T
+    return gram
+
+
 def require_centrable(X: Any, constant: NDArray[np.bool_]) -> None:
     """Raise ValueError if a feature of a sparse X seems constant only because of rounding."""
     if constant.any() and varies(X[:, constant]):
@@ -128,9 +169,7 @@ def require_centrable(X: Any, constant: NDArray[np.bool_]) -> None:
         )
 
 
-def column_squares(
-    X: Any, weights: NDArray[np.float64], mean: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def column_squares(X: Any, weights: Array, mean: Array | None) -> Array:
     """Compute the diagonal of `centred_gram`: weighted squares of each feature about its mean."""
     if sparse.issparse(X):
         squares = np.asarray(X.astype(np.float64).power(2).T @ weights).ravel()
@@ -138,7 +177,7 @@ def column_squares(
             squares -= weights.sum() * mean**2
         return squares
 
-    def block_squares(rows: slice) -> NDArray[np.float64]:
+    def block_squares(rows: slice) -> Array:
         block = X[rows].astype(np.float64, copy=False)
         block = block if mean is None else block - mean
         return np.asarray(weights[rows] @ (block * block))
@@ -154,7 +193,7 @@ def varies(X: Any) -> bool:
     return bool(np.any(highest != lowest))
 
 
-def row_norms(X: Any) -> NDArray[np.float64]:
+def row_norms(X: Any) -> Array:
     """Compute the squared norms of the rows in float64."""
     if sparse.issparse(X):
         return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
@@ -173,7 +212,7 @@ def require_squares(X: Any) -> None:
         )
 
 
-def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_dots(A: Array, B: Array) -> Array:
     """Compute the inner product of each row of A with the same row of B."""
     return np.asarray(np.einsum("ij,ij->i", A, B))
 
@@ -188,7 +227,7 @@ def has_distinct_rows(X: Any, n_rows: int) -> bool:
     return False
 
 
-def row_signatures(X: Any) -> NDArray[np.float64]:
+def row_signatures(X: Any) -> Array:
     """Compute a number per row that identifies it: a random combination of its entries.
 
     Equal rows have exactly equal numbers.
@@ -200,9 +239,7 @@ def row_signatures(X: Any) -> NDArray[np.float64]:
     return np.asarray(np.einsum("ij,j->i", X, direction))
 
 
-def clear_constant(
-    gram: NDArray[np.float64], square_of_mean: NDArray[np.float64], *, is_sparse: bool
-) -> NDArray[np.bool_]:
+def clear_constant(gram: Array, square_of_mean: Array, *, is_sparse: bool) -> NDArray[np.bool_]:
     """Zero the rows and columns of features that are constant up to rounding.
 
     The tolerance is larger for sparse rows, which are centred after squaring. Returns a mask of
@@ -215,7 +252,7 @@ def clear_constant(
     return constant
 
 
-def matmul(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+def matmul(X: Any, coef: Array) -> Array:
     """Compute ``X @ coef`` in float64, without a float64 copy of a float32 X."""
     if sparse.issparse(X):
         return np.asarray(X @ coef)
@@ -226,7 +263,7 @@ def matmul(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     return product
 
 
-def rmatmul(X: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+def rmatmul(X: Any, residuals: Array) -> Array:
     """Compute ``Xᵀ @ residuals`` in float64, without a float64 copy of a float32 X."""
     if sparse.issparse(X):
         return np.asarray(X.T @ residuals)
@@ -256,17 +293,15 @@ def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
     step = rows_per_product(n_features, n_columns)
     if not has_few_columns(X, n_columns):
         return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
-    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+    return batches(n_rows, step)
 
 
-def class_sums(
-    indices: NDArray[np.intp], values: NDArray[np.float64] | None, n_classes: int
-) -> NDArray[np.float64]:
+def class_sums(indices: Indices, values: Array | None, n_classes: int) -> Array:
     """Compute the sum of the values of each class; None means ones."""
     return np.asarray(np.bincount(indices, values, n_classes), dtype=np.float64)
 
 
-def one_hot(indices: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+def one_hot(indices: Indices, n_classes: int) -> Array:
     """Return the zero-one targets Y of least squares regression."""
     targets = np.zeros((len(indices), n_classes))
     targets[np.arange(len(indices)), indices] = 1.0

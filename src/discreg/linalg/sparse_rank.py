@@ -165,7 +165,7 @@ def alternate(
     *,
     tol: float,
     max_iter: int,
-    start: SparseRankSolution | None = None,
+    start: SparseRankSolution | None,
 ) -> SparseRankSolution:
     """Alternate group lasso and Procrustes until the relative certificate is at most `tol`."""
     everything = np.eye(len(problem.second))

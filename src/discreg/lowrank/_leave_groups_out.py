@@ -25,7 +25,7 @@ from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import class_sums, class_totals, one_hot, row_blocks
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._indicators import Indicators
 from ._subspace import largest_rank
@@ -121,7 +121,7 @@ def solved_ridge(
 
 def leave_groups_out_by_rank(
     prepared: Prepared,
-    groups: NDArray[np.intp],
+    groups: Indices,
     betas: Sequence[float],
     ranks: Sequence[int],
 ) -> Iterator[Array]:

@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared
 from discreg.linalg.reduced_rank import TIED, RankedCoefficients
 from discreg.linalg.rows import row_blocks, row_dots
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._indicators import Indicators
 from ._leave_groups_out import SEEN, Group, solved_for, without_group
@@ -120,7 +119,7 @@ class LeftOutUnits:
     """The weights that are left out, with (`weights`) and without (`copies`) class weights."""
 
     indicators: Indicators
-    y: NDArray[np.intp]
+    y: Indices
     weights: Array
     copies: Array
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.base.held_out import Setting
-from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._lrlr import LRLRClassifier
 from ._search import LowRankSearch, held_out_by_rank, leave_groups_out, leave_one_out
@@ -138,6 +138,6 @@ class LRLRClassifierCV(LowRankSearch):
         self.verbose = verbose
 
     def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         return [{"rank": rank} for rank in self._rank_candidates(X, y)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.components import COMPONENT_CONSTRAINTS
@@ -281,7 +281,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     def _n_features_out(self) -> int:
         return int(self.scalings_.shape[1])
 
-    def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _class_targets(self, sizes: Array) -> Array:
         """Compute the centred indicators of classes with these sums of sample weights."""
         centred = np.eye(len(sizes)) / np.sqrt(sizes) - np.sqrt(sizes) / sizes.sum()
         return np.asarray(centred * Indicators.scale_of(sizes))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import Setting
-from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._lrrr import LRRRClassifier
 from ._search import LowRankSearch, held_out_by_rank, leave_groups_out, leave_one_out
@@ -147,7 +147,7 @@ class LRRRClassifierCV(LowRankSearch):
         self.verbose = verbose
 
     def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
         ranks = self._rank_candidates(X, y)

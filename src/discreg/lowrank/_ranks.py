@@ -16,7 +16,7 @@ from discreg.linalg.reduced_rank import RankedCoefficients, rank_coefficients
 from discreg.linalg.resources import (
     threads_for,
 )
-from discreg.linalg.types import Labels, MatrixLike, RealArray
+from discreg.linalg.types import Array, Labels, MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._subspace import checked_rank, store_subspace
@@ -149,9 +149,7 @@ class RankPath:
         """
         return np.asarray(self.classes[self.decision_function(X).argmax(axis=2)])
 
-    def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Compute the accuracies of the models of all ranks.
 
         Parameters

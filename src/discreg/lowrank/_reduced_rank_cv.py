@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,22 +16,23 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection import GroupKFold
 
 from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
-from discreg.base.caller import collected_convergence, warn_of_convergence
+from discreg.base.caller import collected_convergence, warn_of_early_stops
 from discreg.base.candidates import candidates_of, group_numbers
 from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
-from discreg.base.folds import how_held_out
+from discreg.base.folds import N_FOLDS, given_folds, how_held_out
 from discreg.base.held_out import Fold, Setting, cv_results
 from discreg.base.missing_params import with_missing_params
-from discreg.base.search import SEARCH_CONSTRAINTS
+from discreg.base.search import SEARCH_CONSTRAINTS, adopt_attributes
 from discreg.blocks.lazy import lazily
 from discreg.blocks.targets import positive_weights, target_rows
 from discreg.blocks.validation import check_params, is_out_of_core, require_fitted
 from discreg.linalg.types import Array, MatrixLike, RealArray, Scoring, Splitting
 
 from ._reduced_rank import ReducedRankRegression
+from ._search import given_ranks
 from ._sparse import largest_beta
 from ._target_search import WeightedScorer, left_out_predictions, predict_fold
 from ._targets import TargetProblem
@@ -41,7 +42,6 @@ __all__ = ["ReducedRankRegressionCV"]
 POWERS = range(3, -6, -1)
 FRACTIONS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001)
 MAX_RANKS = 5
-N_FOLDS = 5
 
 
 class ReducedRankRegressionCV(
@@ -200,7 +200,7 @@ class ReducedRankRegressionCV(
         if self.cv is None and self.penalty == "ridge" and numbers is None:
             scores, times = self._leave_one_out(problem, grid, scorer, task, *data), None
         else:
-            folds = list(self._folds(rows, data[1], weights, numbers))
+            folds = [*self._folds(rows, data[1], weights, numbers)]
             scores, times = self._cross_validate(model, grid, scorer, task, early, folds, *data)
         failed, n_rows = np.zeros(len(grid), dtype=bool), np.full(len(grid), len(targets))
         self.cv_results_ = cv_results(grid, scores, times, failed, n_rows)
@@ -218,17 +218,8 @@ class ReducedRankRegressionCV(
         with collected_convergence() as last:
             self.best_estimator_.fit(*data)
         refit.end()
-        if early or last:
-            worst = f", the worst at a gap of {max(early):.2g}" if early else ""
-            final = f" So did the final fit: {last[0]}" if last else ""
-            warn_of_convergence(
-                f"{len(early)} of {scores.size} fits on held-out samples stopped before tol was "
-                f"reached{worst}. Increase max_iter or tol, leave out the weakest penalties, or "
-                f"scale the features.{final}"
-            )
-        self.__dict__.update({k: v for k, v in vars(model).items() if k.endswith("_")})
-        if hasattr(self, "feature_names_in_"):  # the best estimator was fitted to a plain array
-            self.best_estimator_.feature_names_in_ = self.feature_names_in_
+        warn_of_early_stops(early, scores.size, last)
+        adopt_attributes(self)
         task.end()
         return self
 
@@ -284,13 +275,7 @@ class ReducedRankRegressionCV(
             steps = largest if ridge else min(largest, MAX_RANKS)
             ranks = np.linspace(1, largest, steps).round().astype(int).tolist()
         else:
-            given = candidates_of(
-                "ranks",
-                self.ranks,
-                lambda values: (values >= 1) & (values <= largest) & (values == np.round(values)),
-                f"whole and from 1 to {largest}, the largest rank of these data",
-            )
-            ranks = [int(rank) for rank in given[::-1]]
+            ranks = given_ranks(self.ranks, largest)
         if self.betas is not None:
             allowed = "not negative" if ridge else "positive"
             betas = candidates_of(
@@ -351,19 +336,18 @@ class ReducedRankRegressionCV(
         part.end()
         return np.array(scores).T, np.array(seconds).T
 
-    def _folds(self, X: Any, y: Array, weights: Array, groups: Any) -> Iterator[Fold]:
-        """Yield the training and test rows of each fold."""
-        places = np.arange(len(y))
-        splitter = check_cv(N_FOLDS if self.cv is None else self.cv)
+    def _folds(self, X: Any, y: Array, weights: Array, groups: Any) -> list[Fold]:
+        """Return the training and test rows of each fold."""
+        cv = N_FOLDS if self.cv is None else self.cv
         if self.cv is None and groups is not None:
-            splitter = GroupKFold(min(N_FOLDS, int(groups.max()) + 1))
-        for number, (train, test) in enumerate(splitter.split(X, y, groups)):
-            train, test = places[train], places[test]
+            cv = GroupKFold(min(N_FOLDS, int(groups.max()) + 1))
+        folds = given_folds(cv, X, y, groups, classifier=False)
+        for number, (train, test) in enumerate(folds):
             if not weights[train].any() or not weights[test].any():
                 raise ValueError(
                     f"Fold {number} has no training or no test sample of positive weight."
                 )
-            yield train, test
+        return folds
 
     @property
     def _n_features_out(self) -> int:

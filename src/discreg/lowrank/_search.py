@@ -19,7 +19,7 @@ from discreg.blocks.validation import (
     encode_labels,
 )
 from discreg.linalg.rows import matmul
-from discreg.linalg.types import Array, MatrixLike, RealArray
+from discreg.linalg.types import Array, Indices, MatrixLike, RealArray
 
 from ._indicators import Indicators
 from ._leave_groups_out import leave_groups_out_by_rank
@@ -27,7 +27,7 @@ from ._leave_one_out import leave_one_out_by_rank
 from ._ranks import ranked_ridge, scores_by_rank
 from ._subspace import largest_rank
 
-__all__ = ["LowRankSearch", "held_out_by_rank", "leave_groups_out", "leave_one_out"]
+__all__ = ["LowRankSearch", "given_ranks", "held_out_by_rank", "leave_groups_out", "leave_one_out"]
 
 ROUNDING = 1e-12
 
@@ -45,13 +45,7 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             largest = min(largest, X.shape[1])
         if self.ranks is None:
             return self._default_ranks(largest)
-        given = candidates_of(
-            "ranks",
-            self.ranks,
-            lambda values: (values >= 1) & (values <= largest) & (values == np.round(values)),
-            f"whole and from 1 to {largest}, the largest rank of these data",
-        )
-        return [int(rank) for rank in given[::-1]]
+        return given_ranks(self.ranks, largest)
 
     def _default_ranks(self, largest: int) -> list[int]:
         return list(range(1, largest + 1))
@@ -76,11 +70,22 @@ class LowRankSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         return int(self.best_estimator_._n_features_out)
 
 
+def given_ranks(ranks: Any, largest: int) -> list[int]:
+    """Check the candidates for the rank and return distinct values, the smallest first."""
+    given = candidates_of(
+        "ranks",
+        ranks,
+        lambda values: (values >= 1) & (values <= largest) & (values == np.round(values)),
+        f"whole and from 1 to {largest}, the largest rank of these data",
+    )
+    return [int(rank) for rank in given[::-1]]
+
+
 def held_out_by_rank(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     X_test: Any,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
@@ -108,7 +113,7 @@ def leave_one_out(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
     """Yield the leave-one-out scores of LRRR, or of LRLR if the settings have no beta."""
@@ -127,9 +132,9 @@ def leave_groups_out(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     penalties: Sequence[Setting],
-    groups: NDArray[np.intp],
+    groups: Indices,
 ) -> Iterator[HeldOut]:
     """Yield the scores without groups of LRRR, or of LRLR if the settings have no beta."""
     prepared = classifier._prepare(X, y, sample_weight)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreg.base.caller import user_stacklevel
@@ -273,7 +273,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
                 "solver."
             )
 
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
         return FeatureRegression(X, weights, centre=self.fit_intercept)
 
     def _moment_regression(self, moments: Moments) -> FeatureMoments:

@@ -13,7 +13,7 @@ from discreg.base.held_out import HeldOut, Judged, Setting
 from discreg.base.rounds import beyond
 from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
-from discreg.linalg.types import ClassWeight, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, Scoring, Splitting
 
 from ._indicators import Indicators
 from ._search import LowRankSearch
@@ -132,7 +132,7 @@ class SLRRClassifierCV(LowRankSearch):
         self.verbose = verbose
 
     def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         ranks = self._rank_candidates(X, y)
         prepared = classifier._prepare(X, y, weights)
@@ -168,7 +168,7 @@ class SLRRClassifierCV(LowRankSearch):
         classifier: SLRRClassifier,
         X: Any,
         y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
+        sample_weight: Array | None,
         X_test: Any,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:

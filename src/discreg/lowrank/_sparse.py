@@ -13,16 +13,14 @@ from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.precision import gap_with_error
 from discreg.linalg.group_lasso import FeatureRegression, Features
 from discreg.linalg.reduced_rank import rank_coefficients
-from discreg.linalg.ridge import (
-    linear_regression,
-    psd_solver,
-)
+from discreg.linalg.ridge import linear_regression
 from discreg.linalg.sparse_rank import (
     ROUNDING,
     SparseRankProblem,
     SparseRankSolution,
     alternate,
 )
+from discreg.linalg.systems import psd_solver
 from discreg.linalg.types import Array, RealArray
 
 from ._indicators import Indicators
@@ -118,7 +116,7 @@ def stored_gap(
     return gap_of_stored(gap, unit * scale**2, prepared, stored, exact, curvature)
 
 
-def warn_of_gap(estimator: Any, solution: SparseRankSolution, advice: str | None = None) -> None:
+def warn_of_gap(estimator: Any, solution: SparseRankSolution, advice: str | None) -> None:
     """Warn that a solver stopped before it reached `tol`."""
     advice = advice or "Increase max_iter, tol or beta, or standardise the features."
     warn_of_convergence(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 
-from discreg.base.caller import user_stacklevel
+from discreg.base.caller import warn_of_equal_weights
 from discreg.base.held_out import Fold, Setting
 from discreg.linalg.rows import matmul
 from discreg.linalg.sparse_rank import SparseRankSolution
@@ -50,12 +49,7 @@ class WeightedScorer:
             except TypeError as error:
                 if "sample_weight" not in str(error):
                     raise
-            warnings.warn(
-                f"The scorer {self.scoring!r} does not accept sample_weight: its score weighs all "
-                "held-out samples equally.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
-            )
+            warn_of_equal_weights(self.scoring)
             self.weighted = False
         return float(self.scorer(self.judge, predicted, y))
 

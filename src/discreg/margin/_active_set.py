@@ -20,7 +20,7 @@ from scipy import linalg
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.resources import one_blas_thread
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._coordinate_descent import EXACT, DualSolution, solve_dual
 from ._dual import Dual, DualState
@@ -63,7 +63,7 @@ def _solve_by_active_set(
     *,
     fit_intercept: bool,
     max_iter: int,
-    start: tuple[DualState, float] | None = None,
+    start: tuple[DualState, float] | None,
 ) -> DualSolution | None:
     """Solve a dual exactly; return None if `max_iter` linear systems are not enough.
 
@@ -172,7 +172,7 @@ class _ActiveSet:
 
     def _free_multipliers(
         self,
-        free: NDArray[np.intp],
+        free: Indices,
         places: Places,
         fixed: Array,
         centre: Array,

@@ -38,9 +38,7 @@ from discreg.linalg.resources import (
     require_memory,
     threads_for,
 )
-from discreg.linalg.ridge import (
-    psd_solver,
-)
+from discreg.linalg.systems import psd_solver
 from discreg.linalg.types import Array
 
 from ._block_sums import BlockSums, Line, PrimalPoint, block_sums
@@ -160,9 +158,9 @@ def newton_on_blocks(
     fit_intercept: bool,
     tol: float,
     max_iter: int,
-    start: tuple[Array, Array] | None = None,
-    dtype: Any = np.float64,
-    keep: bool = False,
+    start: tuple[Array, Array] | None,
+    dtype: Any,
+    keep: bool,
 ) -> tuple[list[BinaryFit], KeptRows | None]:
     """Fit all two-class problems by passes over blocks of rows.
 
@@ -177,9 +175,9 @@ def newton_on_blocks(
         Maximum number of steps.
     start : tuple of coefficients and intercepts, one row per problem, or None
         Starting point; zero needs no pass of its own.
-    dtype : dtype, default=np.float64
+    dtype : dtype
         Precision in which the coefficients will be stored; the gaps include its rounding.
-    keep : bool, default=False
+    keep : bool
         Whether to keep rows of the first pass, and the responses of scores to forces.
 
     Returns
@@ -195,7 +193,7 @@ def newton_on_blocks(
         "Use fewer features, or rows in memory with solver='svrg'.",
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        moments, kept = moments_and_rows(source, keep=keep)
+        moments, kept = moments_and_rows(source, 0.0, keep=keep)
     if not np.all(np.isfinite(moments.scatter)):
         raise ValueError(
             "The squares of the features overflow. Scale the features, for example with "

@@ -7,11 +7,10 @@ from dataclasses import replace
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.kernel_rows import RowCache
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._dual import CLEARLY, PATIENCE, Descended, Dual, DualState, GramDual, SolverOptions
 from ._losses import SampleLosses
@@ -41,7 +40,7 @@ class CachedDual(Dual):
 
     def __init__(
         self,
-        rows_of: Callable[[NDArray[np.intp]], Array],
+        rows_of: Callable[[Indices], Array],
         n_rows: int,
         y: Array,
         losses: SampleLosses,
@@ -107,7 +106,7 @@ class CachedDual(Dual):
 
     def _working_set(
         self, state: DualState, shift: float, size: int, random: np.random.Generator | None
-    ) -> NDArray[np.intp]:
+    ) -> Indices:
         """Choose samples with a large part of the gap, at random or in cyclic order.
 
         The samples with the largest parts are similar to each other. Visiting them first is many
@@ -130,5 +129,5 @@ class CachedDual(Dual):
             self._next = int(candidates[size - 1]) + 1
         return np.sort(candidates[:size])
 
-    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def kernel(self, rows: Indices, columns: Indices) -> Array:
         return self._rows_of(rows)[:, columns]

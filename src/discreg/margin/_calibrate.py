@@ -69,13 +69,13 @@ def calibrate_on_rows(
             assert kept.places is not None
             rows = np.searchsorted(data.seen, kept.places)
             left_out = _left_out_together(estimator._solve, problems, fits, rows, kept.units)
-    scores = None
-    if len(kept) == len(data.seen):
-        scores = np.zeros((len(data.indices), len(data.classes)))
-        unseen = np.setdiff1d(np.arange(len(scores)), data.seen)
-        if len(unseen):
-            scores[unseen] = _columns(list(estimator._training_scores(data, unseen).T))
-    calibrate(estimator, kept, left_out, scores)
+    calibrate(
+        estimator,
+        kept,
+        left_out,
+        seen=np.isin(np.arange(len(data.indices)), data.seen),
+        scores_of=lambda rows: _columns(list(estimator._training_scores(data, rows).T)),
+    )
 
 
 def calibrate_on_blocks(

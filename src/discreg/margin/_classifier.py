@@ -22,8 +22,8 @@ from discreg.base.components import (
     fit_map_to_blocks,
     in_memory_if_small,
     is_exact,
+    store_components,
 )
-from discreg.base.left_out import forget_calibration
 from discreg.base.regression import mapped_kept
 from discreg.blocks.kept_rows import KeptRows, keep_rows
 from discreg.blocks.lazy import lazily
@@ -47,7 +47,7 @@ from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory, small_fits_in_one_thread
 from discreg.linalg.rows import class_sums, require_squares
-from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
+from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike, RealArray
 
 from ._calibrate import calibrate_on_rows
 from ._dual import SolverOptions
@@ -72,9 +72,9 @@ class MarginData:
     """Validated training data, shared by all penalties of a path."""
 
     X: Any
-    indices: NDArray[np.intp]
+    indices: Indices
     classes: NDArray[Any]
-    seen: NDArray[np.intp]  # samples of positive weight
+    seen: Indices  # samples of positive weight
     dtype: np.dtype[Any]
     training: MarginSamples
     signs: list[Array]  # labels ±1 of each two-class problem
@@ -262,7 +262,7 @@ class MarginClassifier(BaseClassifier):
         )
 
     def _training(
-        self, X: Any, weights: Array, seen: NDArray[np.intp], n_problems: int, is_mapped: bool
+        self, X: Any, weights: Array, seen: Indices, n_problems: int, is_mapped: bool
     ) -> MarginSamples:
         """Create the samples of positive weight with their kernel."""
         linear = is_mapped or self.kernel == "linear"
@@ -375,7 +375,7 @@ class MarginClassifier(BaseClassifier):
     def _store_features(self, features: FeatureMap) -> None:
         """Set the components of an approximated kernel."""
         self._features = features
-        self.n_components_, self.kernel_error_ = features.n_components, features.error
+        store_components(self, features)
 
     def _store_samples(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Set the fitted attributes that refer to single samples."""
@@ -392,10 +392,6 @@ class MarginClassifier(BaseClassifier):
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
             self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
 
-    def _forget_fit(self) -> None:
-        super()._forget_fit()
-        forget_calibration(self)
-
     def _calibrate(self, data: MarginData, fits: list[BinaryFit]) -> None:
         """Calibrate the probabilities on held-out scores."""
         if data.kept is not None:
@@ -406,7 +402,7 @@ class MarginClassifier(BaseClassifier):
             ]
             calibrate_on_rows(self, data, problems, fits)
 
-    def _training_scores(self, data: MarginData, rows: NDArray[np.intp]) -> RealArray:
+    def _training_scores(self, data: MarginData, rows: Indices) -> RealArray:
         """Compute scores of training rows, which are mapped if there are components."""
         if data.features is not None:
             return np.asarray(data.X[rows] @ self.coef_.T + self.intercept_)

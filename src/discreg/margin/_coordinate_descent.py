@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreg.linalg.types import Array
 
 from ._dual import Dual, DualState, GramDual, SolverOptions
 
@@ -159,7 +160,7 @@ def _enclose(
     return replace(best, n_iter=passes)
 
 
-def _balanced(dual: Dual, state: DualState) -> NDArray[np.float64]:
+def _balanced(dual: Dual, state: DualState) -> Array:
     """Reduce the multipliers of the side with the larger sum so that Σ y (a + t) = 0."""
     excess = dual.excess(state)
     signed = np.sign(excess) * dual.y * state.multipliers

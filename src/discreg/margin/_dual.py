@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from discreg.linalg.rows import matmul, rmatmul, row_norms
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._losses import SampleLosses
 from ._svrg import SVRG_STEP
@@ -97,10 +96,10 @@ class Dual(ABC):
         """Run coordinate descent for a fixed intercept."""
 
     @abstractmethod
-    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def kernel(self, rows: Indices, columns: Indices) -> Array:
         """Compute the kernel between two sets of samples."""
 
-    def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+    def solve(self, samples: Indices, ridge: Array, right: Array) -> Array:
         """Solve (K + diag(ridge)) Z = right for the kernel K of some samples with themselves."""
         matrix = self.kernel(samples, samples)
         matrix[np.diag_indices_from(matrix)] += ridge
@@ -178,7 +177,7 @@ class GramDual(Dual):
         signed = self.signed(multipliers)
         return DualState(multipliers, self.product(np.flatnonzero(signed), signed))
 
-    def product(self, samples: NDArray[np.intp], signed: Array) -> Array:
+    def product(self, samples: Indices, signed: Array) -> Array:
         """Multiply the kernel matrix by coefficients that are zero except for `samples`."""
         if self.gram.dtype == np.float64 and 2 * len(samples) > len(signed):
             return np.asarray(self.gram @ signed)
@@ -227,16 +226,14 @@ class GramDual(Dual):
         )
         return state, shift, passes, gap
 
-    def replaced(
-        self, state: DualState, samples: NDArray[np.intp], multipliers: Array
-    ) -> DualState:
+    def replaced(self, state: DualState, samples: Indices, multipliers: Array) -> DualState:
         """Replace the multipliers of a few samples and return the new state."""
         changed = state.multipliers.copy()
         changed[samples] = multipliers
         steps = self.y * (changed - state.multipliers)
         return DualState(changed, state.scores + self.product(samples, steps))
 
-    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def kernel(self, rows: Indices, columns: Indices) -> Array:
         return self.gram[np.ix_(rows, columns)].astype(np.float64)
 
 
@@ -300,14 +297,14 @@ class RowDual(Dual):
             coef -= drift * self._mean
         return state, passes, gap
 
-    def kernel(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def kernel(self, rows: Indices, columns: Indices) -> Array:
         product = self.X[rows].astype(np.float64) @ self.X[columns].T
         kernel = np.asarray(product.toarray() if sparse.issparse(product) else product)
         if self._mean is not None:
             kernel -= self._offsets[rows][:, None] + self._offsets[columns] - self._square
         return kernel
 
-    def solve(self, samples: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+    def solve(self, samples: Indices, ridge: Array, right: Array) -> Array:
         """Solve (K + diag(ridge)) Z = right, in feature space if features are fewer than samples.
 
         This uses Woodbury's identity and one step of iterative refinement.

@@ -130,7 +130,7 @@ def _largest_margin(problem: BinaryProblem, multipliers: Array) -> float:
     return float(np.sqrt(max(square, 0.0)) / reach + excess) / total
 
 
-def _not_separable(problem: BinaryProblem, bound: float | None = None) -> ValueError:
+def _not_separable(problem: BinaryProblem, bound: float | None) -> ValueError:
     """Return the error of samples that are not separated, with a bound of the margin if known."""
     origin = "" if problem.fit_intercept else " through the origin"
     if bound is not None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 __all__ = ["KINK", "LIMIT", "ZERO", "Paths", "Rates"]
 
@@ -47,7 +47,7 @@ class Paths:
 
     def __init__(
         self,
-        rows: NDArray[np.intp],
+        rows: Indices,
         shares: Array,
         omega: Array,
         deviations: Array,
@@ -77,7 +77,7 @@ class Paths:
             for name, values in vars(self).items():
                 setattr(self, name, values[which])
 
-    def advance(self, rates: Rates) -> tuple[NDArray[np.intp], Array]:
+    def advance(self, rates: Rates) -> tuple[Indices, Array]:
         """Go to the ends of the linear pieces; return paths that end and the margins there."""
         lengths, to_limit = self._lengths(rates)
         first = lengths.argmin(axis=1)

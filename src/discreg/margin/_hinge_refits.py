@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreg.linalg.rows import batches
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._hinge_paths import KINK, LIMIT, ZERO, Paths, Rates
 from ._hinge_samples import HingeResponses, HingeSamples
@@ -52,7 +52,6 @@ from ._refits import (
 
 __all__ = ["without_hinges"]
 
-Indices = NDArray[np.intp]
 Pieces = NDArray[np.int8]
 BATCH = 128  # paths that are followed together
 MOST_STEPS = 200  # most places that change on a path

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.rows import weighted_mean
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._hinge_paths import KINK
 from ._ldm_solvers import groups_of_copies, is_solved_in_factor
@@ -23,7 +23,6 @@ from ._variance import VarianceMetric, variance_gram, variance_rows
 
 __all__ = ["HingeResponses", "HingeSamples", "is_linear"]
 
-Indices = NDArray[np.intp]
 NEAR, MORE = 0.05, 10  # samples near the kink: share of all, and number relative to the features
 SMALLEST_WIDTH = 1e-9
 AT_LIMIT = 1e-9  # distance of a multiplier from its limits due to rounding, relative to them

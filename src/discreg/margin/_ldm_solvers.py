@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from discreg.linalg.kernels import require_kernel_memory
@@ -14,7 +13,7 @@ from discreg.linalg.resources import (
     require_memory,
 )
 from discreg.linalg.rows import matmul, rmatmul, row_norms, row_signatures
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._active_set import polish, solve
 from ._coordinate_descent import DualSolution
@@ -323,7 +322,7 @@ def _evenly(training: MarginSamples, y: Array, multipliers: Array) -> Array:
     return even
 
 
-def groups_of_copies(X: Any, y: Array) -> NDArray[np.intp]:
+def groups_of_copies(X: Any, y: Array) -> Indices:
     """Return the group number of each sample; equal samples have the same group.
 
     Samples with equal signatures are compared with the first one. A sample that differs from it

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._losses import SampleLosses
 from ._newton import FactoredHessian
@@ -37,7 +37,6 @@ from ._refits import EXACT_GAP, Refits, cholesky, in_columns, inverse_factor, so
 
 __all__ = ["quadratic_losses", "without", "without_squares"]
 
-Indices = NDArray[np.intp]
 SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
 EDGE_ROUNDING = 1e-11  # of margins at an edge of the band
 # Signs of the slack of the lower and the upper edge for the pieces 0, 1 and -1.

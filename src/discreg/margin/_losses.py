@@ -26,9 +26,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 __all__ = ["LossArrays", "MarginLoss", "Numbers", "SampleLosses", "mean_and_variance"]
 
@@ -134,7 +133,7 @@ class SampleLosses:
         """Return the parameters of ℓ, in the order that compiled loops expect."""
         return self.low, self.high, self.ridge_low, self.ridge_high, self.upper
 
-    def take(self, samples: NDArray[np.intp]) -> SampleLosses:
+    def take(self, samples: Indices) -> SampleLosses:
         """Return the losses of some samples."""
         arrays = (self.ridge_low, self.ridge_high, self.upper, self.tilt)
         return SampleLosses(self.low, self.high, *(array[samples] for array in arrays))

@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from discreg.linalg.resources import run_in_threads, threads_for
-from discreg.linalg.ridge import conjugate_gradients, psd_solver
 from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
+from discreg.linalg.systems import conjugate_gradients, psd_solver
 from discreg.linalg.types import Array
 
 from ._losses import SampleLosses
@@ -71,7 +71,7 @@ def newton(
     fit_intercept: bool,
     tol: float,
     max_iter: int,
-    start: tuple[Array, float] | None = None,
+    start: tuple[Array, float] | None,
 ) -> PrimalSolution:
     """Take Newton steps with exact line searches until the relative gap is at most `tol`.
 

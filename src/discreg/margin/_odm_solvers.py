@@ -54,7 +54,7 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
 def on_factor_if_large(problem: BinaryProblem) -> BinaryProblem:
     """Return a problem, on rows of a factor if its kernel matrix has very large values."""
     training = problem.training
-    if not training.is_seen(problem.loss.total_of_multipliers, seen=SEEN_IN_DUAL):
+    if not training.is_seen(problem.loss.total_of_multipliers, limit=SEEN_IN_DUAL):
         return problem
     rows = replace(training, X=training.factor, kernel=None, centred=False)
     return replace(problem, training=rows, solver="newton", start=None)

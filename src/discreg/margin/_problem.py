@@ -9,15 +9,14 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from discreg.linalg.centring import centre_kernel, largest_before_centring
 from discreg.linalg.factorisation import EPS, pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernels import kernel_matrix, require_kernel_memory
-from discreg.linalg.ridge import centre_kernel, largest_before_centring, linear_gram
-from discreg.linalg.rows import batches, matmul, row_norms, weighted_mean
-from discreg.linalg.types import Array
+from discreg.linalg.rows import batches, linear_gram, matmul, row_norms, weighted_mean
+from discreg.linalg.types import Array, Indices
 
 from ._cached_dual import WORKING_SET, CachedDual
 from ._dual import Dual, GramDual, RowDual, SolverOptions
@@ -190,16 +189,16 @@ class MarginSamples:
         """Largest entry of the kernel matrix before it was centred."""
         return largest_before_centring(self.gram.diagonal(), self._kernel_mean, self.weights)
 
-    def is_seen(self, total: float, *, seen: float = LARGEST_ROUNDING) -> bool:
-        """Whether rounding of a large kernel is seen in scores with coefficients of a total."""
+    def is_seen(self, total: float, *, limit: float) -> bool:
+        """Whether rounding of a large kernel moves scores with coefficients of a total by more."""
         if self.kernel is None or self.kernel.is_bounded or not self.fits_gram:
             return False
-        return EPS * self._largest * total > seen
+        return EPS * self._largest * total > limit
 
     def kernel_coefficients(self, theta: Array, coef: Array) -> Array:
         """Return coefficients with Lᵀθ = coef: close to θ, or small if rounding of θ is seen."""
         if self.factor.shape[1]:
-            if self.is_seen(float(np.abs(theta).sum()), seen=SEEN_IN_SCORES):
+            if self.is_seen(float(np.abs(theta).sum()), limit=SEEN_IN_SCORES):
                 theta = np.zeros_like(theta)
             orthogonal, triangle = linalg.qr(self.factor, mode="economic", check_finite=False)
             rest = coef - theta @ self.factor
@@ -214,13 +213,13 @@ class MarginSamples:
         """Whether the kernel between subsets of the samples is fast to compute."""
         return self.dtype == np.float32
 
-    def gram_of(self, samples: NDArray[np.intp]) -> Array:
+    def gram_of(self, samples: Indices) -> Array:
         """Compute the kernel matrix of some samples."""
         assert self.kernel is not None
         require_kernel_memory(len(samples))
         return self.kernel(self.X[samples], dtype=self.dtype)
 
-    def kernel_of(self, samples: NDArray[np.intp]) -> Array:
+    def kernel_of(self, samples: Indices) -> Array:
         """Compute the matrix of some samples in double precision, centred if `gram` exists."""
         if self.kernel is None:
             rows = self.X[samples]
@@ -230,7 +229,7 @@ class MarginSamples:
             return self.gram[np.ix_(samples, samples)].astype(np.float64)
         return self.gram_of(samples).astype(np.float64)
 
-    def scores(self, samples: NDArray[np.intp], theta: Array) -> Array:
+    def scores(self, samples: Indices, theta: Array) -> Array:
         """Compute the scores of some samples for sparse coefficients θ of all samples."""
         assert self.kernel is not None
         used = np.flatnonzero(theta)
@@ -255,7 +254,7 @@ class MarginSamples:
             image += float(mean @ theta) + apart * float(theta.sum())
         return image
 
-    def damped_gram(self, lambda1: float, *, rough: bool = False) -> Array:
+    def damped_gram(self, lambda1: float, *, rough: bool) -> Array:
         """Return the part of LDM's kernel matrix that all classes share; computed once.
 
         A rough one takes a third of the time.
@@ -318,7 +317,7 @@ class MarginSamples:
         mean = weighted_mean(self.X, self.weights) if self.centred else None
         return RowDual(self.X, y, losses, mean)
 
-    def _rows_of(self, samples: NDArray[np.intp]) -> Array:
+    def _rows_of(self, samples: Indices) -> Array:
         """Compute the kernel between some samples and all samples."""
         assert self.kernel is not None
         if not len(samples):

@@ -17,7 +17,7 @@ from scipy import linalg, sparse
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.rows import batches
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 __all__ = [
     "EXACT_GAP",
@@ -30,7 +30,6 @@ __all__ = [
     "with_changed",
 ]
 
-Indices = NDArray[np.intp]
 Pieces = NDArray[np.int8]
 FULL_ROUNDS = 10  # later only one piece changes in a round
 MOST_CHANGES = 100  # most pieces that change with one sample

@@ -12,6 +12,7 @@ from discreg.base.calibration import class_columns
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.search import ClassifierSearch
 from discreg.linalg.rows import matmul
+from discreg.linalg.types import Array
 
 from ._classifier import MarginClassifier
 
@@ -30,7 +31,7 @@ class MarginSearch(ClassifierSearch):
         classifier: MarginClassifier,
         X: Any,
         y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
+        sample_weight: Array | None,
         X_test: Any,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:

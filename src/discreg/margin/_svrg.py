@@ -18,10 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.rows import matmul, rmatmul, row_norms, weighted_mean
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._losses import MarginLoss
 
@@ -212,7 +211,7 @@ class _Epochs:
         change = shrink * (v - drift * self._mean) - pull * point.gradient
         return point.coef + change, point.intercept + shift - float(self._mean @ change)
 
-    def _draw(self, size: int) -> NDArray[np.intp]:
+    def _draw(self, size: int) -> Indices:
         """Draw samples independently with probabilities proportional to their weights."""
         equal = self._shares.min() == self._shares.max()
         probabilities = None if equal else self._shares

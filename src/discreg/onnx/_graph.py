@@ -35,7 +35,7 @@ class Graph:
     def __call__(self, kind: str, *operands: Operand, domain: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the name of the output."""
         name = self._scope.get_unique_variable_name(kind.lower())
-        self._add(kind, operands, name, domain, attributes)
+        self._add(kind, operands, [name], domain, attributes)
         return str(name)
 
     def split(self, operand: str, sizes: list[int]) -> list[str]:
@@ -49,10 +49,10 @@ class Graph:
         from skl2onnx.common.data_types import StringTensorType, guess_proto_type
 
         if isinstance(variable.type, StringTensorType):
-            self._add("Identity", (operand,), variable.full_name, "", {})
+            self._add("Identity", (operand,), [variable.full_name], "", {})
         else:
             to = guess_proto_type(variable.type)
-            self._add("Cast", (operand,), variable.full_name, "", {"to": to})
+            self._add("Cast", (operand,), [variable.full_name], "", {"to": to})
 
     def double(self, operand: str) -> str:
         """Convert numbers to double precision."""
@@ -121,15 +121,17 @@ class Graph:
         self,
         kind: str,
         operands: tuple[Operand, ...],
-        outputs: str | list[str],
+        outputs: list[str],
         domain: str,
         attributes: dict[str, Any],
     ) -> None:
-        inputs, name = self._names(operands), self._scope.get_unique_operator_name(kind)
-        self._container.add_node(kind, inputs, outputs, op_domain=domain, name=name, **attributes)
+        inputs = [each if isinstance(each, str) else self.constant(each) for each in operands]
+        name = self._scope.get_unique_operator_name(kind)
+        self._add_node(kind, inputs, outputs, op_domain=domain, name=name, **attributes)
 
-    def _names(self, operands: tuple[Operand, ...]) -> list[str]:
-        return [each if isinstance(each, str) else self.constant(each) for each in operands]
+    def _add_node(self, kind: str, inputs: list[str], outputs: list[str], **options: Any) -> None:
+        """Add a node with the options of `add_node` of a container."""
+        self._container.add_node(kind, inputs, outputs, **options)
 
 
 class _RowGraph(Graph):
@@ -139,17 +141,8 @@ class _RowGraph(Graph):
         super().__init__(scope, container)
         self.nodes: list[Any] = []
 
-    def _add(
-        self,
-        kind: str,
-        operands: tuple[Operand, ...],
-        outputs: str | list[str],
-        domain: str,
-        attributes: dict[str, Any],
-    ) -> None:
+    def _add_node(self, kind: str, inputs: list[str], outputs: list[str], **options: Any) -> None:
         from onnx import helper
 
-        inputs, name = self._names(operands), self._scope.get_unique_operator_name(kind)
-        outputs = [outputs] if isinstance(outputs, str) else outputs
-        node = helper.make_node(kind, inputs, outputs, name=name, domain=domain, **attributes)
-        self.nodes.append(node)
+        domain = options.pop("op_domain")
+        self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **options))

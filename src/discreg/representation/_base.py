@@ -12,7 +12,7 @@ from discreg.base.full_sets import Augmented
 from discreg.base.left_out import one_column_if_binary
 from discreg.blocks.lazy import lazily
 from discreg.blocks.validation import new_rows
-from discreg.linalg.types import Labels, MatrixLike, RealArray
+from discreg.linalg.types import Array, Indices, Labels, MatrixLike, RealArray
 
 from ._augmented import augmented_scores
 from ._iterative import Iterations
@@ -31,8 +31,7 @@ class RepresentationClassifier(BaseClassifier):
     reject_above: float | None
     unknown_label: Any
     solver_: str
-    inverse_temperature_: float
-    fit_order_: NDArray[np.intp]
+    fit_order_: Indices
     _solver: Solver
     _dtype: np.dtype[Any]
     _n_training: int
@@ -159,7 +158,7 @@ class RepresentationClassifier(BaseClassifier):
         _require_finite(outcome.coef)
         return outcome
 
-    def _augmented(self, X: MatrixLike) -> tuple[NDArray[np.float64], Augmented]:
+    def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
         if not hasattr(self, "_labels"):
             return super()._augmented(X)
         rows = self._rows(X)
@@ -172,7 +171,7 @@ class RepresentationClassifier(BaseClassifier):
         require_squares(rows, self._solver.training.source_kernel)
         return rows
 
-    def _residuals(self, rows: Any) -> NDArray[np.float64]:
+    def _residuals(self, rows: Any) -> Array:
         """Compute δ of checked samples."""
         with _overflow_is_checked():
             delta = self._solver.residuals(rows)
@@ -193,7 +192,7 @@ def _require_finite(values: RealArray) -> None:
         )
 
 
-def _rounded(delta: NDArray[np.float64], dtype: np.dtype[Any]) -> RealArray:
+def _rounded(delta: Array, dtype: np.dtype[Any]) -> RealArray:
     """Round residuals to the dtype of the samples; the smallest of a row stays the smallest."""
     with np.errstate(over="ignore"):
         rounded = delta.astype(dtype)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.rows import row_dots
 from discreg.linalg.types import Array
 
 from ._problem import Groups
@@ -145,9 +146,9 @@ def class_residuals(
     square = np.zeros(len(V))  # vᵀKv
     for rows, block, ratio in zip(slices, blocks, ratios, strict=True):
         own, point = V[:, rows], K_x[:, rows]
-        within = np.einsum("ij,ij->i", own @ block, own)
+        within = row_dots(own @ block, own)
         shrunk = np.einsum("ij,ij,j->i", own, own, shrinkage[rows])
-        along = np.einsum("ij,ij->i", own, point)
+        along = row_dots(own, point)
         images = along - shrunk + ratio * within  # v_cᵀ(Kv)_c
         square += images
         columns.append(2 * (within - images - along))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from discreg.base.components import (
@@ -14,11 +14,12 @@ from discreg.base.components import (
     components_of,
     fits_in_memory,
     is_exact,
+    store_components,
     why_exact_kernel,
     why_no_kernel_in_parts,
 )
 from discreg.base.full_sets import TrainingLabels
-from discreg.base.left_out import calibrate, forget_calibration, leavable_rows
+from discreg.base.left_out import calibrate, leavable_rows
 from discreg.base.partial_fit import PartialFitState
 from discreg.blocks.kept_rows import KeptRows, keep_rows
 from discreg.blocks.moments import class_scatters
@@ -43,10 +44,9 @@ from discreg.blocks.validation import (
     sample_weights,
     training_rows,
 )
-from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import class_sums
-from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._base import RepresentationClassifier
 from ._blocks import scatter_solver, solve_blocks
@@ -331,7 +331,7 @@ class DRMClassifier(RepresentationClassifier):
         if not training.is_precomputed:
             self.X_fit_ = training.rows
         if training.features is not None:
-            self._store_components(training.features)
+            store_components(self, training.features)
         self.n_iter_ = 1
         if isinstance(solver, IterativeSolver):
             outcome = solver.largest_sample()
@@ -349,14 +349,13 @@ class DRMClassifier(RepresentationClassifier):
             # "auto" may change from features to the kernel form to keep precision.
             name = self.solver if name == "scatter" else name
             kept, found = left_out(solver, name, training, settings, kept, units)
-            scores = None
-            assert kept.places is not None
-            if len(np.unique(kept.places)) == len(groups.y):
-                scores = np.zeros((len(indices), len(classes)))
-                unseen = np.setdiff1d(np.arange(len(indices)), groups.order)  # weight zero
-                if len(unseen):
-                    scores[unseen] = -solver.residuals(rows[unseen])
-            calibrate(self, kept, found, scores)
+            calibrate(
+                self,
+                kept,
+                found,
+                seen=weights > 0,
+                scores_of=lambda unseen: -solver.residuals(rows[unseen]),
+            )
             if penalty.is_ridge and training.features is None and not training.is_precomputed:
                 self._labels = TrainingLabels(groups.y, groups.weights, units, factors, self.beta)
         return self
@@ -409,7 +408,7 @@ class DRMClassifier(RepresentationClassifier):
         return self._why_in_memory(None) or why_no_kernel_in_parts(self)
 
     @np.errstate(over="ignore", invalid="ignore")  # a fit to the scatters fails if they overflow
-    def _statistics(self, block: Block, n_classes: int) -> NDArray[np.float64]:
+    def _statistics(self, block: Block, n_classes: int) -> Array:
         return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
 
     def _fit_state(self, state: PartialFitState) -> None:
@@ -424,17 +423,13 @@ class DRMClassifier(RepresentationClassifier):
 
     def _forget_fit(self) -> None:
         super()._forget_fit()
-        forget_calibration(self)
         self.__dict__.pop("_solver", None)
-
-    def _store_components(self, features: FeatureMap) -> None:
-        self.n_components_, self.kernel_error_ = features.n_components, features.error
 
     def _store_scatter(
         self,
         solver: ScatterSolver,
         layout: BlockLayout,
-        totals: NDArray[np.float64],
+        totals: Array,
         kept: KeptRows | None,
         *,
         warn: bool,
@@ -445,7 +440,7 @@ class DRMClassifier(RepresentationClassifier):
         self.solver_, self.n_iter_ = "scatter", 1
         features = self._solver.training.features
         if features is not None:
-            self._store_components(features)
+            store_components(self, features)
         self._dtype = layout.dtype
         if kept is not None:
             kept = leavable_rows(kept, totals, layout.classes, warn=warn)

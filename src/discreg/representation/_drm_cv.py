@@ -18,7 +18,7 @@ from discreg.blocks.validation import (
     encode_labels,
     row_weights,
 )
-from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, Scoring, Splitting
 
 from ._drm import DRMClassifier
 from ._held_out import (
@@ -253,7 +253,7 @@ class DRMClassifierCV(ClassifierSearch):
         y: NDArray[Any],
         sample_weight: Array | None,
         penalties: Sequence[Setting],
-        groups: NDArray[np.intp],
+        groups: Indices,
     ) -> Iterator[HeldOut]:
         classes, weights, samples, _ = _groups(classifier, y, sample_weight)
         parts = rows_of_groups(groups[samples.order])
@@ -264,7 +264,7 @@ class DRMClassifierCV(ClassifierSearch):
 
         yield from _each_penalty(leave_groups_out, penalties, classes, samples.order)
 
-    def _leaves_out(self, groups: NDArray[np.intp] | None, scorer: Callable[..., float]) -> bool:
+    def _leaves_out(self, groups: Indices | None, scorer: Callable[..., float]) -> bool:
         return Penalty.of(self.penalty).is_ridge and super()._leaves_out(groups, scorer)
 
     def _for_share(self, penalty: Setting, share: float) -> Setting:
@@ -297,7 +297,7 @@ def _each_penalty(
     make: Callable[[], HeldOutResiduals | PenalisedResiduals],
     penalties: Sequence[Setting],
     classes: NDArray[Any],
-    rows: NDArray[np.intp] | None = None,
+    rows: Indices | None = None,
 ) -> Iterator[HeldOut]:
     """Yield the scores of each penalty, or the reason why it cannot be fitted."""
     try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.rows import row_dots
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._problem import Operator
 
@@ -49,7 +49,7 @@ class Iterations(NamedTuple):
 
     coef: Array
     objective_history: Array
-    n_iter: NDArray[np.intp]
+    n_iter: Indices
     converged: NDArray[np.bool_]
     gap: Array
 

@@ -59,13 +59,13 @@ class Groups:
     n_classes : int
     """
 
-    order: NDArray[np.intp]
-    y: NDArray[np.intp]
+    order: Indices
+    y: Indices
     weights: Array
     n_classes: int
 
     @classmethod
-    def of(cls, y: NDArray[np.intp], weights: Array, n_classes: int) -> Groups:
+    def of(cls, y: Indices, weights: Array, n_classes: int) -> Groups:
         """Group the rows of training data by class; rows of weight zero are left out."""
         order = np.argsort(y, kind="stable")
         order = order[weights[order] > 0]
@@ -233,7 +233,7 @@ class TrainingSamples:
         options = {"copies": copies, "has_components": self.features is None}
         return self.kernel.centred_matrix(X, None, **options)[0]
 
-    def subset(self, rows: NDArray[np.intp], weights: Array) -> TrainingSamples:
+    def subset(self, rows: Indices, weights: Array) -> TrainingSamples:
         """Select samples by their positions, in ascending order, and give them other weights."""
         X = self.X if self.is_precomputed else self.X[rows]
         groups = self.groups
@@ -278,7 +278,7 @@ class TrainingSamples:
         return self.kernel.diagonal(points)
 
     @cached_property
-    def _span(self) -> tuple[Array, NDArray[np.intp]]:
+    def _span(self) -> tuple[Array, Indices]:
         """Triangular coordinates and indices of samples that span all training samples."""
         factor, pivots = pivoted_cholesky(self.matrix(copies=2))
         return factor[pivots], pivots
@@ -297,7 +297,7 @@ def training_samples(
     estimator: Any,
     X: Any,
     groups: Groups,
-    weights: NDArray[np.float64],
+    weights: Array,
     n_components: int | None,
     random: np.random.RandomState,
 ) -> TrainingSamples:

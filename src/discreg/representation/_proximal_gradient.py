@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreg.linalg.rows import row_dots
 from discreg.linalg.types import Array
 
 from ._iterative import Iterations
@@ -142,7 +143,7 @@ def _advance(
     U = prox(state.ahead - step * (state.Q_ahead - state.b), step * beta, penalty, slices, c)
     QU = operator.apply(U * c) * c
     moved = U - state.U
-    turned = np.einsum("ij,ij->i", state.ahead - U, moved) > 0
+    turned = row_dots(state.ahead - U, moved) > 0
     momentum = np.where(turned, 1.0, 0.5 + np.sqrt(0.25 + state.momentum**2))
     carry = np.where(turned, 0.0, (state.momentum - 1) / momentum)[:, None]
     return state._replace(
@@ -158,8 +159,8 @@ def _objective_and_bound(
     state: _State, beta: float, penalty: Penalty, slices: Sequence[slice], c: Array
 ) -> tuple[Array, Array]:
     """Compute P(u) and the largest D(κ) over κ ≥ 0; see the module docstring."""
-    linear = np.einsum("ij,ij->i", state.b, state.U)
-    quadratic = np.einsum("ij,ij->i", state.QU, state.U)
+    linear = row_dots(state.b, state.U)
+    quadratic = row_dots(state.QU, state.U)
     objective = 0.5 * quadratic - linear + beta * penalty.value(state.U, slices, c)
     gain = np.maximum(state.k_xx - linear, 0.0)
     curvature = np.maximum(state.k_xx - 2 * linear + quadratic, 0.0)

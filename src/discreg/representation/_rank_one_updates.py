@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 
-from discreg.linalg.rows import row_norms
+from discreg.linalg.rows import row_dots, row_norms
 from discreg.linalg.types import Array, Indices
 
 from ._leave_one_out import indefinite_inverse
@@ -130,11 +130,11 @@ def _updated(
 ) -> Array:
     """Compute residuals by rank-one updates, one row per sample."""
     Z = X @ J
-    tau = lost + nu * np.einsum("ij,ij->i", X, Z)
+    tau = lost + nu * row_dots(X, Z)
     RZ = Z @ R
-    gain = np.einsum("ij,ij->i", RZ, X) / (tau - np.einsum("ij,ij->i", RZ, Z))
+    gain = row_dots(RZ, X) / (tau - row_dots(RZ, Z))
     remaining = X @ R + RZ * gain[:, None]
-    left = np.einsum("ij,ij->i", Z, remaining) / tau
+    left = row_dots(Z, remaining) / tau
     projections = (
         remaining @ P - Z * left[:, None] if k == own else remaining @ other
         for k, other in enumerate(maps)
@@ -152,6 +152,6 @@ def _residuals(X: Array, remaining: Array, projections: Any) -> Array:
     """Compute δ of (11) from r and ψ_1, …, ψ_g: ‖u‖² + 2 ψ·(ψ − x − u), u = x − r."""
     explained = X - remaining
     offset = X + explained
-    square = np.einsum("ij,ij->i", explained, explained)
-    columns = [square + 2 * np.einsum("ij,ij->i", psi, psi - offset) for psi in projections]
+    square = row_dots(explained, explained)
+    columns = [square + 2 * row_dots(psi, psi - offset) for psi in projections]
     return np.stack(columns, axis=1)

@@ -16,9 +16,8 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import one_hot
-from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, MatrixLike
 
-from ._balance import Shares
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
     check_iterative_params,
@@ -31,7 +30,7 @@ from ._fit import (
     why_rows_in_memory,
 )
 from ._left_out import left_out
-from ._losses import Evaluation, TargetLoss, weighted_square
+from ._losses import Evaluation, Shares, TargetLoss, weighted_square
 from ._solvers import Solution
 
 __all__ = ["DLSRClassifier", "DraggedTargets"]
@@ -44,30 +43,28 @@ class DraggedTargets(TargetLoss):
     knows_pieces = True
     is_separable = True
 
-    def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
+    def targets(self, scores: Array, y: Indices) -> Array:
         """Compute the targets by equation (8) of the ReLSR paper."""
         targets = np.minimum(scores, 0.0)
         rows = np.arange(len(y))
         targets[rows, y] = np.maximum(scores[rows, y], 1.0)
         return targets
 
-    def support(self, z: Array, y: NDArray[np.intp]) -> Array:
+    def support(self, z: Array, y: Indices) -> Array:
         return np.asarray(z[np.arange(len(y)), y])
 
-    def feasible(self, z: Array, y: NDArray[np.intp]) -> Array:
+    def feasible(self, z: Array, y: Indices) -> Array:
         own = np.arange(len(y)), y
         residuals = z.clip(min=0.0)
         residuals[own] = np.minimum(z[own], 0.0)
         return residuals
 
-    def score_hessp(
-        self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
-    ) -> Array:
+    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         product = direction * weights[:, None]
         product[residuals == 0] = 0.0
         return product
 
-    def balance_sums(self, at: Evaluation, y: NDArray[np.intp], weights: Array) -> AddableTuple:
+    def balance_sums(self, at: Evaluation, y: Indices, weights: Array) -> AddableTuple:
         """Compute the sums of `Shares` of each column, for the rows of its class and the others."""
         own = one_hot(y, at.residuals.shape[1])
         slack = np.abs(at.targets - own)
@@ -87,7 +84,7 @@ class DraggedTargets(TargetLoss):
         return DraggedPlan(at_own, -np.sign(columns) * factors, -np.sign(columns) * even)
 
     def balance(
-        self, at: Evaluation, plan: DraggedPlan, y: NDArray[np.intp], weights: Array
+        self, at: Evaluation, plan: DraggedPlan, y: Indices, weights: Array
     ) -> tuple[Array, float]:
         own = one_hot(y, at.residuals.shape[1])
         changed = (own > 0) == plan.at_own
@@ -346,7 +343,7 @@ class DLSRClassifier(RegressionClassifier):
         check_iterative_params(self)
 
     def _fit_prepared(
-        self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
+        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
         solution = solve(
@@ -368,11 +365,11 @@ class DLSRClassifier(RegressionClassifier):
     def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
         return left_out(prepared, self._loss(), solution, self.rank)
 
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
         return training_features(self, X, weights)
 
     def _kernel_regression(
-        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
+        self, kernel: FittedKernel, X: Any, weights: Array
     ) -> KernelRegression | KernelRows:
         rows = kernel_features(self, kernel, X, weights)
         return super()._kernel_regression(kernel, X, weights) if rows is None else rows

@@ -27,13 +27,8 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     threads_for,
 )
-from discreg.linalg.ridge import (
-    KernelRegression,
-    Regression,
-    linear_regression,
-    within_class_scatter,
-)
-from discreg.linalg.rows import has_distinct_rows
+from discreg.linalg.ridge import KernelRegression, Regression, linear_regression
+from discreg.linalg.rows import has_distinct_rows, within_class_scatter
 from discreg.linalg.types import Array
 
 from ._losses import TargetLoss

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
@@ -16,7 +16,7 @@ from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import class_sums
-from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
@@ -30,7 +30,8 @@ from ._fit import (
     why_rows_in_memory,
 )
 from ._left_out import left_out
-from ._losses import MarginTargets, TargetLoss
+from ._losses import TargetLoss
+from ._margin_targets import MarginTargets
 from ._solvers import Solution
 from ._translations import PenalisedTranslations
 
@@ -302,7 +303,7 @@ class GReLSRClassifier(RegressionClassifier):
             )
 
     def _fit_prepared(
-        self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
+        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
         loss = self._loss()
@@ -334,11 +335,11 @@ class GReLSRClassifier(RegressionClassifier):
     def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
         return left_out(prepared, self._loss(), solution, self.rank)
 
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
         return training_features(self, X, weights)
 
     def _kernel_regression(
-        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
+        self, kernel: FittedKernel, X: Any, weights: Array
     ) -> KernelRegression | KernelRows:
         rows = kernel_features(self, kernel, X, weights)
         return super()._kernel_regression(kernel, X, weights) if rows is None else rows
@@ -346,7 +347,7 @@ class GReLSRClassifier(RegressionClassifier):
     def _why_in_memory(self, n_rows: int | None) -> str | None:
         return why_rows_in_memory(self) or super()._why_in_memory(n_rows)
 
-    def _centres(self, prepared: Prepared, solution: Solution, shift: float) -> NDArray[np.float64]:
+    def _centres(self, prepared: Prepared, solution: Solution, shift: float) -> Array:
         """Compute the mean translation of each class, after a shift was added to the scores."""
         if solution.targets is None:
             assert solution.centres is not None

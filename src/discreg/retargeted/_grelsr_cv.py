@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import Setting
-from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
 from ._grelsr import LARGEST_GROUP_PENALTY, GReLSRClassifier
 from ._search import BETAS, RetargetedSearch
@@ -164,7 +164,7 @@ class GReLSRClassifierCV(RetargetedSearch):
         self.verbose = verbose
 
     def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         others = super()._penalties(classifier, X, y, weights)
         groups = candidates_of(

@@ -7,12 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.base.candidates import groups_by_size
 from discreg.linalg.ridge import Regression, RowBlocks
 from discreg.linalg.rows import row_dots, varies
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
 from ._deviations import Deviations, scalar_effects
 
@@ -69,7 +68,7 @@ def leave_one_out_scores(
     scores = np.empty((len(betas), *targets.shape))
     for rows, block in blocks():
         unit = units[rows, None]
-        square = np.einsum("ij,ij->i", block, block)[:, None]
+        square = row_dots(block, block)[:, None]
         if scale_beta:
             scale = _scale_without(regression, rows, unit, square)
             block = np.where(scale == 0, 0.0, block)
@@ -85,7 +84,7 @@ def leave_one_out_scores(
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 np.add(values, beta * scale, out=shrunk)
                 np.divide(block, shrunk, out=shrunk)
-                leverage = np.einsum("ij,ij->i", shrunk, block)[:, None] + centred / total
+                leverage = row_dots(shrunk, block)[:, None] + centred / total
                 fitted = shrunk @ moments + mean
                 if deviations is not None:
                     bent = deviations.rows / (values + beta * scale)
@@ -105,7 +104,7 @@ def leave_one_out_scores(
 def leave_groups_out_scores(
     regression: Regression,
     targets: Array,
-    groups: NDArray[np.intp],
+    groups: Indices,
     betas: Sequence[float],
     *,
     scale_beta: bool,
@@ -202,7 +201,7 @@ def _solve_all(matrices: Array, right: Array) -> Array:
         return found
 
 
-def _scale_without_groups(regression: Regression, rows: NDArray[np.intp], block: Array) -> Array:
+def _scale_without_groups(regression: Regression, rows: Indices, block: Array) -> Array:
     """Compute the unit of a relative penalty without each group, as `_scale_without`."""
     own = regression.weights[rows]
     rest = regression.weights.sum() - own.sum(axis=1)

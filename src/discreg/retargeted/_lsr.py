@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreg.base.full_sets import Augmented, BorderedRegression
 from discreg.base.left_out import LeftOut
@@ -19,7 +19,7 @@ from discreg.blocks.validation import (
 from discreg.linalg.factorisation import EPS
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.rows import one_hot, row_dots
-from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, MatrixLike
 
 from ._deviations import Deviations, scalar_effects
 from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store
@@ -36,15 +36,13 @@ ROUNDING = 8 * EPS  # relative rounding error of an entry of a Gram matrix
 class FixedTargets(TargetLoss):
     """Fixed zero-one targets: LSR, equation (4)."""
 
-    def targets(self, scores: Array, y: NDArray[np.intp]) -> Array:
+    def targets(self, scores: Array, y: Indices) -> Array:
         return one_hot(y, scores.shape[1])
 
-    def support(self, z: Array, y: NDArray[np.intp]) -> Array:
+    def support(self, z: Array, y: Indices) -> Array:
         return np.asarray(z[np.arange(len(y)), y])
 
-    def score_hessp(
-        self, residuals: Array, direction: Array, y: NDArray[np.intp], weights: Array
-    ) -> Array:
+    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         return weights[:, None] * direction
 
 
@@ -233,7 +231,7 @@ class LSRClassifier(RegressionClassifier):
     def _fit_prepared(
         self,
         prepared: Prepared,
-        start: NDArray[np.float64] | None = None,
+        start: Array | None = None,
         *,
         to_rounding: bool = True,
     ) -> Solution:
@@ -303,7 +301,7 @@ class LSRClassifier(RegressionClassifier):
 
         return own, augmented
 
-    def _class_targets(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _class_targets(self, sizes: Array) -> Array:
         """Return the targets of each class, one row per class."""
         return np.eye(len(sizes))
 

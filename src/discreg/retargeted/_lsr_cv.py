@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreg.base.held_out import HeldOut, Setting
 from discreg.base.regression import Prepared
 from discreg.linalg.rows import one_hot
-from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, Scoring, Splitting
 
 from ._fit import set_within_class
 from ._leave_one_out import leave_groups_out_scores, leave_one_out_scores
@@ -153,7 +153,7 @@ class LSRClassifierCV(RetargetedSearch):
         classifier: LSRClassifier,
         X: Any,
         y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
+        sample_weight: Array | None,
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
@@ -173,9 +173,9 @@ class LSRClassifierCV(RetargetedSearch):
         classifier: LSRClassifier,
         X: Any,
         y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
+        sample_weight: Array | None,
         penalties: Sequence[Setting],
-        groups: NDArray[np.intp],
+        groups: Indices,
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
         for path in _paths_of_betas(classifier, prepared, penalties):

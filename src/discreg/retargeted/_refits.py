@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.linalg.ridge import solve_each
 from discreg.linalg.rows import batches, one_hot, row_dots
+from discreg.linalg.systems import solve_each
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss

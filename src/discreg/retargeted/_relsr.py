@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreg.base.calibration import class_columns
 from discreg.base.left_out import LeftOut
@@ -16,7 +16,7 @@ from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
-from discreg.linalg.types import ClassWeight, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
 from ._capped import CappedSolution, left_out_of_capped, solve_capped
 from ._fit import (
@@ -31,7 +31,8 @@ from ._fit import (
     why_rows_in_memory,
 )
 from ._left_out import left_out
-from ._losses import MarginTargets, TargetLoss
+from ._losses import TargetLoss
+from ._margin_targets import MarginTargets
 from ._solvers import Solution
 
 __all__ = ["ReLSRClassifier"]
@@ -309,7 +310,7 @@ class ReLSRClassifier(RegressionClassifier):
             raise ValueError(f"loss_cap needs {' and '.join(missing)}. Set that, or loss_cap=None.")
 
     def _fit_prepared(
-        self, prepared: Prepared, start: NDArray[np.float64] | None, *, to_rounding: bool
+        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
         # A common shift of the scores has no effect.
@@ -342,11 +343,11 @@ class ReLSRClassifier(RegressionClassifier):
         scores = class_columns(self._scores_of_training(prepared, prepared.kept.places))
         return left_out_of_capped(prepared, self._loss(), solution, scores.astype(np.float64))
 
-    def _linear_regression(self, X: Any, weights: NDArray[np.float64]) -> Regression:
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
         return training_features(self, X, weights)
 
     def _kernel_regression(
-        self, kernel: FittedKernel, X: Any, weights: NDArray[np.float64]
+        self, kernel: FittedKernel, X: Any, weights: Array
     ) -> KernelRegression | KernelRows:
         rows = kernel_features(self, kernel, X, weights)
         return super()._kernel_regression(kernel, X, weights) if rows is None else rows

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreg.base.candidates import candidates_of
 from discreg.base.held_out import Setting
-from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, Scoring, Splitting
 
 from ._relsr import ReLSRClassifier
 from ._search import BETAS, RetargetedSearch
@@ -160,7 +160,7 @@ class ReLSRClassifierCV(RetargetedSearch):
         self.verbose = verbose
 
     def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         settings = super()._penalties(classifier, X, y, weights)
         if self.loss_caps is None:
@@ -169,7 +169,7 @@ class ReLSRClassifierCV(RetargetedSearch):
         caps = _cap_candidates(self.loss_caps)
         return [{"loss_cap": cap} | setting for setting in settings for cap in caps]
 
-    def _leaves_out(self, groups: NDArray[np.intp] | None, scorer: Callable[..., float]) -> bool:
+    def _leaves_out(self, groups: Indices | None, scorer: Callable[..., float]) -> bool:
         return self.loss_caps is None and super()._leaves_out(groups, scorer)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreg.blocks.source import Block
-from discreg.linalg.ridge import psd_solver
+from discreg.linalg.systems import psd_solver
 from discreg.linalg.types import Array, Indices
 
 from ._active_rows import ActiveRows

@@ -12,9 +12,10 @@ from discreg.blocks.validation import (
     Number,
     sample_weights,
 )
+from discreg.linalg.types import Array, Indices
 
 from ._dlsr import DraggedTargets
-from ._losses import MarginTargets
+from ._margin_targets import MarginTargets
 
 __all__ = ["retarget"]
 
@@ -107,7 +108,7 @@ def retarget(
     return targets.astype(given.dtype, copy=False)
 
 
-def _class_indices(y: ArrayLike, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+def _class_indices(y: ArrayLike, scores: Array) -> Indices:
     indices = np.asarray(y)
     check_consistent_length(scores, indices)
     if indices.ndim != 1 or indices.dtype.kind not in "iub":

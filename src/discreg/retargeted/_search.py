@@ -14,6 +14,7 @@ from discreg.base.held_out import HeldOut, Setting
 from discreg.base.left_out import leavable_rows
 from discreg.base.search import ClassifierSearch
 from discreg.blocks.validation import check_params
+from discreg.linalg.types import Array
 
 from ._fit import LARGEST_WITHIN_CLASS, deciding_penalties, fit_path
 from ._left_out import left_out
@@ -33,7 +34,7 @@ def held_out_on_path(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     X_test: Any,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
@@ -48,7 +49,7 @@ def left_out_on_path(
     classifier: Any,
     X: Any,
     y: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Array | None,
     penalties: Sequence[Setting],
 ) -> Iterator[HeldOut]:
     """Yield the leave-one-out scores of each setting; fits start from the previous one.
@@ -84,7 +85,7 @@ class RetargetedSearch(ClassifierSearch):
     _leave_one_out = staticmethod(left_out_on_path)
 
     def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: NDArray[np.float64] | None
+        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
     ) -> list[Setting]:
         settings = [{"beta": beta} for beta in beta_candidates("betas", self.betas)]
         within = candidates_of(

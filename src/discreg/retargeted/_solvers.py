@@ -16,16 +16,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreg.linalg.factorisation import EPS
-from discreg.linalg.ridge import (
-    NormalEquations,
-    Regression,
-    conjugate_gradients,
-)
+from discreg.linalg.ridge import NormalEquations, Regression
 from discreg.linalg.rows import row_dots
-from discreg.linalg.types import Array
+from discreg.linalg.systems import conjugate_gradients
+from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss, weighted_square
 
@@ -198,7 +194,7 @@ class ArrayProblem(RetargetedProblem):
     """The retargeted problem on rows in memory; points store the scores of all rows."""
 
     def __init__(
-        self, regression: Regression, loss: TargetLoss, y: NDArray[np.intp], n_classes: int
+        self, regression: Regression, loss: TargetLoss, y: Indices, n_classes: int
     ) -> None:
         super().__init__(regression, loss, n_classes)
         self.y, self.weights = y, regression.weights

@@ -18,6 +18,7 @@ import numpy as np
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import Regression
+from discreg.linalg.rows import row_dots
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 from discreg.linalg.types import Array
 
@@ -164,7 +165,7 @@ class SparseRows:
         residuals, weights = at.residuals, problem.weights
         if self.regression.centred:
             residuals = residuals + problem.balance(at)[0]
-        curvature = float(weights @ np.einsum("ij,ij->i", residuals, residuals))
+        curvature = float(weights @ row_dots(residuals, residuals))
         if problem.loss.group_penalty > 0:
             sums = residuals.sum(axis=1)
             curvature += float(weights @ sums**2) / problem.loss.group_penalty

@@ -30,15 +30,8 @@ from discreg.blocks.source import AddableTuple
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array, Indices
 
-from ._losses import (
-    Evaluation,
-    MarginTargets,
-    TargetLoss,
-    active_classes,
-    active_sums,
-    targets_below,
-    true_targets,
-)
+from ._losses import Evaluation, TargetLoss
+from ._margin_targets import MarginTargets, active_classes, active_sums, targets_below, true_targets
 
 __all__ = ["PenalisedTranslations"]
 
