@@ -48,7 +48,7 @@ def test_a_feature_is_used_just_below_it_and_none_from_it_on(name, rank, solver)
         assert not null.coef_.any()
         assert null.gap_ <= 1e-12
         assert len(null.selected_features_) == 0
-        assert np.all(null.decision_function(X) == 0)
+        assert np.ptp(null.decision_function(X), axis=0).max() == 0
 
 
 @every_table
@@ -105,6 +105,42 @@ def test_constant_features_need_no_penalty():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not SLRRClassifier(probability=False).fit(X, y).coef_.any()
+
+
+@NULL
+@pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c"]])
+@pytest.mark.parametrize("weights", [None, [9.0, 1.0, 2.0]])
+def test_without_coefficients_the_largest_class_is_predicted(labels, weights):
+    codes = np.repeat(np.arange(len(labels)), [10, 60, 20][: len(labels)])
+    X, y = np.random.default_rng(0).normal(size=(len(codes), 3)), np.array(labels)[codes]
+    given = None if weights is None else np.array(weights)[codes]
+    null = SLRRClassifier(beta=2 * beta_max(X, y, sample_weight=given)).fit(X, y, given)
+    shares = np.bincount(codes, given) / np.bincount(codes, given).sum()
+    assert np.all(null.predict(X) == labels[shares.argmax()])
+    np.testing.assert_allclose(null.predict_proba(X), np.tile(shares, (len(X), 1)), atol=0.02)
+    scores = null.decision_function(X)
+    odds = scores if len(labels) == 2 else scores[:, 1] - scores[:, 0]
+    np.testing.assert_allclose(odds, np.log(shares[1] / shares[0]))
+
+
+@NULL
+@pytest.mark.parametrize(
+    "params", [{"class_weight": "balanced"}, {"fit_intercept": False}], ids=["balanced", "origin"]
+)
+def test_without_coefficients_equal_classes_have_equal_scores(params):
+    X, y = data("wine")
+    null = SLRRClassifier(beta=2 * beta_max(X, y, **params), **params).fit(X, y)
+    assert np.all(null.decision_function(X) == 0)
+    np.testing.assert_allclose(null.predict_proba(X), 0.5)
+
+
+@NULL
+def test_a_search_scores_settings_without_coefficients_by_the_share_of_the_largest_class():
+    X, y = data("wine")
+    y = 1 - y  # the largest class is the second
+    search = SLRRClassifierCV(betas=[2 * beta_max(X, y)], probability=False).fit(X, y)
+    assert search.best_score_ == pytest.approx(np.bincount(y).max() / len(y), abs=1e-9)
+    assert search.score(X, y) == pytest.approx(np.bincount(y).max() / len(y))
 
 
 @NULL

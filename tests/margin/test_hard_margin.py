@@ -198,7 +198,7 @@ def test_overlapping_classes_are_refused(solver, lambda1, lambda2, fit_intercept
     labels = np.array(["no", "yes"])[y]
     model = LDMClassifier(C=INF, kernel="linear", lambda1=lambda1, lambda2=lambda2, solver=solver)
     model.set_params(fit_intercept=fit_intercept)
-    with pytest.raises(ValueError, match=r"C=inf needs classes .*'yes'.* Use a finite C"):
+    with pytest.raises(ValueError, match=r"C=inf needs classes .*'yes'.* use a finite C"):
         model.fit(X, labels)
 
 
@@ -223,6 +223,31 @@ def test_a_small_margin_far_from_the_origin_is_found(offset):
     X, y = np.array([[0.0], [1.0], [1.01], [2.0]]) + offset, np.array([0, 0, 1, 1])
     model = LDMClassifier(C=INF, lambda1=0.0, kernel="linear", probability=False).fit(X, y)
     np.testing.assert_allclose(model.coef_, [[200.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("lambda1", "lambda2"), [(0.0, 0.0), (1.0, 0.0), (1e3, 0.0), (1e3, 0.5)])
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("distance", [1e-3, 1e-4, 1e-5])
+def test_the_gap_bounds_the_error_of_small_margins(distance, kernel, lambda1, lambda2):
+    X, y = np.array([[0.0], [1.0], [1.0 + distance], [2.0]]), np.array([0, 0, 1, 1])
+    model = LDMClassifier(C=INF, lambda1=lambda1, lambda2=lambda2, kernel=kernel, random_state=0)
+    model.set_params(probability=False).fit(X if kernel == "linear" else X @ X.T, y)
+    gap, slope = X[2, 0] - X[1, 0], 2 / (X[2, 0] - X[1, 0])
+    margins = slope * np.abs(X[:, 0] - 1 - gap / 2)
+    best = slope**2 / 2 + lambda1 * margins.var() - lambda2 * margins.mean()
+    rounding = 1e-9 if kernel == "linear" else 1e-15 / distance**2  # that of X @ X.T
+    assert model.gap_ <= 1e-5
+    assert best * (1 - rounding) <= model.objective_ <= best * (1 + model.gap_ + rounding)
+    assert model.margins_.minimum == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_margins_that_are_lost_to_rounding_are_refused(kernel, seed):
+    X, y = np.array([[0.0], [1.0], [1.0 + 1e-7], [2.0]]), np.array([0, 0, 1, 1])
+    model = LDMClassifier(C=INF, kernel=kernel, probability=False, random_state=seed)
+    with pytest.raises(ValueError, match=r"No hyperplane .* has a margin above"):
+        model.fit(X if kernel == "linear" else X @ X.T, y)
 
 
 def test_a_margin_below_the_digits_of_float32_is_refused():

@@ -8,7 +8,7 @@ from oracles import convex_optimum
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from discreg import (
@@ -235,6 +235,25 @@ def test_rank_kernels_and_warm_starts(kind):
     again = clone(full).set_params(warm_start=True).fit(X, y).fit(X, y)
     assert again.n_iter_ == 1
     assert_array_equal(again.set_params(translation_penalty="centred").fit(X, y).centres_.shape, 3)
+
+
+def test_every_start_leads_to_the_optimum():
+    """Also one at which all rows have a translation, so that the loss is linear in a shift."""
+    X, y = wine()
+    warm = classifier("l1", warm_start=True, probability=False)
+    for group_penalty, beta in ((10, 0.001), (1e-4, 10.0), (0.1, 0.1), (0.01, 0.1)):
+        params = {"group_penalty": group_penalty, "beta": beta}
+        cold = classifier("l1", probability=False, **params).fit(X, y)
+        assert warm.set_params(**params).fit(X, y).gap_ <= 1e-9
+        assert_allclose(warm.coef_, cold.coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize("data", [load_iris, load_wine])
+def test_every_fit_of_a_search_converges(data):
+    X, y = data(return_X_y=True)
+    GReLSRClassifierCV(
+        translation_penalty="l1", group_penalties=[1.0, 0.1, 0.01], probability=False
+    ).fit(scale(X)[::3], y[::3])  # a warning would fail
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,7 +57,8 @@ def left_out_by_folds(
         rest = _without(prepared, kept.take(fold), moments)
         indicators = Indicators.of(rest)
         coef, means = rest.regression.predictor(refit(rest))
-        scores[fold] = indicators.scale * (matmul(kept.X[fold], coef) + indicators.shift - means)
+        scores[fold] = indicators.scale * (matmul(kept.X[fold], coef) - means)
+        scores[fold] += indicators.offset(coef)
     return LeftOut(scores, is_exact=False)
 
 

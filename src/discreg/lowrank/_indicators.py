@@ -11,6 +11,8 @@ from discreg.linalg.types import Array
 
 __all__ = ["Indicators"]
 
+DIGITS = 12  # of the logarithms of shares, so that classes of equal weight have equal ones
+
 
 @dataclass(frozen=True)
 class Indicators:
@@ -76,6 +78,18 @@ class Indicators:
         if not self.centred or np.array_equal(self.weights, self.sizes):
             return np.zeros_like(sizes)
         return np.asarray(mean - np.sqrt(sizes) / sizes.sum(axis=-1, keepdims=True))
+
+    def offset(self, coef: Array) -> Array:
+        """Compute what a sparse model adds to its scores: the shift, times the scale.
+
+        Without coefficients it is the logarithms of the shares of the classes, so that the largest
+        class is predicted and its probability is its share. It is zero without centring, because
+        there is no intercept then.
+        """
+        if coef.any():
+            return self.shift * self.scale
+        logs = np.log(self.weights)
+        return np.asarray(np.round((logs - logs.mean()) * self.centred, DIGITS))
 
     @property
     def second(self) -> Array:

@@ -122,7 +122,10 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
         Coefficients; for two classes, those of the second minus those of the first.
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights.
+        Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights. If all
+        coefficients are zero, the logarithms of the classes' shares of the total weight, about
+        their mean: the model then predicts the largest class, and probabilities are about the
+        shares.
     selected_features_ : ndarray of int
         Indices of the features with nonzero coefficients.
     rank_ : int
@@ -363,7 +366,8 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
         """Set the fitted attributes, with directions in decreasing order of singular values."""
-        exact = store_subspace(self, prepared, *by_singular_value(solution, rank))
+        shift = Indicators.of(prepared).offset(solution.coef)
+        exact = store_subspace(self, prepared, *by_singular_value(solution, rank), shift)
         self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
         self.objective_history_ = np.array(solution.objective_history)
         self.gap_ = self._gap(prepared, solution, exact)

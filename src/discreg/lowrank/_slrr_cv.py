@@ -40,8 +40,9 @@ class SLRRClassifierCV(LowRankSearch):
         smallest penalty for which all coefficients are zero. If the best of the default values is
         the smallest, up to three smaller values are tried, each after the first only if the one
         before increased the score by more than 0.1 %; see ``cv_results_["beyond_grid"]``. All
-        candidates from `beta_max_` on give the same model, whose coefficients are zero. They are
-        scored without a fit and marked in ``cv_results_["is_null"]``.
+        candidates from `beta_max_` on give the same model, whose coefficients are zero and which
+        predicts the largest class. They are scored without a fit and marked in
+        ``cv_results_["is_null"]``.
     ranks : array-like of int, default=None
         Candidates for the rank. None means at most five ranks between half the largest rank and
         the largest rank, the upper part of the paper's range.
@@ -183,5 +184,5 @@ class SLRRClassifierCV(LowRankSearch):
             solution = classifier._solve(problem, prepared, latest.get(rank), tol=classifier.tol)
             latest[rank] = solution
             coef, means = prepared.regression.predictor(solution.coef @ solution.directions.T)
-            scores = indicators.scale * (matmul(X_test, coef) + (indicators.shift - means))
+            scores = indicators.scale * (matmul(X_test, coef) - means) + indicators.offset(coef)
             yield HeldOut(scores, prepared.classes, solution.gap, classifier._converged(solution))

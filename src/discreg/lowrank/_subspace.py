@@ -58,15 +58,21 @@ def checked_rank(rank: int | None, prepared: Prepared) -> int:
 
 
 def store_subspace(
-    estimator: Any, prepared: Prepared, projected: Array, directions: Array
+    estimator: Any,
+    prepared: Prepared,
+    projected: Array,
+    directions: Array,
+    shift: Array | None = None,
 ) -> tuple[Array, Array]:
     """Set the fitted attributes from the projection A and the directions V of equation (3).
 
-    Returns the coefficients, one column per class, and the intercepts in float64.
+    The shift of the scores is that of the class weights if it is None. Returns the coefficients,
+    one column per class, and the intercepts in float64.
     """
     signs, indicators = signs_of(directions), Indicators.of(prepared)
     projected, directions = projected * signs * indicators.scale, directions * signs
-    shift = indicators.shift * indicators.scale
+    if shift is None:
+        shift = indicators.shift * indicators.scale
     scalings, means = prepared.regression.predictor(projected)
     estimator.rank_ = projected.shape[1]
     estimator.directions_ = directions.astype(prepared.dtype)

@@ -18,7 +18,7 @@ import numpy as np
 
 from discreg.linalg.types import Array
 
-from ._dual import Dual, DualState, GramDual, SolverOptions
+from ._dual import Dual, DualState, GramDual, RowDual, SolverOptions
 
 __all__ = ["EXACT", "DualSolution", "solve_dual"]
 
@@ -65,8 +65,21 @@ def solve_dual(
     options = replace(options, tol=max(options.tol, EXACT))
     begin = (dual.start(), 0.0) if start is None else start
     found = _descend(dual, options, *begin, fit_intercept=fit_intercept)
+    if isinstance(dual, RowDual):
+        found = _computed_anew(dual, found, fit_intercept=fit_intercept)
     limited = found.gap > options.tol and found.n_iter >= options.max_iter
     return replace(found, limited=limited)
+
+
+def _computed_anew(dual: Dual, found: DualSolution, *, fit_intercept: bool) -> DualSolution:
+    """Compute coefficients, scores and gap from the multipliers, without the rounding of updates.
+
+    It is seen if multipliers became much larger than they are at the end.
+    """
+    state = dual.state(found.state.multipliers)
+    shift = dual.best_shift(state, found.shift) if fit_intercept else found.shift
+    gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
+    return replace(found, state=state, shift=shift, gap=gap)
 
 
 def _descend(

@@ -65,6 +65,7 @@ class TargetLoss(ABC):
     knows_pieces = False  # whether `pieces` tells the quadratic pieces of the loss apart
     is_separable = False  # whether the residual of each class depends on its own score alone
     is_relative = False  # whether a constant added to all scores and centres has no effect
+    may_be_linear = False  # whether the loss may be linear in a constant added to all scores
 
     @abstractmethod
     def targets(self, scores: Array, y: Indices) -> Array:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -399,14 +398,24 @@ def newton_step(
     H p = −h is solved by conjugate gradients. The preconditioner is the Hessian of ridge
     regression, ΦᵀSΦ + βI, and Σs for the mean scores. It is an upper bound of H and already
     factored.
+
+    Where the loss may be linear in a constant added to all scores, H is singular, and a curvature
+    in proportion to the slope limits the constant to 1. It vanishes at the minimum.
     """
     # The system is solved more accurately near the optimum: the energy is of the order of the
     # distance of the objective from its minimum. More accuracy than `reduction` needs is useless.
     energy = max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)
     excess = energy / objective_unit(point.objective, problem.regression.total)
     accuracy = max(excess**0.25, 0.4 * np.sqrt(reduction))
+    slope = abs(float(gradient[-1].mean())) if problem.loss.may_be_linear else 0.0
+
+    def hessp(step: Array) -> Array:
+        image = problem.hessp(point, step)
+        image[-1] += slope * step[-1].mean()
+        return image
+
     direction = conjugate_gradients(
-        partial(problem.hessp, point),
+        hessp,
         -gradient,
         problem.precondition,
         tol=float(np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY)),

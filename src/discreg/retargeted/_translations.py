@@ -50,6 +50,7 @@ class PenalisedTranslations(MarginTargets):
     def __init__(self, weight: float, kind: str) -> None:
         super().__init__()
         self.weight, self.is_absolute = weight, kind == "l1"
+        self.may_be_linear = self.is_absolute  # it is if all rows have a translation
 
     def targets_for(self, scores: Array, y: Indices, centres: Array) -> Array:
         own, none = (np.arange(len(y)), y), np.zeros(scores.shape[1])
