@@ -63,7 +63,7 @@ def solve_hard_margin(
             upper = replace(loss, upper=max(C, room))
             return _feasible(problem, replace(fit, n_iter=n_iter, soft=upper), soft)
         bound = _largest_margin(problem, multipliers)
-        if bound <= SMALLEST_MARGIN:
+        if bound <= SMALLEST_MARGIN or problem.options.report(0):
             break
         C, start = GROWTH * C, fit.warm
     raise _not_separable(problem, None if fit.limited else bound)
