@@ -3,7 +3,8 @@
 Facts about data sets that cannot be shipped are tests of their own in ``tests/shared_data``. They
 are collected only where the data are: in the folder named by ``DISCREG_DATA``, or else in
 ``../shared/data`` beside the repository. Facts about pages are collected only where there are
-Chromium and playwright to open them.
+Chromium and playwright to open them. Facts about arrays of other libraries are collected only with
+``SCIPY_ARRAY_API=1``, which scikit-learn needs before SciPy is imported; ``.ci/run`` sets it.
 """
 
 import os
@@ -57,6 +58,8 @@ CHROMIUM = find_chromium()
 collect_ignore = [] if DATA_FOLDER else ["shared_data"]
 if CHROMIUM is None or find_spec("playwright") is None:
     collect_ignore += ["comparison/report/test_page_in_browser.py", "test_compare_in_browser.py"]
+if os.environ.get("SCIPY_ARRAY_API") != "1":
+    collect_ignore += ["blocks/test_namespaces.py", "recipes/test_torch.py"]
 
 
 def pytest_collection_modifyitems(config, items):

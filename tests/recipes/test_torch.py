@@ -1,7 +1,5 @@
 """The page on PyTorch."""
 
-import os
-
 import numpy as np
 import pytest
 from recipe_pages import run_page
@@ -9,7 +7,6 @@ from recipe_pages import run_page
 from discreg import LSRClassifier
 
 
-@pytest.mark.skipif(os.environ.get("SCIPY_ARRAY_API") != "1", reason="SCIPY_ARRAY_API=1 is not set")
 def test_the_model_of_tensors_is_that_of_arrays(capsys):
     pytest.importorskip("torch")
     page = run_page("torch")

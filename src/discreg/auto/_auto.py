@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discreg.base.calibration import Calibration, Temperature
-from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.candidates import group_numbers
 from discreg.base.classifier import BaseClassifier
 from discreg.base.early_checks import check_scorer, is_of_single_samples, scorer_of
@@ -61,7 +61,7 @@ MOST_EXACT = 2_000  # rows up to which kernels are exact and all families are tr
 MANY_FOR_KERNELS = 1_000_000  # rows from which models are linear
 
 
-class AutoClassifier(CallbackSupportMixin, BaseClassifier):
+class AutoClassifier(BaseClassifier):
     r"""Classifier that chooses among models, kernels and penalties on held-out samples.
 
     Least squares regression is tried with linear, RBF and Laplacian kernels of several widths on

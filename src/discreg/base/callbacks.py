@@ -1,4 +1,6 @@
-"""Callbacks of scikit-learn 1.9 and newer: a search reports its rounds and their steps as tasks.
+"""Callbacks of scikit-learn 1.9 and newer: fits report their parts as tasks.
+
+A search reports its rounds and their steps, a classifier the iterations of its solver.
 
 With an older scikit-learn, estimators have no `set_callbacks`, and tasks report nothing.
 """
@@ -38,10 +40,18 @@ class Task:
         The estimator that is fitted.
     context : CallbackContext or None
         What scikit-learn knows of the task; None without callbacks.
+    above : Task or None, default=None
+        The task of which this one is a part.
+
+    Attributes
+    ----------
+    is_stopped : bool
+        Whether a callback has stopped iterations of this task, or of a part of it.
     """
 
-    def __init__(self, estimator: Any, context: Any) -> None:
-        self.estimator, self.context = estimator, context
+    def __init__(self, estimator: Any, context: Any, above: Task | None = None) -> None:
+        self.estimator, self.context, self.above = estimator, context, above
+        self.is_stopped = False
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Any, n_subtasks: int | None = None) -> Task:
@@ -66,12 +76,28 @@ class Task:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator)
 
-    def begin(self, name: str, n_subtasks: int = 0) -> Task:
+    def begin(self, name: str, n_subtasks: int | None = 0) -> Task:
         """Begin a part of this task."""
         if self.context is None:
             return self
         context = self.context.subcontext(name, max_subtasks=n_subtasks)
-        return Task(self.estimator, context.call_on_fit_task_begin(estimator=self.estimator))
+        context.call_on_fit_task_begin(estimator=self.estimator)
+        return Task(self.estimator, context, self)
+
+    def iterated(self, n_done: int) -> bool:
+        """Report that iterations are done; return whether a callback asked to stop them."""
+        if self.context is not None and hasattr(self.estimator, "_skl_callbacks"):
+            for _ in range(n_done):
+                context = self.context.subcontext("iteration")
+                context.call_on_fit_task_begin(estimator=self.estimator)
+                if context.call_on_fit_task_end(estimator=self.estimator):
+                    self._stop()
+        return self.is_stopped
+
+    def _stop(self) -> None:
+        self.is_stopped = True
+        if self.above is not None:
+            self.above._stop()
 
     def steps(self, name: str, results: Iterable[Result], n_steps: int) -> Iterator[Result]:
         """Yield at most this many results while they are computed, each a part of this task."""

@@ -26,6 +26,7 @@ from .calibration import (
     log_probabilities,
     probabilities,
 )
+from .callbacks import CallbackSupportMixin
 from .doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from .full_sets import Augmented, TrainingLabels, full_sets
 from .left_out import forget_calibration
@@ -52,7 +53,7 @@ def _supports_partial_fit(estimator: Any) -> bool:
     return True
 
 
-class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):
+class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
     """Base class of all classifiers: `predict`, `score`, and `partial_fit` where supported.
 
     Methods that treat rows one by one are lazy on Dask collections.

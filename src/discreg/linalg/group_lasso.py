@@ -22,6 +22,7 @@ from discreg.linalg.types import Array, Indices
 from .factorisation import EPS
 from .group_gram import FeatureGram, FormedGram, WorkingGram
 from .group_newton import newton_step
+from .iterations import Report, unreported
 from .resources import (
     threads_for,
 )
@@ -192,6 +193,7 @@ def group_lasso(
     max_iter: int,
     start: Array | None,
     constant: float,
+    report: Report = unreported,
 ) -> GroupLassoFit:
     """Solve the group lasso until the duality gap is at most `tol` times the objective.
 
@@ -218,6 +220,8 @@ def group_lasso(
         Initial coefficients; None means zero.
     constant : float
         Constant added to the objective when the gap is compared with it.
+    report : callable, optional
+        Called after each working set.
     """
     coef = np.zeros_like(moments) if start is None else start.copy()
     level = beta
@@ -236,11 +240,13 @@ def group_lasso(
         worse = 0 if falls else worse + (1 if solved else UNSOLVED)
         rounding = _rounding(regression.norms, coef, square)
         stalled = worse >= SETS_AT_STANDSTILL or _is_stationary(coef, correlations, beta, rounding)
+        stop = False
         if n_sets > 0 or enough_already or stalled:  # the start is not an iteration
             history.append(min([objective, *history[-1:]]))
+            stop = report(1)
         if best is None or gap < best.gap:
             best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
-        if enough_already or stalled or n_sets == max_iter:
+        if enough_already or stalled or stop or n_sets == max_iter:
             break
         unsolved, wanted, is_new = gap, tol * (objective + constant), n_sets == 0
         while level > beta:

@@ -23,6 +23,7 @@ from scipy import linalg
 from discreg.linalg.types import Array
 
 from .group_lasso import CLEARLY, Features, duality_gap, group_lasso
+from .iterations import Report, unreported
 
 __all__ = ["SparseRankProblem", "SparseRankSolution", "alternate"]
 
@@ -98,7 +99,13 @@ class SparseRankProblem:
         return left @ right, max(gain, 0.0)
 
     def lasso(
-        self, directions: Array, *, tol: float, max_iter: int, start: Array | None
+        self,
+        directions: Array,
+        *,
+        tol: float,
+        max_iter: int,
+        start: Array | None,
+        report: Report = unreported,
     ) -> SparseRankSolution:
         """Compute the best A for a given V, with a gap relative to the whole objective."""
         rest = self.rest(directions)
@@ -111,6 +118,7 @@ class SparseRankProblem:
             max_iter=max_iter,
             start=start,
             constant=rest,
+            report=report,
         )
         history = [value + rest for value in fit.history]
         gap = fit.gap / max(fit.objective + rest, ROUNDING)
@@ -166,13 +174,14 @@ def alternate(
     tol: float,
     max_iter: int,
     start: SparseRankSolution | None,
+    report: Report = unreported,
 ) -> SparseRankSolution:
     """Alternate group lasso and Procrustes until the relative certificate is at most `tol`."""
     everything = np.eye(len(problem.second))
     if problem.rank is None:
         space = problem.row_space()
         first = None if start is None else start.coef @ (start.directions.T @ space)
-        solution = problem.lasso(space, tol=tol, max_iter=max_iter, start=first)
+        solution = problem.lasso(space, tol=tol, max_iter=max_iter, start=first, report=report)
         solution.coef, solution.directions = solution.coef @ space.T, everything
         # The objective could decrease by at most the squares of T outside of these directions.
         outside = problem.rest(space) - problem.constant
@@ -180,12 +189,14 @@ def alternate(
         return solution
     if start is None or not _has_rank(start, problem.rank):
         start = _best_start(problem, everything, tol, max_iter)
+        if report(len(start.objective_history)):
+            return start
         left = max(max_iter - len(start.objective_history), 1)
-        solution = _alternate(problem, start, tol, left)
+        solution = _alternate(problem, start, tol, left, report)
         history = [*start.objective_history, *solution.objective_history]
         solution.objective_history = np.minimum.accumulate(history).tolist()
         return solution
-    return _alternate(problem, start, tol, max_iter)
+    return _alternate(problem, start, tol, max_iter, report)
 
 
 def _best_start(
@@ -212,7 +223,11 @@ def _best_start(
 
 
 def _alternate(
-    problem: SparseRankProblem, start: SparseRankSolution, tol: float, max_iter: int
+    problem: SparseRankProblem,
+    start: SparseRankSolution,
+    tol: float,
+    max_iter: int,
+    report: Report = unreported,
 ) -> SparseRankSolution:
     """Alternate group lasso and Procrustes from a start."""
     coef, directions = start.coef, start.directions
@@ -229,7 +244,7 @@ def _alternate(
         worse = 0 if best is None or falls or gap < CLEARLY * best.gap else worse + 1
         if best is None or gap < best.gap:
             best = SparseRankSolution(coef, directions, history, gap)
-        if gap <= tol:
+        if report(1) or gap <= tol:
             break
         if worse == STANDSTILL or (fit.stalled and gap - fit.gap <= tol):
             best.stalled = True

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.components import COMPONENT_CONSTRAINTS
 from discreg.base.full_sets import Augmented
 from discreg.base.left_out import LeftOut
@@ -195,6 +196,7 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.approximation = approximation
         self.random_state = random_state
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -218,7 +220,9 @@ class LRRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             The fitted classifier.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
         self._fit_moments(self._prepare(X, y, sample_weight))
+        task.end()
         return self
 
     def _fit_moments(self, prepared: Prepared) -> None:

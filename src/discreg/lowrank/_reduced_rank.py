@@ -17,6 +17,7 @@ from sklearn.base import (
 )
 from sklearn.utils.extmath import safe_sparse_dot
 
+from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
 from discreg.base.caller import user_stacklevel
 from discreg.base.classifier import finite_scores
 from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
@@ -41,6 +42,7 @@ from discreg.blocks.validation import (
     is_streamed,
     new_rows,
 )
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
 from discreg.linalg.types import Array, MatrixLike, RealArray
@@ -69,6 +71,7 @@ class TargetSums:
 
 
 class ReducedRankRegression(
+    CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     MultiOutputMixin,
@@ -192,6 +195,7 @@ class ReducedRankRegression(
         self.tol = tol
         self.max_iter = max_iter
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -211,17 +215,20 @@ class ReducedRankRegression(
             The fitted model.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
         self.__dict__.pop("_sums", None)
         if is_out_of_core(X) or (is_streamed(X) and not _is_wide(X)):
             source = open_targets(self, X, y, sample_weight)
             n_features, dtype = source.n_features, source.dtype
             moments: Moments = source.reduce_raw(chunk_moments, n_features, dtype)
             flat = len(moments.scatter) == n_features + 1 if y is None else is_flat(y)
-            self._fit_sums(TargetSums(moments, dtype, flat))
-            return self
-        rows, targets, flat = target_rows(self, X, y)
-        weights = positive_weights(sample_weight, len(targets))
-        self._fit_problem(self._problem(rows, targets, weights), is_flat=flat)
+            self._fit_sums(TargetSums(moments, dtype, flat), task.iterated)
+        else:
+            rows, targets, flat = target_rows(self, X, y)
+            weights = positive_weights(sample_weight, len(targets))
+            problem = self._problem(rows, targets, weights)
+            self._fit_problem(problem, task.iterated, is_flat=flat)
+        task.end()
         return self
 
     def partial_fit(
@@ -349,7 +356,7 @@ class ReducedRankRegression(
             rows, targets, weights, centre=self.fit_intercept, sparse=sparse
         )
 
-    def _fit_sums(self, sums: TargetSums) -> None:
+    def _fit_sums(self, sums: TargetSums, report: Report = unreported) -> None:
         require_positive(sums.moments.total)
         sparse = self.penalty == "l21"
         problem = TargetProblem.of_moments(
@@ -359,9 +366,9 @@ class ReducedRankRegression(
             centre=self.fit_intercept,
             sparse=sparse,
         )
-        self._fit_problem(problem, is_flat=sums.is_flat)
+        self._fit_problem(problem, report, is_flat=sums.is_flat)
 
-    def _fit_problem(self, problem: TargetProblem, *, is_flat: bool) -> None:
+    def _fit_problem(self, problem: TargetProblem, report: Report, *, is_flat: bool) -> None:
         """Solve the problem and set the fitted attributes."""
         rank = self._checked_rank(problem)
         if self.penalty == "ridge":
@@ -373,18 +380,23 @@ class ReducedRankRegression(
                 [max(objective, 0.0)],
                 gap=0.0,
             )
+            report(1)
         else:
             sparse = problem.with_rows_penalty(float(self.beta), rank)
-            solution = polish(sparse, self._solve(sparse, None), tol=self.tol)
-            if not self._has_converged(solution):
+            solution = self._solve(sparse, None, report)
+            solution = polish(sparse, solution, tol=self.tol, report=report)
+            if not report(0) and not self._has_converged(solution):
                 warn_of_gap(self, solution, f"{STALLED}." if solution.stalled else None)
         self._store(problem, solution, rank, is_flat=is_flat)
 
     def _solve(
-        self, problem: SparseRankProblem, start: SparseRankSolution | None
+        self,
+        problem: SparseRankProblem,
+        start: SparseRankSolution | None,
+        report: Report = unreported,
     ) -> SparseRankSolution:
         """Solve the problem with a penalty on the rows, from a start if there is one."""
-        return alternate(problem, tol=self.tol, max_iter=self.max_iter, start=start)
+        return alternate(problem, tol=self.tol, max_iter=self.max_iter, start=start, report=report)
 
     def _has_converged(self, solution: SparseRankSolution) -> bool:
         return not solution.gap > self.tol > 0

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.caller import user_stacklevel
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
@@ -21,6 +22,7 @@ from discreg.blocks.validation import (
     Number,
 )
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import Regression
 from discreg.linalg.sparse_rank import (
@@ -215,6 +217,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self.max_iter = max_iter
         self.warm_start = warm_start
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -236,15 +239,20 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
             The fitted classifier.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
         prepared = self._prepare(X, y, sample_weight)
         rank = checked_rank(self.rank, prepared)
         problem = self._problem(prepared, rank, float(self.beta))
         start = vars(self).get("_previous") if self.warm_start else None
-        solution = self._solve(problem, prepared, start, tol=self.tol, to_rounding=True)
-        self._warn(solution)
+        solution = self._solve(
+            problem, prepared, start, tol=self.tol, to_rounding=True, report=task.iterated
+        )
+        if not task.is_stopped:
+            self._warn(solution)
         self._warn_of_null(problem)
         self._store(prepared, solution, rank)
         self._calibrate(prepared, (problem, solution))
+        task.end()
         return self
 
     @lazily
@@ -294,12 +302,16 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         *,
         tol: float,
         to_rounding: bool = False,
+        report: Report = unreported,
     ) -> SparseRankSolution:
         """Solve the problem, from a start if its shape fits."""
         if is_null(problem.beta, largest_beta(problem)):
+            report(1)
             return null_solution(problem)
         if problem.beta == 0:  # without a penalty, one regression is exact up to rounding
-            solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
+            solution = reweight(
+                problem, prepared, tol=0.0, max_iter=1, by_change=True, report=report
+            )
             solution.gap = gap_without_penalty(problem, solution)
         elif self.solver == "reweighted":
             solution = reweight(
@@ -308,13 +320,16 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
                 tol=tol,
                 max_iter=self.max_iter,
                 by_change=self.stopping == "change",
+                report=report,
             )
         else:
             if start is not None and not _fits(start, problem):
                 start = None
-            solution = alternate(problem, tol=tol, max_iter=self.max_iter, start=start)
+            solution = alternate(
+                problem, tol=tol, max_iter=self.max_iter, start=start, report=report
+            )
             if to_rounding:
-                solution = polish(problem, solution, tol=tol)
+                solution = polish(problem, solution, tol=tol, report=report)
         return solution
 
     def _left_out(

@@ -12,6 +12,7 @@ from discreg.base.regression import Prepared
 from discreg.base.stored import gap_of_stored, group_curvature
 from discreg.blocks.precision import gap_with_error
 from discreg.linalg.group_lasso import FeatureRegression, Features
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import linear_regression
 from discreg.linalg.sparse_rank import (
@@ -80,7 +81,11 @@ def null_solution(problem: SparseRankProblem) -> SparseRankSolution:
 
 
 def polish(
-    problem: SparseRankProblem, solution: SparseRankSolution, *, tol: float
+    problem: SparseRankProblem,
+    solution: SparseRankSolution,
+    *,
+    tol: float,
+    report: Report = unreported,
 ) -> SparseRankSolution:
     """Solve a small problem of full rank to rounding, from a solution that has reached `tol`."""
     small = problem.rank is None and problem.moments.size <= FEW_COEFFICIENTS
@@ -88,7 +93,10 @@ def polish(
         return solution
     finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
     finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
-    return finer if finer.gap < solution.gap else solution
+    if not finer.gap < solution.gap:
+        return solution
+    report(1)
+    return finer
 
 
 def by_singular_value(solution: SparseRankSolution, rank: int) -> tuple[Array, Array]:
@@ -132,6 +140,7 @@ def reweight(
     tol: float,
     max_iter: int,
     by_change: bool,
+    report: Report = unreported,
 ) -> SparseRankSolution:
     """Solve by Algorithm 3: ridge regression with weights 1/(2‖w_j‖) of the last iteration.
 
@@ -151,7 +160,7 @@ def reweight(
         history.append(objective)
         if by_change or best is None or gap < best.gap:
             best = SparseRankSolution(coef, directions, history, gap)
-        if (change if by_change else gap) <= tol:
+        if report(1) or (change if by_change else gap) <= tol:
             break
         scales = np.sqrt(2 * np.linalg.norm(coef, axis=1))
     assert best is not None

@@ -54,6 +54,7 @@ def solve(problem: BinaryProblem, dual: Dual, *, fit_intercept: bool) -> DualSol
             dual, fit_intercept=fit_intercept, max_iter=options.max_iter, start=start
         )
         if exact is not None and exact.gap <= max(options.tol, SUCCESS):
+            options.report(exact.n_iter)
             return exact
     return solve_dual(dual, options, fit_intercept=fit_intercept, start=start)
 

@@ -34,6 +34,7 @@ import numpy as np
 from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.moments import Moments, moments_and_rows
 from discreg.blocks.source import BlockSource
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.resources import (
     require_memory,
     threads_for,
@@ -161,6 +162,7 @@ def newton_on_blocks(
     start: tuple[Array, Array] | None,
     dtype: Any,
     keep: bool,
+    reports: list[Report] | None = None,
 ) -> tuple[list[BinaryFit], KeptRows | None]:
     """Fit all two-class problems by passes over blocks of rows.
 
@@ -179,6 +181,8 @@ def newton_on_blocks(
         Precision in which the coefficients will be stored; the gaps include its rounding.
     keep : bool
         Whether to keep rows of the first pass, and the responses of scores to forces.
+    reports : list of callable, optional
+        Called after each Newton step of a problem, one per problem.
 
     Returns
     -------
@@ -211,7 +215,7 @@ def newton_on_blocks(
         else:
             coef, intercept = start[0][k], float(start[1][k])
             begin = PrimalPoint(positive, coef, intercept + float(origin @ coef))
-        solvers.append(_newton(begin, origin, tol, max_iter))
+        solvers.append(_newton(begin, origin, tol, max_iter, reports[k] if reports else unreported))
 
     def ask(requests: list[PrimalPoint | Line]) -> list[Any]:
         points = tuple(each for each in requests if isinstance(each, PrimalPoint))
@@ -291,7 +295,9 @@ def _model_at_zero(
     )
 
 
-def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter: int) -> Asking:
+def _newton(
+    begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter: int, report: Report
+) -> Asking:
     """Solve one problem by Newton steps and return the fit with the smallest gap."""
     local: LocalModel = (yield begin) if isinstance(begin, PrimalPoint) else begin
     best: BinaryFit | None = None
@@ -302,15 +308,17 @@ def _newton(begin: LocalModel | PrimalPoint, origin: Array, tol: float, max_iter
             best = _end(local, origin, gap, n_iter)
         if gap <= max(tol, EXACT) or stalled == STANDSTILL:
             break
-        if n_iter == max_iter:
-            return replace(best, limited=True)
+        if n_iter == max_iter or report(0):
+            return replace(best, n_iter=n_iter, limited=True)
         precise = precise or gap > SLOW * previous
         following = yield from _search(local, local.newton_step(), precise=precise)
         if following is None:
             break
         stalled = stalled + 1 if following.objective >= local.objective * (1 - ROUNDING) else 0
         local, previous = following, gap
-    return best
+        report(1)
+    assert best is not None
+    return replace(best, n_iter=n_iter)
 
 
 def _search(local: LocalModel, step: NewtonStep, *, precise: bool) -> Asking:

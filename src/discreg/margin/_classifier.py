@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import BaseClassifier, finite_scores
 from discreg.base.components import (
@@ -147,7 +148,7 @@ class MarginClassifier(BaseClassifier):
         return None
 
     def _fit_source(
-        self, source: BlockSource, dtype: Any = None, kept: KeptRows | None = None
+        self, source: BlockSource, task: Task, dtype: Any = None, kept: KeptRows | None = None
     ) -> list[BinaryFit]:
         """Fit a linear model to rows in blocks; store it in their dtype, or in another one.
 
@@ -155,6 +156,7 @@ class MarginClassifier(BaseClassifier):
         """
         raise ValueError(self._why_in_memory(None))
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -177,28 +179,33 @@ class MarginClassifier(BaseClassifier):
             The fitted classifier.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
         source = self._open_blocks(X, y, sample_weight)
         if source is None:
-            fits = self._fit_data(self._prepare(X, y, sample_weight))
+            fits = self._fit_data(self._prepare(X, y, sample_weight), task)
         else:
-            fits = self._fit_blocks(source, components_of(self, number_of_rows(X)))
-        self._warn(fits)
+            fits = self._fit_blocks(source, components_of(self, number_of_rows(X)), task)
+        if not task.is_stopped:
+            self._warn(fits)
+        task.end()
         return self
 
-    def _fit_blocks(self, source: BlockSource, n_components: int | None) -> list[BinaryFit]:
+    def _fit_blocks(
+        self, source: BlockSource, n_components: int | None, task: Task
+    ) -> list[BinaryFit]:
         """Fit the model to rows in blocks, mapped if the kernel has components."""
         if n_components is None:
-            return self._fit_source(source)
+            return self._fit_source(source, task)
         features = fit_map_to_blocks(self, source, n_components)
         kept = mapped_kept(source, features) if self.probability else None
         mapped = in_memory_if_small(MappedBlocks(source, features))
-        fits = self._fit_source(mapped, source.dtype, kept)
+        fits = self._fit_source(mapped, task, source.dtype, kept)
         self._store_features(features)
         return fits
 
-    def _fit_data(self, data: MarginData) -> list[BinaryFit]:
+    def _fit_data(self, data: MarginData, task: Task) -> list[BinaryFit]:
         """Fit the model to rows in memory."""
-        fits = self._fit_all(data, self._starts(data), exact=True)
+        fits = self._fit_all(data, self._starts(data), exact=True, task=task)
         self._store(fits, data.classes, data.dtype)
         if data.features is None:
             self._store_samples(data, fits)
@@ -284,15 +291,27 @@ class MarginClassifier(BaseClassifier):
             n_sharing=min(effective_n_jobs(self.n_jobs), n_problems),
         )
 
-    def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
-        """Fit all two-class problems, in `n_jobs` threads."""
+    def _fit_all(
+        self, data: MarginData, starts: list[Any], *, exact: bool, task: Task | None = None
+    ) -> list[BinaryFit]:
+        """Fit all two-class problems, in `n_jobs` threads; each is a part of the task."""
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs)).tolist()
         problems = self._problems(data, starts, seeds, exact=exact)
+        parts = self._parts(task or Task(self, None), data.positives)
         if len(problems) == 1:
-            return [self._fit_one(problems[0], data.dtype)]
+            return [self._fit_one(problems[0], data.dtype, next(parts))]
         in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return list(in_threads(delayed(self._fit_one)(each, data.dtype) for each in problems))
+        return list(
+            in_threads(
+                delayed(self._fit_one)(problem, data.dtype, part)
+                for problem, part in zip(problems, parts, strict=True)
+            )
+        )
+
+    def _parts(self, task: Task, positives: Iterable[Any]) -> Iterator[Task]:
+        """Begin the two-class problems, each a part of the task."""
+        return (task.begin(f"class {positive}", n_subtasks=None) for positive in positives)
 
     def _problems(
         self, data: MarginData, starts: list[Any], seeds: list[int], *, exact: bool
@@ -318,10 +337,12 @@ class MarginClassifier(BaseClassifier):
             )
         ]
 
-    def _fit_one(self, problem: BinaryProblem, dtype: np.dtype[Any]) -> BinaryFit:
+    def _fit_one(self, problem: BinaryProblem, dtype: np.dtype[Any], part: Task) -> BinaryFit:
         """Fit one two-class problem and raise if numbers overflow in the precision of X."""
+        problem = replace(problem, options=replace(problem.options, report=part.iterated))
         with np.errstate(all="ignore"):  # what matters is checked below
             fit = self._solve(problem)
+        part.end()
         fit = replace(fit, gap=fit.gap + problem.training.rounding)
         parts = [np.array(fit.intercept), fit.coef, fit.theta]
         largest = max(float(np.abs(part).max()) for part in parts if part is not None)

@@ -67,7 +67,8 @@ def solve_dual(
     found = _descend(dual, options, *begin, fit_intercept=fit_intercept)
     if isinstance(dual, RowDual):
         found = _computed_anew(dual, found, fit_intercept=fit_intercept)
-    limited = found.gap > options.tol and found.n_iter >= options.max_iter
+    ended = found.n_iter >= options.max_iter or options.report(0)
+    limited = found.gap > options.tol and ended
     return replace(found, limited=limited)
 
 
@@ -87,6 +88,7 @@ def _descend(
 ) -> DualSolution:
     if not fit_intercept:
         state, passes, gap = dual.descend(state, 0.0, options)
+        options.report(passes)
         return DualSolution(state, 0.0, gap, passes)
     shift = dual.best_shift(state, shift)
     passes = 0
@@ -109,6 +111,7 @@ def _descend_freely(
             state, shift, replace(inner, max_iter=most - passes)
         )
         passes += more
+        stop = options.report(more)
         balanced = _taken_from_a_few(dual, state) if gap <= options.tol else None
         if balanced is not None:
             best = dual.best_shift(balanced, shift)
@@ -116,7 +119,7 @@ def _descend_freely(
             if gap <= options.tol:
                 solution = DualSolution(balanced, best, gap, passes)
                 return solution, solution
-        if passes >= most:
+        if passes >= most or stop:
             break
         inner = replace(inner, tol=TIGHTER * inner.tol)
     return DualSolution(state, shift, float("inf"), passes), None
@@ -143,11 +146,12 @@ def _enclose(
     ends: dict[bool, _End] = {}
     best = DualSolution(state, shift, float("inf"), 0)
     last: _End | None = None
-    while passes < options.max_iter:
+    while passes < options.max_iter and not options.report(0):
         state, more, _ = dual.descend(
             state, shift, replace(inner, max_iter=options.max_iter - passes)
         )
         passes += max(more, 1)
+        options.report(max(more, 1))
         end = _End(shift, state, dual.excess(state))
         previous, last = last, end
         ends[end.excess > 0] = end

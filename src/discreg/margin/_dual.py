@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.rows import matmul, rmatmul, row_norms
 from discreg.linalg.types import Array, Indices
 
@@ -64,7 +65,7 @@ class DualState:
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """Tolerance, iteration limit and sampling options of a solver."""
+    """Tolerance, iteration limit and sampling options of a solver, and who watches it."""
 
     tol: float
     max_iter: int
@@ -72,6 +73,7 @@ class SolverOptions:
     shrinking: bool = True
     seed: int = 0
     svrg_step: float = SVRG_STEP
+    report: Report = unreported  # called with the number of iterations that are done
 
     def as_tuple(self) -> tuple[float, int, bool, bool]:
         """Return the options of coordinate descent, in the order that compiled loops expect."""

@@ -74,7 +74,7 @@ def solve_hard_margin(
                 return hard
             best = hard if best is None or hard.objective < best.objective else best
         bound = _largest_margin(problem, multipliers)
-        if bound <= SMALLEST_MARGIN:
+        if bound <= SMALLEST_MARGIN or problem.options.report(0):
             break
         C, start = GROWTH * C, fit.warm
     if best is not None and bound > SMALLEST_MARGIN:

@@ -147,7 +147,7 @@ def _in_kernel(problem: BinaryProblem) -> BinaryFit:
     if problem.solver == "dcd" and problem.fit_intercept and training.n_samples > most:
         pairs = solve_pairs(problem)
         passes = pairs.n_iter
-        if pairs.gap <= options.tol or passes == options.max_iter:
+        if pairs.gap <= options.tol or passes == options.max_iter or options.report(0):
             return _pairs_fit(problem, pairs)
         rest = replace(options, max_iter=options.max_iter - passes)
         problem = replace(problem, options=rest, start=(np.nan_to_num(pairs.h), 0.0))

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.resources import run_in_threads, threads_for
 from discreg.linalg.rows import centred_gram, matmul, rmatmul, weighted_mean
 from discreg.linalg.systems import conjugate_gradients, psd_solver
@@ -72,6 +73,7 @@ def newton(
     tol: float,
     max_iter: int,
     start: tuple[Array, float] | None,
+    report: Report = unreported,
 ) -> PrimalSolution:
     """Take Newton steps with exact line searches until the relative gap is at most `tol`.
 
@@ -107,10 +109,13 @@ def newton(
                 n_iter,
                 response=partial(system.response, curvature),
             )
+        stop = report(1)
         stalled = stalled + 1 if objective >= lowest * (1 - ROUNDING) else 0
         lowest = min(lowest, objective)
         if gap <= max(tol, EXACT) or stalled == STANDSTILL:
             limited = False
+            break
+        if stop:
             break
         step = system.step(curvature, gradient, gap)
         moved = matmul(X, step[:, None])[:, 0]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from discreg.base.callbacks import Task
 from discreg.base.components import why_exact_kernel
 from discreg.blocks.kept_rows import KeptRows
 from discreg.blocks.source import (
@@ -309,9 +310,11 @@ class ODMClassifier(MarginClassifier):
         return source
 
     def _fit_source(
-        self, source: BlockSource, dtype: Any = None, kept: KeptRows | None = None
+        self, source: BlockSource, task: Task, dtype: Any = None, kept: KeptRows | None = None
     ) -> list[BinaryFit]:
         self.solver_ = "newton"
+        classes = source.layout.classes
+        parts = list(self._parts(task, classes[1:] if len(classes) == 2 else classes))
         fits, drawn = newton_on_blocks(
             source,
             self._loss(),
@@ -321,8 +324,11 @@ class ODMClassifier(MarginClassifier):
             start=self._start_in_blocks(source) if self.warm_start else None,
             dtype=dtype or source.dtype,
             keep=self.probability and kept is None,
+            reports=[part.iterated for part in parts],
         )
-        self._store(fits, source.layout.classes, dtype or source.dtype)
+        for part in parts:
+            part.end()
+        self._store(fits, classes, dtype or source.dtype)
         kept = kept if kept is not None else drawn
         if kept is not None:
             calibrate_on_blocks(self, self._loss(), source.weights, kept, fits)

@@ -40,6 +40,7 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
         tol=0.0 if to_rounding else problem.options.tol,
         max_iter=problem.options.max_iter,
         start=problem.start,
+        report=problem.options.report,
     )
     fit = _primal_fit(problem, solution)
     if problem.exact and not to_rounding and training.n_samples <= SMALL:

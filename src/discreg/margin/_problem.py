@@ -409,6 +409,7 @@ class BinaryProblem:
             random=np.random.RandomState(self.options.seed),
             start=self.start,
             first_step=self.options.svrg_step,
+            report=self.options.report,
         )
         if not np.isfinite(result.gap):
             raise ValueError(

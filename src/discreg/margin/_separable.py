@@ -80,10 +80,11 @@ def solve_pairs(problem: BinaryProblem) -> Pairs:
         convex = _convex_part(problem, pairs, margins)
         errors = pairs.r - (margins - pairs.mean) / ridge
         gap = float(losses.gaps(pairs.h, margins).sum() + 0.5 * ridge @ errors**2)
-        if gap <= enough * convex or pairs.n_iter == options.max_iter:
+        stop = options.report(1)
+        if gap <= enough * convex or pairs.n_iter == options.max_iter or stop:
             _make_feasible(dual, pairs, weights)
             pairs.gap = _relative_gap(problem, pairs, ridge)
-            if pairs.gap <= options.tol:
+            if pairs.gap <= options.tol or stop:
                 break
             enough *= TIGHTER
     return pairs

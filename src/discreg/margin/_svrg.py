@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.rows import matmul, rmatmul, row_norms, weighted_mean
 from discreg.linalg.types import Array, Indices
 
@@ -79,6 +80,7 @@ def svrg(
     random: np.random.RandomState,
     start: Coefficients | None = None,
     first_step: float = SVRG_STEP,
+    report: Report = unreported,
 ) -> SvrgResult:
     """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
 
@@ -108,6 +110,8 @@ def svrg(
         else:
             step /= 2
         n_iter += 1
+        if report(1):
+            max_iter = n_iter
     limited = gap > tol and stalled < PATIENCE
     return SvrgResult(point.coef, point.intercept, gap, n_iter, limited)
 

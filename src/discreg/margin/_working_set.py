@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from discreg.linalg.iterations import unreported
 from discreg.linalg.resources import (
     one_blas_thread,
 )
@@ -43,7 +44,8 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
     ) -> DualSolution:
         local = GramDual(training.gram_of(samples), y[samples], losses)
         begin = None if start is None else (local.state(start.multipliers[samples]), shift)
-        inner = replace(options, tol=tol, max_iter=max(options.max_iter - passes, 1))
+        most = max(options.max_iter - passes, 1)
+        inner = replace(options, tol=tol, max_iter=most, report=unreported)
         return solve_dual(local, inner, fit_intercept=fit_intercept, start=begin)
 
     def extended(found: DualSolution, samples: Indices) -> DualState:
@@ -79,6 +81,8 @@ def solve_on_working_sets(problem: BinaryProblem, dual: Dual) -> DualSolution | 
         state, shift = extended(found, samples), found.shift
         gap = dual.relative_gap(state, shift, fit_intercept=fit_intercept)
         if gap <= options.tol:
+            # Reported only now: if working sets fail, the passes of another solver count.
+            options.report(passes + found.n_iter)
             return DualSolution(state, shift, gap, passes + found.n_iter)
     return None
 

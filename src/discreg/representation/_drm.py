@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.components import (
     COMPONENT_CONSTRAINTS,
     components_of,
@@ -272,6 +273,7 @@ class DRMClassifier(RepresentationClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @with_callbacks
     @small_fits_in_one_thread
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the results are checked
     def fit(
@@ -295,6 +297,14 @@ class DRMClassifier(RepresentationClassifier):
             The fitted classifier.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
+        self._fit(X, y, sample_weight)
+        task.iterated(self.n_iter_)
+        task.end()
+        return self
+
+    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Fit the model with checked parameters."""
         penalty = Penalty.of(self.penalty)
         self._forget_fit()
         self._forget_parts()
@@ -302,13 +312,15 @@ class DRMClassifier(RepresentationClassifier):
         if in_blocks(self, X):
             n_components = components_of(self, number_of_rows(X))
             source = open_blocks(self, X, y, sample_weight, self.class_weight)
-            return self._fit_source(source, random, n_components, out_of_core=is_out_of_core(X))
+            self._fit_source(source, random, n_components, out_of_core=is_out_of_core(X))
+            return
         rows, labels = training_rows(self, X, y)
         n_components = components_of(self, rows.shape[0])
         small = n_components is None or fits_in_memory(rows.shape[0], n_components)
         if not small and self._why_in_memory(None) is None:
             source = ArrayBlocks(rows, labels, sample_weight, self.class_weight)
-            return self._fit_source(source, random, n_components, out_of_core=False)
+            self._fit_source(source, random, n_components, out_of_core=False)
+            return
         classes, indices = encode_labels(labels)
         weights = row_weights(sample_weight, self.class_weight, classes, indices)
         check_rejection(self, classes)
@@ -358,7 +370,6 @@ class DRMClassifier(RepresentationClassifier):
             )
             if penalty.is_ridge and training.features is None and not training.is_precomputed:
                 self._labels = TrainingLabels(groups.y, groups.weights, units, factors, self.beta)
-        return self
 
     def _fit_source(
         self,
@@ -367,12 +378,11 @@ class DRMClassifier(RepresentationClassifier):
         n_components: int | None,
         *,
         out_of_core: bool,
-    ) -> DRMClassifier:
+    ) -> None:
         """Fit the model to rows in blocks."""
         check_rejection(self, source.layout.classes)
         solver, kept = solve_blocks(self, source, random, n_components, out_of_core=out_of_core)
         self._store_scatter(solver, source.layout, source.weights, kept, warn=True)
-        return self
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared
+from discreg.linalg.iterations import Report
 from discreg.linalg.rows import class_sums, row_dots
 from discreg.linalg.types import Array
 
@@ -62,11 +63,18 @@ class CappedSolution(Solution):
 
 
 def solve_capped(
-    estimator: Any, prepared: Prepared, loss: TargetLoss, start: Array | None, **options: Any
+    estimator: Any,
+    prepared: Prepared,
+    loss: TargetLoss,
+    start: Array | None,
+    *,
+    report: Report,
+    **options: Any,
 ) -> CappedSolution:
     """Solve convex problems until the set of capped rows repeats or F no longer decreases.
 
-    The parameters are those of `solve`; the cap is `estimator.loss_cap`.
+    The parameters are those of `solve`; the cap is `estimator.loss_cap`. An iteration is a convex
+    problem.
     """
     cap = estimator.loss_cap
     best: CappedSolution | None = None
@@ -80,7 +88,7 @@ def solve_capped(
         values = [value] if best is None else [*best.values, value]
         best = CappedSolution(**vars(solution), problem=problem, capped=capped, values=values)
         following = _next_set(prepared, loss, best, cap)
-        if np.array_equal(following, capped):
+        if report(1) or np.array_equal(following, capped):
             return best
         capped, start = following, solution.theta
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.rows import class_sums, row_dots
 from discreg.linalg.types import Array, Indices
@@ -147,6 +148,7 @@ def descend(
     tol: float,
     max_iter: int,
     start: Array | None = None,
+    report: Report = unreported,
 ) -> Solution:
     """Solve the problem until the relative duality gap is at most `tol`, or hardly decreases.
 
@@ -163,6 +165,8 @@ def descend(
         Maximum number of sweeps.
     start : ndarray of shape (n_samples + 1, n_classes), optional
         Residuals and, as the last row, offset of another solution.
+    report : callable, optional
+        Called after each sweep.
     """
     problem = _Descent(rows, loss, y, n_classes)
     theta = np.zeros((len(y) + 1, n_classes)) if start is None else start
@@ -173,7 +177,7 @@ def descend(
     while True:
         gap = float(gaps.sum()) / objective_unit(history[-1], rows.total)
         smallest = min(gap, smallest)
-        ended = n_sweeps >= max_iter
+        ended = n_sweeps >= max_iter or report(0)
         if n_sweeps % PATIENCE == 0:
             ended = ended or smallest > PROGRESS * earlier
             earlier = smallest
@@ -187,8 +191,11 @@ def descend(
             wanted *= TIGHTER
         problem.sweep(state, gaps)
         n_sweeps += 1
+        report(1)
         at, gaps = problem.evaluate(state, best_centres=False)
         history.append(problem.objective(state, at))
+    if n_sweeps == 0:  # the start is the solution, and counts as an iteration
+        report(1)
     history = [*np.minimum.accumulate(history[1:-1]).tolist(), objective]
     theta = np.vstack([certified.residuals, certified.offset])
     return Solution(theta, at.targets, history, min(gap, 1.0), "dcd", at.centres)

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.source import AddableTuple
 from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
@@ -311,6 +313,7 @@ class DLSRClassifier(RegressionClassifier):
         self.rank = rank
         self.random_state = random_state
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -332,18 +335,26 @@ class DLSRClassifier(RegressionClassifier):
             The fitted classifier.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
         prepared = self._prepare(X, y, sample_weight)
         start = previous_solution(self, prepared)
-        solution = self._fit_prepared(prepared, start, to_rounding=True)
+        solution = self._fit_prepared(prepared, start, to_rounding=True, report=task.iterated)
         self._calibrate(prepared, solution)
-        warn_if_stopped_early(self, solution)
+        if not task.is_stopped:
+            warn_if_stopped_early(self, solution)
+        task.end()
         return self
 
     def _check_params(self) -> None:
         check_iterative_params(self)
 
     def _fit_prepared(
-        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
+        self,
+        prepared: Prepared,
+        start: Array | None,
+        *,
+        to_rounding: bool,
+        report: Report = unreported,
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
         solution = solve(
@@ -353,6 +364,7 @@ class DLSRClassifier(RegressionClassifier):
             start,
             largest_rank=len(prepared.classes),
             to_rounding=to_rounding,
+            report=report,
         )
         store(self, prepared, solution)
         if self.warm_start:

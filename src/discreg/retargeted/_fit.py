@@ -23,6 +23,7 @@ from discreg.blocks.validation import (
 )
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import (
     threads_for,
@@ -187,6 +188,7 @@ def solve(
     *,
     largest_rank: int,
     to_rounding: bool,
+    report: Report = unreported,
 ) -> Solution:
     """Solve the problem of DLSR, ReLSR or GReLSR with the estimator's current parameters.
 
@@ -201,6 +203,8 @@ def solve(
         Largest possible rank of the coefficients for this number of classes.
     to_rounding : bool
         Whether to continue below `tol` where the extra cost is small.
+    report : callable, optional
+        Called after each iteration.
     """
     most = len(prepared.classes)
     if prepared.kernel is None:
@@ -214,7 +218,8 @@ def solve(
     if estimator.solver == "dcd" and not isinstance(prepared.regression, KernelRows):
         raise ValueError(EXACT_KERNEL)
     solver = "newton" if estimator.solver == "auto" else estimator.solver
-    tol, options = estimator.tol, {"max_iter": estimator.max_iter, "start": start}
+    tol = estimator.tol
+    options = {"max_iter": estimator.max_iter, "start": start, "report": report}
     if isinstance(prepared.regression, KernelRows):
         from ._descent import descend
 

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.full_sets import Augmented, BorderedRegression
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
@@ -204,6 +205,7 @@ class LSRClassifier(RegressionClassifier):
         self.approximation = approximation
         self.random_state = random_state
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -225,7 +227,10 @@ class LSRClassifier(RegressionClassifier):
             The fitted classifier.
         """
         check_params(self, self._constraints)
+        task = Task.fit(self, X, y)
         self._fit_moments(self._prepare(X, y, sample_weight))
+        task.iterated(self.n_iter_)
+        task.end()
         return self
 
     def _fit_prepared(

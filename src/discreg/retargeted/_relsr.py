@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreg.base.calibration import class_columns
+from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
 from discreg.blocks.validation import Choice, Number
 from discreg.linalg.fitted_kernel import FittedKernel
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.kernel_rows import KernelRows
 from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
@@ -270,6 +272,7 @@ class ReLSRClassifier(RegressionClassifier):
         self.rank = rank
         self.random_state = random_state
 
+    @with_callbacks
     @small_fits_in_one_thread
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -291,11 +294,14 @@ class ReLSRClassifier(RegressionClassifier):
             The fitted classifier.
         """
         self._check_params()
+        task = Task.fit(self, X, y)
         prepared = self._prepare(X, y, sample_weight)
         start = previous_solution(self, prepared)
-        solution = self._fit_prepared(prepared, start, to_rounding=True)
+        solution = self._fit_prepared(prepared, start, to_rounding=True, report=task.iterated)
         self._calibrate(prepared, solution)
-        warn_if_stopped_early(self, solution)
+        if not task.is_stopped:
+            warn_if_stopped_early(self, solution)
+        task.end()
         return self
 
     def _check_params(self) -> None:
@@ -310,13 +316,19 @@ class ReLSRClassifier(RegressionClassifier):
             raise ValueError(f"loss_cap needs {' and '.join(missing)}. Set that, or loss_cap=None.")
 
     def _fit_prepared(
-        self, prepared: Prepared, start: Array | None, *, to_rounding: bool
+        self,
+        prepared: Prepared,
+        start: Array | None,
+        *,
+        to_rounding: bool,
+        report: Report = unreported,
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
         # A common shift of the scores has no effect.
         options: dict[str, Any] = {
             "largest_rank": len(prepared.classes) - 1,
             "to_rounding": to_rounding,
+            "report": report,
         }
         self.__dict__.pop("capped_", None)
         if self.loss_cap is None:

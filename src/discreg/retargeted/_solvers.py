@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreg.linalg.factorisation import EPS
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.ridge import NormalEquations, Regression
 from discreg.linalg.rows import row_dots
 from discreg.linalg.systems import conjugate_gradients
@@ -285,6 +286,7 @@ def minimise(
     tol: float,
     max_iter: int,
     start: Array | None = None,
+    report: Report = unreported,
 ) -> Solution:
     """Take steps of a solver until the relative optimality gap is at most `tol`.
 
@@ -297,12 +299,14 @@ def minimise(
     """
     regression, beta = problem.regression, problem.regression.beta
     if solver != "newton" or beta == 0:
-        return _repeat(problem, solver, tol, max_iter, start)
-    first = solution = _repeat(problem, solver, tol, min(max_iter, SLOW), start)
+        return _repeat(problem, solver, tol, max_iter, start, report)
+    first = solution = _repeat(problem, solver, tol, min(max_iter, SLOW), start, report)
     history = first.objective_history
     larger = regression.scale * 10.0 ** -np.arange(1, DECADES + 1)
     larger = larger[larger > beta] if first.gap > max(FAR, tol) else larger[:0]
     if first.gap <= tol or len(history) == max_iter or (len(history) < SLOW and not len(larger)):
+        return first
+    if report(0):
         return first
     theta = None if len(larger) else first.theta
     for penalty in (*larger, beta):
@@ -310,10 +314,13 @@ def minimise(
         limit = left if last else min(left - 1, SLOW)
         if limit > 0:
             regression.at(penalty)
-            solution = _repeat(problem, solver, tol if last else FAR, limit, theta)
+            solution = _repeat(problem, solver, tol if last else FAR, limit, theta, report)
             # With a larger penalty the objective is larger, so that the minimum remains a bound.
             history = np.minimum.accumulate(history + solution.objective_history).tolist()
             theta = solution.theta
+            if report(0) and not last:  # the solution is that of another penalty
+                regression.at(beta)
+                return replace(first, objective_history=history)
     best = min(first, solution, key=lambda each: each.objective_history[-1])
     return replace(best, objective_history=history)
 
@@ -324,6 +331,7 @@ def _repeat(
     tol: float,
     max_iter: int,
     start: Array | None,
+    report: Report,
 ) -> Solution:
     step = STEPS[solver]
     # In the papers the alternation starts with centres of zero. Its centres are those of the
@@ -333,7 +341,8 @@ def _repeat(
     point = best = problem.first_point(start, centres)
     history = [point.objective]
     certified, smallest = None, np.inf
-    while len(history) < max_iter:
+    stop = report(1)
+    while len(history) < max_iter and not stop:
         gradient = problem.gradient(point)
         size = problem.rough_gap(point, gradient)
         if size <= max(tol, EXACT):
@@ -357,6 +366,7 @@ def _repeat(
             smallest, best = size, point
         point = following
         history.append(min(point.objective, history[-1]))
+        stop = report(1)
     point, gap = certified or certify(problem, point)
     return Solution(point.theta, point.at.targets, history, gap, solver, point.at.centres)
 

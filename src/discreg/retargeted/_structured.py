@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from discreg.linalg.group_lasso import FeatureRegression
+from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.reduced_rank import rank_coefficients
 from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import row_dots
@@ -191,6 +192,7 @@ def minimise_structured(
     tol: float,
     max_iter: int,
     start: Array | None = None,
+    report: Report = unreported,
 ) -> Solution:
     """Alternate between regression and retargeting until the relative gap is at most `tol`."""
     regression = structure.regression
@@ -205,13 +207,14 @@ def minimise_structured(
     history, best, smallest = [state.objective], state, np.inf
     previous, momentum, accuracy, worse = state, 1.0, ACCURACY, 0
     while True:
+        stop = report(1)
         targets = _targets(structure, state.at.targets)
         gap = structure.gap(problem, state, targets)
         falls = len(history) == 1 or history[-1] < history[-2] * (1 - ROUNDING)
         worse = 0 if falls or gap < smallest else worse + 1
         if gap < smallest:
             smallest, best = gap, state
-        if gap <= tol or len(history) == max_iter or worse == STANDSTILL:
+        if gap <= tol or len(history) == max_iter or worse == STANDSTILL or stop:
             break
         accuracy = min(accuracy, max(ACCURACY * gap, 0.1 * tol, FINEST))
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
