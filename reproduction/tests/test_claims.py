@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from discreg_reproduction.claims import CLAIMS, claims_of
-from discreg_reproduction.pages import Section, findings_markdown, overall, summary_rows
+from discreg_reproduction.pages import (
+    Section,
+    escaped,
+    findings_markdown,
+    overall,
+    summary_rows,
+)
 from discreg_reproduction.papers import studies
-from discreg_reproduction.stored import NotStored, StoredScores
+from discreg_reproduction.stored import NotStored, StoredScores, origin
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED = StoredScores.read(DOCS / "results.csv")
@@ -19,12 +25,11 @@ PAGE = (DOCS / "results.md").read_text(encoding="utf-8")
 def section(name):
     """The study with its agreement and its numbers of fits, as they are stored."""
     agreement = STORED.agreement(name)
-    fits, done = (int(STORED.of_study(name, each)) for each in ("fits", "fits_done"))
-    return Section(studies()[name], (agreement,) if agreement else (), fits, fits - done, "")
-
-
-def with_own_fits():
-    return [section(name) for name in studies() if (name, "", "", "fits") in STORED.by_place]
+    fits, done, earlier = (
+        int(STORED.of_study(name, each)) for each in ("fits", "fits_done", "fits_earlier")
+    )
+    blocks = (agreement,) if agreement else ()
+    return Section(studies()[name], blocks, fits, fits - done, "", earlier)
 
 
 class Recorder(StoredScores):
@@ -53,11 +58,20 @@ def test_the_page_has_the_sentences_of_the_stored_results():
 
 
 def test_the_summary_of_the_page_is_that_of_the_stored_results():
-    sections = with_own_fits()
+    sections = [section(name) for name in studies()]
     for sentence in overall(sections):
         assert sentence in PAGE
     for row in summary_rows(sections):
         assert f"| {' | '.join(row)} |" in PAGE
+
+
+@pytest.mark.parametrize("name", studies())
+def test_the_page_says_which_numbers_are_of_an_earlier_run(name):
+    """The section of a study says what is its own, or that all is, from the stored results."""
+    text = PAGE[PAGE.index(f"\n## {name}: ") :].split("<a id=", 1)[0]
+    said = origin(STORED, name)
+    assert ("earlier run" in text) == bool(said)
+    assert escaped(said) in text
 
 
 def is_stored(claim):

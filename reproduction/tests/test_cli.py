@@ -5,7 +5,7 @@ import pytest
 
 from discreg_reproduction.claims import claims_of
 from discreg_reproduction.cli import main
-from discreg_reproduction.stored import StoredScores
+from discreg_reproduction.stored import StoredScores, origin
 
 
 def run(*arguments):
@@ -48,7 +48,7 @@ def test_a_study_runs_and_the_same_command_repeats_no_fit(capsys, tmp_path):
     command = ("run", "relsr/table1", "--output", tmp_path, "--n-jobs", 1)
     assert run(*command) == 0
     printed = capsys.readouterr().out
-    assert "All 18 fits of this run are done." in printed
+    assert "All 18 fits are done." in printed
     assert str(tmp_path / "report.html") in printed
     assert "## relsr/table1" in (tmp_path / "reproduction.md").read_text()
     results = pd.read_parquet(tmp_path / "results.parquet")
@@ -59,3 +59,30 @@ def test_a_study_runs_and_the_same_command_repeats_no_fit(capsys, tmp_path):
     assert claim.text in (tmp_path / "report.html").read_text()
     assert run(*command) == 0
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "results.parquet"), results)
+
+
+def test_means_of_an_earlier_run_are_shown_where_it_has_more_fits(capsys, tmp_path):
+    """Of x1 the earlier run has two fits of LSR; of x2 it has one, as many as this run."""
+    earlier = tmp_path / "earlier.csv"
+    earlier.write_text(
+        "study,dataset,method,metric,mean,std,fits,run\n"
+        "relsr/table1,x1,LSR,loss,0.777,0.1,2,\n"
+        "relsr/table1,x2,LSR,loss,0.888,,1,\n"
+    )
+    command = ("run", "relsr/table1", "--output", tmp_path, "--n-jobs", 1, "--earlier", earlier)
+    assert run(*command) == 0
+    text = (tmp_path / "reproduction.md").read_text()
+    assert "0.777" in text
+    assert "0.888" not in text
+    means = StoredScores.read(tmp_path / "results.csv")
+    assert means.score("relsr/table1", "x1", "LSR", "loss").earlier
+    assert not means.score("relsr/table1", "x2", "LSR", "loss").earlier
+    assert means.of_study("relsr/table1", "fits_earlier") == 2
+    said = origin(means, "relsr/table1")
+    assert said == (
+        "Of this run: LSR on x2, x3, x4, x5 and x6 (1 fit each); DLSR and ReLSR on all data sets "
+        "(1 fit each). The other numbers are those of an earlier run."
+    )
+    assert said in text
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert "earlier run" not in origin(StoredScores(), "relsr/table1")

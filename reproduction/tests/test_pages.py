@@ -121,9 +121,7 @@ def test_fits_that_studies_share_are_counted_once():
         ("all", "17 of 20", "10", "5 of 8", "7 of 8"),
     )
     assert overall([bars, ranks])[0].startswith("7 of 8 reported values")
-    assert "17 of 20 fits of this run are done. They are those of relsr/fig2." in plain(
-        console_text(ranks)
-    )
+    assert "17 of 20 fits are done. They are those of relsr/fig2." in plain(console_text(ranks))
 
 
 def test_a_study_without_the_one_whose_fits_it_shows_counts_them():
@@ -216,7 +214,7 @@ def test_page_escapes_everything(tmp_path):
 def test_markdown_has_the_studies_with_their_papers_in_order(written):
     text, _ = written
     headings = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    assert headings == [f"{name}: {studies()[name].title}" for name in NAMES]
+    assert headings == ["Contents", *(f"{name}: {studies()[name].title}" for name in NAMES)]
     for name in NAMES:
         assert text.count(f'<a id="{name.replace("/", "-")}"></a>') == 1
         assert text.count(f"](#{name.replace('/', '-')})") == 1
@@ -286,8 +284,8 @@ def test_console_says_counts_choices_and_what_ran(sections):
     text = plain(console_text(section))
     (found,) = (block for block in section.blocks if isinstance(block, Agreement))
     assert found.text in text
-    assert "400 of 405 fits of this run are done. 2 fits could not be made." in text
-    assert "All 405 fits of this run are done." in console_text(sections[0])
+    assert "400 of 405 fits are done. 2 fits could not be made." in text
+    assert "All 405 fits are done." in console_text(sections[0])
     for choice in section.study.choices:
         assert f"- {plain(choice)}" in text
 

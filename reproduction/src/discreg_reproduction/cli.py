@@ -58,6 +58,14 @@ def run(
     n_jobs: Annotated[
         int | None, typer.Option(help="Number of processes; one per core by default.", min=1)
     ] = None,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            help="results.csv of an earlier run: its means are shown where it has more fits.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     time_budget: Annotated[
         str | None,
         typer.Option(
@@ -74,6 +82,7 @@ def run(
             quick=quick,
             n_jobs=n_jobs or os.cpu_count() or 1,
             time_budget=seconds,
+            earlier=earlier,
             on_progress=on_progress,
         )
     for text in result.texts:

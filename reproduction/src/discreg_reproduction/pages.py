@@ -24,6 +24,7 @@ from .views.blocks import NOTHING, Agreement, Block, Grid, Picture
 __all__ = [
     "Section",
     "console_text",
+    "escaped",
     "findings",
     "findings_markdown",
     "markdown",
@@ -48,6 +49,7 @@ class Section:
     n_fits: int  # number of fits on the available data sets
     n_missing_fits: int  # number of fits without a result
     note: str  # further notes on the run
+    n_earlier_fits: int = 0  # number of finished fits that are those of an earlier run
 
     @property
     def heading(self) -> str:
@@ -64,9 +66,10 @@ class Section:
     @property
     def ran(self) -> str:
         """Sentences on the finished fits and further notes."""
-        done = _done([self]) if self.n_missing_fits else f"All {self.n_fits}"
+        n_done = self.n_fits - self.n_missing_fits
+        done = f"{n_done} of {self.n_fits}" if self.n_missing_fits else f"All {self.n_fits}"
         shared = f"They are those of {self.study.shares}." if self.study.shares else ""
-        return " ".join(filter(None, (f"{done} fits of this run are done.", shared, self.note)))
+        return " ".join(filter(None, (f"{done} fits are done.", shared, self.note)))
 
 
 def summary_rows(sections: Sequence[Section]) -> tuple[tuple[str, ...], ...]:
@@ -92,7 +95,22 @@ def overall(sections: Sequence[Section]) -> tuple[str, ...]:
         "σ is the standard deviation that the paper reports. There is no comparison for figures, "
         "and for lowrank/table2, whose printed numbers are not available as text."
     )
-    return (counts, meaning) if n_judged else (meaning,)
+    chosen = (
+        "Parameters are selected on training samples, except for the scaling in drm/table2 and "
+        "drm/table7, which have a second table for that. Where the reported numbers decided "
+        "between variants of an unclear protocol, the choices below the table say so; agreement "
+        "is then not independent."
+    )
+    earlier = (
+        "Of a method and a data set with more fits in an earlier run, the numbers are those of the "
+        "earlier run; each section says which are of this one."
+    )
+    said = (counts if n_judged else "", meaning, chosen, earlier if _has_earlier(sections) else "")
+    return tuple(filter(None, said))
+
+
+def _has_earlier(sections: Sequence[Section]) -> bool:
+    return any(section.n_earlier_fits for section in sections)
 
 
 def _with_own_fits(sections: Sequence[Section]) -> list[Section]:
@@ -103,7 +121,9 @@ def _with_own_fits(sections: Sequence[Section]) -> list[Section]:
 
 def _done(sections: Sequence[Section]) -> str:
     n_fits = sum(section.n_fits for section in sections)
-    return f"{n_fits - sum(section.n_missing_fits for section in sections)} of {n_fits}"
+    done = f"{n_fits - sum(section.n_missing_fits for section in sections)} of {n_fits}"
+    n_earlier = sum(section.n_earlier_fits for section in sections)
+    return f"{done}, {n_earlier} earlier" if n_earlier else done
 
 
 def _near(sections: Sequence[Section]) -> tuple[str, str, str]:
@@ -135,7 +155,7 @@ def findings(claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
 def findings_markdown(claims: Sequence[Claim]) -> str:
     """Write the lists of claims in Markdown."""
     lists = (
-        "\n".join([f"**{heading}.**", "", *(f"- {_escaped(text)}" for text in texts)])
+        "\n".join([f"**{heading}.**", "", *(f"- {escaped(text)}" for text in texts)])
         for heading, texts in findings(claims)
     )
     return "\n\n".join(lists)
@@ -199,8 +219,8 @@ def _environment() -> Environment:
         "kind": lambda block: type(block).__name__,
         "image_source": image_source,
         "is_wide": _is_wide,
-        "escaped": _escaped,
-        "cell": lambda text: _escaped(text).replace("|", "\\|").replace("\n", "<br>"),
+        "escaped": escaped,
+        "cell": lambda text: escaped(text).replace("|", "\\|").replace("\n", "<br>"),
     }
     return environment
 
@@ -210,7 +230,7 @@ def _is_wide(svg: str) -> bool:
     return width is not None and float(width["points"]) > WIDE
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape the special characters of Markdown."""
     return re.sub(r"([\\`*<$~])|(?<!\w)(_)|(_)(?!\w)", r"\\\g<0>", text)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -28,7 +28,7 @@ from .experiment import (
 from .pages import Section, console_text, markdown, write_page
 from .paper_values import reported
 from .protocol import Study
-from .stored import Place, StoredScores, scores_of
+from .stored import Place, StoredScores, origin, scores_of
 from .views import Agreement, Evidence, show
 from .views.blocks import Score
 
@@ -60,13 +60,16 @@ def reproduce(
     quick: bool = False,
     n_jobs: int = 1,
     time_budget: float | None = None,
+    earlier: Path | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> ReproductionResult:
     """Run the studies of a paper, one study, or all; write the reports to a directory.
 
     All studies share one store, and a quick run computes a part of the fits of the full run. Stored
-    fits are not repeated.
+    fits are not repeated. The means of an earlier run, its ``results.csv``, are shown for a method
+    on a data set of which this run has fewer fits.
     """
+    means_before = StoredScores() if earlier is None else StoredScores.read(earlier)
     chosen = chosen_studies(name)
     experiment = Reproduction([study.name for study in chosen], data_dir, quick)
     make_folder(output)
@@ -76,7 +79,7 @@ def reproduce(
         )
         results = store.results()
         write_whole(output / RESULTS, results.to_parquet(index=False))
-        shown = [_section(experiment, study, store, results) for study in chosen]
+        shown = [_section(experiment, study, store, results, means_before) for study in chosen]
     sections = tuple(section for section, _ in shown)
     means = StoredScores({place: each for _, found in shown for place, each in found.items()})
     means.write(output / MEANS)
@@ -95,40 +98,56 @@ def _write_markdown(output: Path, sections: Sequence[Section], claims: Sequence[
 
 
 def _section(
-    experiment: Reproduction, study: Study, store: Store, results: pd.DataFrame
+    experiment: Reproduction,
+    study: Study,
+    store: Store,
+    results: pd.DataFrame,
+    means_before: StoredScores,
 ) -> tuple[Section, dict[Place, Score]]:
     """Build the section of one study from the stored fits, and the means of its results."""
+    earlier = {
+        **means_before.earlier(study.shares or study.name),
+        **means_before.earlier(study.name),
+    }
     keys = experiment.keys_of(study)
     ended, errors = store.ended(), store.failures()
     failures = {key: errors[key] for key in keys if key in errors and key in ended}
     lost = {key: errors[key] for key in keys if key in errors and key not in ended}
     done = [key for key in keys if key in ended and key not in failures]
+    majority = _majority_rates(store, study, done, experiment.data_dir, earlier)
+    available = [label for label in majority if label not in experiment.missing[study.name]]
     evidence = Evidence(
         study,
         _of_study(results, keys),
         arrays=_first_arrays(store, done),
-        majority=_majority_rates(store, done, experiment.data_dir),
-        majority_of_all=_majority_of_all(study, done, experiment.data_dir),
+        majority=majority,
+        majority_of_all=_majority_of_all(study, available, experiment.data_dir),
         missing={
             **dict.fromkeys(experiment.left_out(study), NOT_QUICK),
             **dict.fromkeys(experiment.missing[study.name], NOT_AVAILABLE),
         },
+        earlier=earlier,
     )
+    older = evidence.n_earlier_fits
+    n_done = sum(older.values()) + sum(
+        (study_and_label(key)[1], key.model) not in older for key in done
+    )
+    blocks = show(evidence)
+    agreements = [block for block in blocks if isinstance(block, Agreement)]
+    means = scores_of(
+        evidence, agreements[0] if agreements else None, n_fits=len(keys), n_done=n_done
+    )
+    notes = [
+        origin(StoredScores(means), study.name),
+        *_notes(experiment.quick, done, failures, lost, store.warnings()),
+    ]
     section = Section(
         study,
-        show(evidence),
+        blocks,
         n_fits=len(keys),
-        n_missing_fits=len(keys) - len(done),
-        note=" ".join(_notes(experiment.quick, done, failures, lost, store.warnings())),
-    )
-    agreements = [block for block in section.blocks if isinstance(block, Agreement)]
-    means = scores_of(
-        study,
-        evidence.results,
-        evidence.majority,
-        agreements[0] if agreements else None,
-        n_fits=len(keys),
-        n_done=len(done),
+        n_missing_fits=len(keys) - n_done,
+        note=" ".join(filter(None, notes)),
+        n_earlier_fits=sum(older.values()),
     )
     return section, means
 
@@ -155,7 +174,13 @@ def _first_arrays(
     return arrays
 
 
-def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
+def _majority_rates(
+    store: Store,
+    study: Study,
+    done: Sequence[Key],
+    data_dir: Path | None,
+    earlier: Mapping[tuple[str, str, str], Score],
+) -> dict[str, float]:
     """Compute the mean rate of the most frequent class in the test samples, or in all samples."""
     rates: dict[str, list[float]] = {}
     for key in done:
@@ -163,17 +188,23 @@ def _majority_rates(store: Store, done: Sequence[Key], data_dir: Path | None) ->
         if confusion is not None:
             counts = confusion.sum(axis=1)
             rates.setdefault(study_and_label(key)[1], []).append(counts.max() / counts.sum())
-    for study, label in map(study_and_label, done):
+    for label in dict.fromkeys(study_and_label(key)[1] for key in done):
         if label not in rates:
             rates[label] = [_majority_rate(study, label, data_dir)]
-    return {label: float(np.mean(each)) for label, each in rates.items()}
+    before = {
+        label: score.mean
+        for (label, _, metric), score in earlier.items()
+        if metric == "majority_rate"
+    }
+    return before | {label: float(np.mean(each)) for label, each in rates.items()}
 
 
-def _majority_of_all(study: Study, done: Sequence[Key], data_dir: Path | None) -> dict[str, float]:
+def _majority_of_all(
+    study: Study, labels: Iterable[str], data_dir: Path | None
+) -> dict[str, float]:
     """Compute the rates in all samples, if accuracies of the paper are compared with them."""
     if study.metric != "accuracy" or not reported(study.name):
         return {}
-    labels = dict.fromkeys(study_and_label(key)[1] for key in done)
     return {label: _majority_rate(study, label, data_dir) for label in labels}
 
 

@@ -2,6 +2,8 @@
 
 ``results.csv`` has one row per study, data set, method and metric. Rows without a data set or a
 method are about all of them: numbers of fits, agreement with the paper, mean ranks, paired tests.
+The column ``run`` says which numbers are those of an earlier run: they are used for a method on a
+data set of which this run has fewer fits.
 """
 
 from __future__ import annotations
@@ -9,24 +11,25 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from discreg.comparison.running.files import write_whole
-from discreg.comparison.statistics.ranks import win_tie_loss
+from discreg.comparison.words import listed
 
 from .papers import studies
-from .protocol import Study
-from .views.blocks import Agreement, Score
+from .views.baselines import OUTCOMES, paired_counts
+from .views.blocks import Agreement, Evidence, Score
 from .views.pictures import ranking_of
 from .views.tables import scores
 
-__all__ = ["NotStored", "Place", "StoredScores", "scores_of"]
+__all__ = ["NotStored", "Place", "StoredScores", "origin", "scores_of"]
 
-COLUMNS = ("study", "dataset", "method", "metric", "mean", "std", "fits")
+COLUMNS = ("study", "dataset", "method", "metric", "mean", "std", "fits", "run")
+EARLIER = "earlier"
 BEST = "[scaling=best]"
 
 Place = tuple[str, str, str, str]  # study, data set, method and metric
@@ -54,6 +57,14 @@ class StoredScores:
             [(*place, *_printed(score)) for place, score in self.by_place.items()], columns=COLUMNS
         )
         write_whole(path, frame.to_csv(index=False, lineterminator="\n"))
+
+    def earlier(self, study: str) -> dict[tuple[str, str, str], Score]:
+        """Return the numbers of a study as those of an earlier run, without its name."""
+        return {
+            place[1:]: replace(score, earlier=True)
+            for place, score in self.by_place.items()
+            if place[0] == study
+        }
 
     def updated(self, others: Mapping[Place, Score]) -> StoredScores:
         """Replace and add numbers."""
@@ -108,13 +119,11 @@ class StoredScores:
     def agreement(self, study: str) -> Agreement | None:
         """Return the agreement of a study with the paper; None if nothing is compared."""
         try:
-            values = {name: self.of_study(study, name) for name in Agreement.__annotations__}
+            return Agreement.read(
+                {each.name: self.of_study(study, each.name) for each in fields(Agreement)}
+            )
         except NotStored:
             return None
-        difference = values.pop("mean_difference")
-        return Agreement(
-            mean_difference=difference, **{name: int(value) for name, value in values.items()}
-        )
 
 
 def _at_values(metric: str) -> re.Pattern[str]:
@@ -127,41 +136,44 @@ def _place(row: Mapping[str, str]) -> Place:
 
 def _score(row: Mapping[str, str]) -> Score:
     std = float(row["std"]) if row["std"] else float("nan")
-    return Score(float(row["mean"]), std, int(row["fits"] or 0))
+    return Score(float(row["mean"]), std, int(row["fits"] or 0), earlier=row.get("run") == EARLIER)
 
 
-def _printed(score: Score) -> tuple[str, str, str]:
+def _printed(score: Score) -> tuple[str, str, str, str]:
     std = "" if pd.isna(score.std) else f"{score.std:.6g}"
-    return f"{score.mean:.6g}", std, str(score.n_fits) if score.n_fits else ""
+    fits = str(score.n_fits) if score.n_fits else ""
+    return f"{score.mean:.6g}", std, fits, EARLIER if score.earlier else ""
 
 
 def scores_of(
-    study: Study,
-    results: pd.DataFrame,
-    majority: Mapping[str, float],
-    agreement: Agreement | None,
-    *,
-    n_fits: int,
-    n_done: int,
+    evidence: Evidence, agreement: Agreement | None, *, n_fits: int, n_done: int
 ) -> dict[Place, Score]:
     """Compute the stored numbers of a study from the results of its fits."""
+    study = evidence.study
     found: dict[Place, Score] = {}
-    groups = results[results["value"].notna()].groupby(["dataset", "model", "metric"])["value"]
-    for key, mean, std, count in groups.agg(["mean", "std", "count"]).itertuples(name=None):
-        found[study.name, *key] = Score(mean, std, count)
-    for (dataset, method), score in scores(study, results).items():
+    for *place, mean, std, count in evidence.means.itertuples(index=False, name=None):
+        dataset, method, metric = place
+        older = (dataset, method) in evidence.n_earlier_fits
+        found[study.name, dataset, method, metric] = Score(mean, std, count, earlier=older)
+    for (dataset, method), score in scores(study, evidence.means).items():
         if score.scaling:
-            best = f"{study.metric}{BEST}"
-            found[study.name, dataset, method, best] = Score(score.mean, score.std, score.n_fits)
-    for dataset, rate in majority.items():
+            place = study.name, dataset, method, f"{study.metric}{score.scaling}"
+            found[*place[:3], f"{study.metric}{BEST}"] = found[place]
+    for dataset, rate in evidence.majority.items():
         found[study.name, dataset, "", "majority_rate"] = _number(rate)
-    about: dict[str, Any] = {"fits_done": n_done, "fits": n_fits}
+    about: dict[str, Any] = {
+        "fits": n_fits,
+        "fits_done": n_done,
+        "fits_earlier": sum(evidence.n_earlier_fits.values()),
+    }
     about |= asdict(agreement) if agreement else {}
     found |= {(study.name, "", "", name): _number(value) for name, value in about.items()}
-    if study.tested_against is not None:
-        found |= _paired(study, results, study.tested_against)
+    for method, counts in paired_counts(evidence).items():
+        for outcome, count in zip(OUTCOMES, counts, strict=True):
+            metric = f"{outcome}[against={study.tested_against}]"
+            found[study.name, "", method, metric] = _number(count)
     if "critical difference" in study.views:
-        found |= _ranks(study, results)
+        found |= _ranks(evidence)
     return found
 
 
@@ -169,25 +181,44 @@ def _number(value: float) -> Score:
     return Score(float(value), float("nan"), 0)
 
 
-def _paired(study: Study, results: pd.DataFrame, other: str) -> dict[Place, Score]:
-    """Count the data sets on which a paired t-test finds a method better or worse."""
-    return {
-        (study.name, "", model, f"{outcome}[against={other}]"): _number(count)
-        for (model, against), *counts in win_tie_loss(results, study.metric).itertuples(name=None)
-        if against == other and any(counts)
-        for outcome, count in zip(("wins", "ties", "losses"), counts, strict=True)
-    }
-
-
-def _ranks(study: Study, results: pd.DataFrame) -> dict[Place, Score]:
+def _ranks(evidence: Evidence) -> dict[Place, Score]:
     """Compute mean ranks over the data sets with every method; none without a test."""
     try:
-        ranking = ranking_of(study, results)
+        ranking = ranking_of(evidence)
     except ValueError:
         return {}
+    study = evidence.study
     found = {
         (study.name, "", method, "mean_rank"): _number(rank)
         for method, rank in ranking.mean_ranks.items()
     }
     found[study.name, "", "", "critical_difference"] = _number(ranking.critical_difference)
     return found
+
+
+def origin(stored: StoredScores, study: str) -> str:
+    """Write which numbers of a study are those of this run; empty if all are."""
+    of_run: dict[bool, dict[tuple[str, str], int]] = {True: {}, False: {}}
+    for (name, dataset, method, _), score in stored.by_place.items():
+        if name == study and dataset and method:
+            fits = of_run[score.earlier]
+            fits[dataset, method] = max(fits.get((dataset, method), 0), score.n_fits)
+    own, older = of_run[False], of_run[True]
+    if not older:
+        return ""
+    if not own:
+        return "The numbers are those of an earlier run."
+    known = {dataset for dataset, _ in own | older}
+    datasets = [dataset for dataset in studies()[study].datasets if dataset in known]
+    by_cells: dict[tuple[str, int], list[str]] = {}
+    for method in studies()[study].methods:
+        there = {dataset: own[dataset, method] for dataset in datasets if (dataset, method) in own}
+        for n in dict.fromkeys(there.values()):
+            some = [dataset for dataset in there if there[dataset] == n]
+            where = "all data sets" if len(some) == len(datasets) else listed(some)
+            by_cells.setdefault((where, n), []).append(method)
+    parts = [
+        f"{listed(methods)} on {where} ({n} fit{'' if n == 1 else 's'} each)"
+        for (where, n), methods in by_cells.items()
+    ]
+    return f"Of this run: {'; '.join(parts)}. The other numbers are those of an earlier run."

@@ -1,6 +1,6 @@
 """The views of studies: which numbers they show, and what they say about them."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -341,3 +341,74 @@ def test_random_directions_are_shown_where_eigenvalues_are_tied():
     ]
     *_, grid = of_kind(shown("lowrank/fig2", frame(*rows)), Grid)
     assert grid.rows == (("UMIST", "10", "0.900", "0.700", "0.950"),)
+
+
+# Numbers of an earlier run
+
+
+def earlier_of(method="SVM", *, mean=0.9, n_fits=5, datasets=("heart", "sonar")):
+    """Accuracies of one method in an earlier run, by data set, method and metric."""
+    return {
+        (dataset, method, "accuracy"): Score(mean, 0.01, n_fits, earlier=True)
+        for dataset in datasets
+    }
+
+
+def test_of_two_runs_the_one_with_more_fits_is_shown():
+    results = frame(
+        *(("heart", "SVM", repeat, 0, "accuracy", 0.8) for repeat in range(3)),
+        *(("sonar", "SVM", repeat, 0, "accuracy", 0.7) for repeat in range(5)),
+    )
+    grid, *_ = shown("odm/table2", results, earlier=earlier_of())
+    assert cell_of(grid, "heart", "SVM").startswith("0.900 ± 0.010\n")
+    assert cell_of(grid, "sonar", "SVM").startswith("0.700 ± 0.000\n")
+    assert cell_of(grid, "sonar", "LDA").startswith("–\n")
+
+
+def test_a_summary_of_the_earlier_run_is_kept_until_one_of_its_numbers_is_new():
+    """It was computed from means that were not rounded."""
+    numbers = Agreement(2, 2, 1, 2, 0.01, 0, 0)
+    about = {("", "", name): Score(value, np.nan, 0) for name, value in asdict(numbers).items()}
+    earlier = {**earlier_of(), **about}
+    before = shown("odm/table2", frame(), earlier=earlier)
+    assert of_kind(before, Agreement) == [numbers]
+    variant = frame(("heart", "ODM^L, (5)", 0, 0, "accuracy", 0.8))
+    assert of_kind(shown("odm/table2", variant, earlier=earlier), Agreement) == [numbers]
+    new = frame(("heart", "ODM", 0, 0, "accuracy", 0.8))
+    (found,) = of_kind(shown("odm/table2", new, earlier=earlier), Agreement)
+    assert found.n_values == 3
+
+
+def test_paired_tests_of_the_earlier_run_are_kept_if_its_fits_are_needed():
+    counts = {
+        ("", "ODM", f"{outcome}[against=SVM]"): Score(n, np.nan, 0)
+        for n, outcome in enumerate(("wins", "ties", "losses"))
+    }
+    earlier = {**earlier_of(), **earlier_of("ODM"), **counts}
+    (summary,) = (
+        grid
+        for grid in of_kind(shown("odm/table2", frame(), earlier=earlier), Grid)
+        if grid.header[0] == "summary"
+    )
+    assert cell_of(summary, "win/tie/loss against SVM", "ODM") == "0/1/2"
+    own = [
+        (dataset, method, repeat, 0, "accuracy", accuracy + 0.001 * repeat**place)
+        for dataset in ("heart", "sonar")
+        for place, (method, accuracy) in enumerate((("SVM", 0.7), ("ODM", 0.8)))
+        for repeat in range(6)
+    ]
+    (summary,) = (
+        grid
+        for grid in of_kind(shown("odm/table2", frame(*own), earlier=earlier), Grid)
+        if grid.header[0] == "summary"
+    )
+    assert cell_of(summary, "win/tie/loss against SVM", "ODM") == "2/0/0"
+
+
+def test_mean_ranks_of_the_earlier_run_are_kept():
+    methods = ("SVM", "LDA", "ODM^L", "ODM")
+    cells = [earlier_of(m, mean=0.8 + 0.01 * k) for k, m in enumerate(methods)]
+    ranks = {("", m, "mean_rank"): Score(3.5 - 0.5 * k, np.nan, 0) for k, m in enumerate(methods)}
+    earlier = {place: score for each in (*cells, ranks) for place, score in each.items()}
+    texts = [block.text for block in of_kind(shown("odm/table2", frame(), earlier=earlier), Text)]
+    assert any("ODM 2.00, ODM^L 2.50, LDA 3.00, SVM 3.50." in text for text in texts)

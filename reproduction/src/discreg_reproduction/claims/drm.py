@@ -33,7 +33,12 @@ def drm_to_the_digit(scores: StoredScores) -> Claim:
     drm = ("DRM(R)", "DRM(P)")
     first = tuple(f"{method}, first tie" for method in drm)
     with_both = set(scores.datasets(study, first[1], metric))
-    some = [each for each in scores.datasets(study, first[0], metric) if each in with_both]
+    some = [
+        each
+        for each in scores.datasets(study, first[0], metric)
+        if each in with_both
+        and len({scores.score(study, each, m, metric).n_fits for m in (*drm, *first)}) == 1
+    ]
     neighbours = _same_digits(scores, ("KNN(E)", "KNN(C)"), scores.datasets(study, drm[0], metric))
     larger, all_larger = (
         _same_digits(scores, drm, each) for each in (some, scores.datasets(study, drm[0], metric))

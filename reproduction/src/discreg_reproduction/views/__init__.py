@@ -43,7 +43,7 @@ VIEWS: Mapping[str, Callable[[Evidence], Iterator[Block]]] = MappingProxyType(
 def show(evidence: Evidence) -> tuple[Block, ...]:
     """Create the blocks of a study's views, and notes on its data sets."""
     blocks: list[Block] = []
-    if evidence.results.empty:
+    if evidence.means.empty:
         blocks.append(Text("There are no results yet."))
     else:
         for view in evidence.study.views:
@@ -56,7 +56,7 @@ def show(evidence: Evidence) -> tuple[Block, ...]:
 
 def _copies_text(evidence: Evidence) -> str:
     """Write a note on data sets that differ from the paper's."""
-    there = set(evidence.results["dataset"])
+    there = set(evidence.means["dataset"])
     parts = [
         f"{dataset} ({entries()[source].difference})"
         for dataset, source in evidence.study.datasets.items()
@@ -71,7 +71,7 @@ def _copies_text(evidence: Evidence) -> str:
 
 def _not_run_text(evidence: Evidence) -> str:
     """Write a note on the data sets without results, with the reasons."""
-    there = set(evidence.results["dataset"])
+    there = set(evidence.means["dataset"])
     reasons: dict[str, list[str]] = {}
     for dataset in evidence.study.datasets:
         if dataset not in there:

@@ -10,14 +10,14 @@ import pandas as pd
 from discreg.comparison.statistics.ranks import LEVEL, win_tie_loss
 from discreg.comparison.words import number, percent
 from discreg_reproduction.paper_values import Reported
-from discreg_reproduction.protocol import Study
 
 from .blocks import NOTHING, Block, Evidence, Grid, Key, Score, Text
 
-__all__ = ["ROUNDING", "majority_texts", "paired_grid"]
+__all__ = ["OUTCOMES", "ROUNDING", "majority_texts", "paired_counts", "paired_grid"]
 
 NEAR = 0.005  # an accuracy up to this far above the majority-class rate counts as no better
 ROUNDING = 1e-9  # tolerance for comparisons of printed numbers
+OUTCOMES = ("wins", "ties", "losses")
 
 
 def majority_texts(
@@ -38,7 +38,7 @@ def majority_texts(
             f"{_by_dataset(reported, rates_of_all)}. They do not show that the model learned "
             "anything."
         )
-    balanced = evidence.results.groupby(["dataset", "model", "metric"])["value"].mean()
+    balanced = evidence.means.set_index(["dataset", "model", "metric"])["value"]
     own = {
         key: f"{key[1]} {number(score.mean)}{_balanced_text(balanced, key, score)}"
         for key, score in ours.items()
@@ -74,12 +74,10 @@ def _balanced_text(means: pd.Series, key: Key, score: Score) -> str:
 
 
 def paired_grid(
-    study: Study,
-    results: pd.DataFrame,
-    ours: Mapping[Key, Score],
-    theirs: Mapping[Key, Reported],
+    evidence: Evidence, ours: Mapping[Key, Score], theirs: Mapping[Key, Reported]
 ) -> Grid | None:
     """Create a table of averages over data sets and outcomes of paired t-tests."""
+    study = evidence.study
     other = study.tested_against
     if other is None or not ours:
         return None
@@ -93,16 +91,19 @@ def paired_grid(
         ("average, the paper's", *(_average(theirs, keys) for keys in shared.values())),
     ]
     caption = "Averages over the data sets on which a method has a score here and in the paper."
-    outcomes = _outcomes(study, results, other)
+    outcomes = paired_counts(evidence)
     if outcomes:
-        cells = (outcomes.get(method, NOTHING) for method in study.methods)
+        cells = (
+            "/".join(map(str, outcomes[method])) if method in outcomes else NOTHING
+            for method in study.methods
+        )
         rows.append((f"win/tie/loss against {other}", *cells))
         caption += (
             f" Wins, ties and losses of each method against {other} by paired t-tests at the "
             f"{percent(LEVEL)} level over the repeats of each data set; the paper counts "
             f"{other}'s against each method."
         )
-        if results["dataset"].nunique() == 1:
+        if evidence.means["dataset"].nunique() == 1:
             caption += " On one data set the test is corrected for the overlap of training sets."
     else:
         caption += (
@@ -116,12 +117,25 @@ def _average(values: Mapping[Key, Score] | Mapping[Key, Reported], keys: list[Ke
     return number(float(np.mean([values[key].mean for key in keys]))) if keys else NOTHING
 
 
-def _outcomes(study: Study, results: pd.DataFrame, other: str) -> dict[str, str]:
-    """Count wins, ties and losses of each method against another; empty without a test."""
-    counts = win_tie_loss(results, study.metric)
-    found = {
-        model: (win, tie, loss)
-        for (model, against), win, tie, loss in counts.itertuples(name=None)
-        if against == other
-    }
-    return {model: "/".join(map(str, each)) for model, each in found.items() if any(each)}
+def paired_counts(evidence: Evidence) -> dict[str, tuple[int, int, int]]:
+    """Count wins, ties and losses of each method against one of them; empty without a test.
+
+    The test needs all fits of both. If some are those of an earlier run, its counts are taken.
+    """
+    study, earlier = evidence.study, evidence.earlier
+    other = study.tested_against
+    if other is None or evidence.means.empty:
+        return {}
+    older = {method for _, method in evidence.n_earlier_fits}
+    found: dict[str, tuple[int, int, int]] = {}
+    for method in study.methods:
+        places = [("", method, f"{outcome}[against={other}]") for outcome in OUTCOMES]
+        if {method, other} & older and all(place in earlier for place in places):
+            wins, ties, losses = (int(earlier[place].mean) for place in places)
+            found[method] = wins, ties, losses
+    own = evidence.results[~evidence.results["model"].isin(older)]
+    if other not in older and (own["metric"] == study.metric).any():
+        for (model, against), *counts in win_tie_loss(own, study.metric).itertuples(name=None):
+            if against == other and any(counts):
+                found[model] = counts[0], counts[1], counts[2]
+    return found

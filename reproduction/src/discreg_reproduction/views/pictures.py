@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ SETTING = r"^(?P<metric>[^\[]+)\[(?P<parameter>[^=\]]+)=(?P<value>[^\]]+)\]$"
 def bars(evidence: Evidence) -> Iterator[Block]:
     """Draw means and deviations as bars, with a table unless the study has one."""
     study = evidence.study
-    ours = scores(study, evidence.results)
+    ours = scores(study, evidence.means)
     if not ours:
         yield Text(f"There is no {measure(study.metric)} to draw.")
         return
@@ -74,7 +75,7 @@ def curve(evidence: Evidence) -> Iterator[Block]:
     """Draw scores as a function of a parameter, with a table of some values."""
     study = evidence.study
     name = measure(study.metric)
-    found = _settings(evidence.results, study.metric)
+    found = _settings(evidence.means, study.metric)
     if found.empty:
         yield Text(f"There is no {name} at several values of a parameter.")
     for parameter, points in found.groupby("parameter", sort=False):
@@ -94,16 +95,15 @@ def curve(evidence: Evidence) -> Iterator[Block]:
         yield _grid(study, caption, curves, lambda key, points: _points(points, study.metric))
 
 
-def _settings(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Select values of ``metric[parameter=x]``, with the parameter and the number x."""
-    parts = results["metric"].str.extract(SETTING)
+def _settings(means: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Select means of ``metric[parameter=x]``, with the parameter and the number x."""
+    parts = means["metric"].str.extract(SETTING)
     x = pd.to_numeric(parts["value"], errors="coerce")
-    kept = (parts["metric"] == metric) & x.notna() & results["value"].notna()
-    return results.assign(parameter=parts["parameter"], x=x)[kept]
+    return means.assign(parameter=parts["parameter"], x=x)[(parts["metric"] == metric) & x.notna()]
 
 
 def _curves_of(study: Study, points: pd.DataFrame) -> Rows:
-    means = points.groupby(["dataset", "model", "x"])["value"].mean()
+    means = points.set_index(["dataset", "model", "x"])["value"].sort_index()
     there = set(zip(points["dataset"], points["model"], strict=True))
     curves: Rows = {}
     for key in study.cells:
@@ -128,11 +128,11 @@ def _points(curve: Curve, metric: str) -> str:
 def tied_directions(evidence: Evidence) -> Iterator[Block]:
     """Show the accuracies of random directions where a regression has no preferred ones."""
     found = {
-        name: _settings(evidence.results, name).groupby(["dataset", "x"])["value"].mean()
+        name: _settings(evidence.means, name).set_index(["dataset", "x"])["value"].sort_index()
         for name in ("accuracy_min", "accuracy_max")
     }
-    own = _settings(evidence.results[evidence.results["model"] == "LRLR"], "accuracy")
-    means = own.groupby(["dataset", "x"])["value"].mean()
+    own = _settings(evidence.means[evidence.means["model"] == "LRLR"], "accuracy")
+    means = own.set_index(["dataset", "x"])["value"]
     rows = tuple(
         (dataset, f"{rank:g}", *(f"{each[dataset, rank]:.3f}" for each in (means, *found.values())))
         for dataset, rank in found["accuracy_min"].index
@@ -151,7 +151,7 @@ def critical_difference(evidence: Evidence) -> Iterator[Block]:
     """Draw mean ranks over the data sets that have every method, with Nemenyi's test."""
     study = evidence.study
     try:
-        ranking = ranking_of(study, evidence.results)
+        ranking = ranking_of(evidence)
     except ValueError as error:
         yield Text(f"There is no critical-difference diagram. {error}")
         return
@@ -167,13 +167,21 @@ def critical_difference(evidence: Evidence) -> Iterator[Block]:
     yield Text(_ranking_text(ranking))
 
 
-def ranking_of(study: Study, results: pd.DataFrame) -> Ranking:
+def ranking_of(evidence: Evidence) -> Ranking:
     """Rank the methods over the data sets that have all of them, variants left out."""
+    study, results = evidence.study, evidence.results
+    if evidence.n_earlier_fits:
+        results = evidence.means.assign(repeat=0, fold=0)
     named = ~results["model"].isin(list(study.variants))
     chosen = results[(results["metric"] == study.metric) & named]
     n_methods = chosen.groupby("dataset")["model"].nunique()
     complete = n_methods.index[n_methods == chosen["model"].nunique()]
-    return friedman_nemenyi(chosen[chosen["dataset"].isin(complete)], study.metric)
+    ranking = friedman_nemenyi(chosen[chosen["dataset"].isin(complete)], study.metric)
+    about = evidence.earlier_summary
+    ranks = {method: about.get((method, "mean_rank")) for method in ranking.mean_ranks.index}
+    if None in ranks.values():
+        return ranking
+    return replace(ranking, mean_ranks=pd.Series(ranks).sort_values(kind="stable"))
 
 
 def _ranking_text(ranking: Ranking) -> str:
@@ -219,7 +227,7 @@ def history(evidence: Evidence) -> Iterator[Block]:
         caption += "."
     alt = f"Objective of {_methods(study)} by iteration on {len(histories)} data sets"
     yield _picture(study, "history", figure, alt=alt, caption=caption)
-    counts = scores(study, evidence.results) if study.metric == "iterations" else {}
+    counts = scores(study, evidence.means) if study.metric == "iterations" else {}
 
     def cell(key: Key, values: NDArray[np.float64]) -> str:
         after = f" after {counts[key].mean:g}" if key in counts else ""

@@ -30,26 +30,29 @@ TRAINED_SCALING = " Our scores only, with the scaling selected on the training p
 
 def table(evidence: Evidence) -> Iterator[Block]:
     """Create the table with one row per data set and one column per method."""
-    study, results = evidence.study, evidence.results
+    study, means = evidence.study, evidence.means
     theirs = reported(study.name)
     beside = _with_variants(study, theirs)
     if len(study.methods) == 1 and not theirs:
-        yield _metrics_grid(study, results)
+        yield _metrics_grid(study, means)
         return
-    ours = scores(study, results)
-    if results["metric"].str.fullmatch(TARGET).any():
-        yield _targets_grid(study, results, ours, beside)
+    ours = scores(study, means)
+    if means["metric"].str.fullmatch(TARGET).any():
+        yield _targets_grid(study, means, ours, beside)
     elif any(score.scaling for score in ours.values()):
         yield score_grid(evidence, ours, beside, more=BEST_SCALING)
-        if trained := scores(study, results[results["metric"] == study.metric]):
+        if trained := scores(study, means[means["metric"] == study.metric]):
             yield score_grid(evidence, trained, {}, more=TRAINED_SCALING)
     else:
         yield score_grid(evidence, ours, beside)
-    if found := agreement(
+    about = evidence.earlier_summary
+    if ("", "n_values") in about:
+        yield Agreement.read({metric: value for (_, metric), value in about.items()})
+    elif found := agreement(
         ours, theirs, lower_is_better=metric_called(study.metric).lower_is_better
     ):
         yield found
-    if averages := paired_grid(study, results, ours, beside):
+    if averages := paired_grid(evidence, ours, beside):
         yield averages
     if study.metric == "accuracy":
         yield from majority_texts(evidence, ours, theirs)
@@ -66,14 +69,12 @@ def _with_variants(study: Study, theirs: Mapping[Key, Reported]) -> dict[Key, Re
     return {**theirs, **added}
 
 
-def scores(study: Study, results: pd.DataFrame) -> dict[Key, Score]:
-    """Compute scores in the order of the study; with two scalings, those of the better one."""
-    names = results["metric"].str.extract(SCALING)["metric"].fillna(results["metric"])
-    chosen = results[(names == study.metric) & results["value"].notna()]
-    groups = chosen.groupby(["dataset", "model", "metric"])["value"]
+def scores(study: Study, means: pd.DataFrame) -> dict[Key, Score]:
+    """Select scores in the order of the study; with two scalings, those of the better one."""
+    names = means["metric"].str.extract(SCALING)["metric"].fillna(means["metric"])
     found: dict[Key, list[Score]] = {}
-    for dataset, model, metric, mean, std, count in (
-        groups.agg(["mean", "std", "count"]).reset_index().itertuples(index=False)
+    for dataset, model, metric, mean, std, count in means[names == study.metric].itertuples(
+        index=False, name=None
     ):
         score = Score(mean, std, count, scaling=metric.removeprefix(study.metric))
         found.setdefault((dataset, model), []).append(score)
@@ -174,17 +175,17 @@ def _best(means: Mapping[Key, float]) -> set[Key]:
     return {key for key, mean in means.items() if mean >= highest - ROUNDING}
 
 
-def _metrics_grid(study: Study, results: pd.DataFrame) -> Grid:
+def _metrics_grid(study: Study, found: pd.DataFrame) -> Grid:
     """Create the table of a study of one method, with one column per metric."""
     (method,) = study.methods
-    there = dict.fromkeys(results["metric"])
+    there = dict.fromkeys(found["metric"])
     kept = [
         study.metric,
         *(name for name in there if metric_called(name).needs == "fit"),
         "accuracy",
     ]
     metrics = [metric for metric in dict.fromkeys(kept) if metric in there]
-    means = results.pivot_table(index="dataset", columns="metric", values="value")
+    means = found.pivot(index="dataset", columns="metric", values="value")
     rows = tuple(
         (dataset, *(number_text(means.loc[dataset, metric], metric) for metric in metrics))
         for dataset in study.datasets
@@ -195,24 +196,23 @@ def _metrics_grid(study: Study, results: pd.DataFrame) -> Grid:
 
 def _targets_grid(
     study: Study,
-    results: pd.DataFrame,
+    means: pd.DataFrame,
     ours: Mapping[Key, Score],
     theirs: Mapping[Key, Reported],
 ) -> Grid:
     """Create a table of losses, ours and the paper's, and below them our targets."""
-    values = results.set_index(["dataset", "model", "metric"])["value"].to_dict()
-    places = sorted({match["place"] for match in map(TARGET.fullmatch, results["metric"]) if match})
+    values = means.set_index(["dataset", "model", "metric"])["value"].to_dict()
+    places = sorted({match["place"] for match in map(TARGET.fullmatch, means["metric"]) if match})
 
     def cell(key: Key) -> str:
         losses = _cell(ours.get(key), theirs.get(key), None)
-        if key not in ours:
-            return losses
-        targets = (values[*key, f"target[class={place}]"] for place in places)
-        return f"{losses}\n({', '.join(f'{target + 0.0:.4g}' for target in targets)})"
+        names = [(*key, f"target[class={place}]") for place in places]
+        targets = [f"{values[name] + 0.0:.4g}" for name in names if name in values]
+        return f"{losses}\n({', '.join(targets)})" if targets else losses
 
     beneath = "below it the paper's with our minus the paper's, and " if theirs else "below it "
     caption = f"{_capital(measure(study.metric))}, {beneath}the targets."
-    return methods_grid(study, caption, results["dataset"], cell)
+    return methods_grid(study, caption, means["dataset"], cell)
 
 
 def measure(metric: str) -> str:
