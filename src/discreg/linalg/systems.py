@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -13,7 +12,14 @@ from .factorisation import EPS
 from .rows import batches
 from .types import Array
 
-__all__ = ["PsdSolver", "conjugate_gradients", "psd_solver", "solve_each"]
+__all__ = [
+    "PsdSolver",
+    "conjugate_gradients",
+    "psd_inverse",
+    "psd_root",
+    "psd_solver",
+    "solve_each",
+]
 
 SMALL_SYSTEM = 256
 MIRRORED = 128  # rows of a triangle that are copied at once
@@ -32,78 +38,6 @@ class PsdSolver(ABC):
     @abstractmethod
     def whiten(self, right: Array) -> Array:
         """Compute C of at most m rows with CᵀC = BᵀM⁻¹B for B of shape (m, k)."""
-
-    @property
-    @abstractmethod
-    def root(self) -> Array:
-        """A matrix R of at most m rows with RᵀR = M⁻¹."""
-
-    def inverse(self) -> Array:
-        """Compute M⁻¹."""
-        return np.asarray(self.root.T @ self.root)
-
-
-class _CholeskySolver(PsdSolver):
-    """Solver for the lower Cholesky factor L of DMD, where the diagonal matrix D scales M."""
-
-    def __init__(self, factor: Array, scale: Array) -> None:
-        self._factor, self._scale = factor, scale
-        # For small systems, products with the inverse of the factor are faster than a triangular
-        # solve, whose threads wait for each other.
-        self._is_small = len(scale) <= SMALL_SYSTEM
-
-    def __call__(self, right: Array) -> Array:
-        if self._is_small:
-            return np.asarray(self.root.T @ (self.root @ right))
-        column = self._scale[:, None]
-        solved = linalg.cho_solve((self._factor, True), column * right, check_finite=False)
-        return np.asarray(column * solved)
-
-    def whiten(self, right: Array) -> Array:
-        if self._is_small:
-            return np.asarray(self.root @ right)
-        scaled = self._scale[:, None] * right
-        return np.asarray(
-            linalg.solve_triangular(
-                self._factor, scaled, lower=True, overwrite_b=True, check_finite=False
-            )
-        )
-
-    @cached_property
-    def root(self) -> Array:
-        root, _ = linalg.lapack.dtrtri(np.tril(self._factor), lower=1)
-        root *= self._scale
-        return np.asarray(root)
-
-    def inverse(self) -> Array:
-        inverse, _ = linalg.lapack.dpotri(self._factor, lower=1)
-        inverse *= self._scale[:, None]
-        inverse *= self._scale
-        for rows in batches(len(inverse), MIRRORED):  # only the lower triangle was computed
-            inverse[: rows.start, rows] = inverse[rows, : rows.start].T
-            corner = inverse[rows, rows]
-            inverse[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
-        return np.asarray(inverse)
-
-
-class _LeastNormSolver(PsdSolver):
-    """Solver for B with MBBᵀM = M, and an orthonormal basis of the null space of M."""
-
-    def __init__(self, basis: Array, null: Array) -> None:
-        self._basis, self._null = basis, null
-
-    def __call__(self, right: Array) -> Array:
-        return self._without_null(self._basis @ self.whiten(right))
-
-    def whiten(self, right: Array) -> Array:
-        return np.asarray(self._basis.T @ right)
-
-    @cached_property
-    def root(self) -> Array:
-        return self._without_null(self._basis).T
-
-    def _without_null(self, solution: Array) -> Array:
-        return np.asarray(solution - self._null @ (self._null.T @ solution))
 
 
 def psd_solver(matrix: Array) -> PsdSolver:
@@ -131,6 +65,25 @@ def psd_solver(matrix: Array) -> PsdSolver:
     >>> solve(np.array([[4.0], [4.0]])).round(12).ravel()
     array([1., 1.])
     """
+    solver = _factored(matrix)
+    if isinstance(solver, _CholeskySolver) and len(matrix) <= SMALL_SYSTEM:
+        # For small systems, products with the inverse of the factor are faster than a triangular
+        # solve, whose threads wait for each other.
+        return _RootSolver(solver.root())
+    return solver
+
+
+def psd_inverse(matrix: Array) -> Array:
+    """Compute the inverse of a matrix as in `psd_solver`, which is overwritten."""
+    return _factored(matrix).inverse()
+
+
+def psd_root(matrix: Array) -> Array:
+    """Compute R of at most m rows with RᵀR the inverse of a matrix as in `psd_solver`."""
+    return _factored(matrix).root()
+
+
+def _factored(matrix: Array) -> _CholeskySolver | _LeastNormSolver:
     if not len(matrix):
         return _LeastNormSolver(matrix, matrix)
     diagonal = matrix.diagonal()
@@ -142,6 +95,81 @@ def psd_solver(matrix: Array) -> PsdSolver:
     if factor is None:
         return _LeastNormSolver(*_least_norm_bases(matrix, scale))
     return _CholeskySolver(factor, scale)
+
+
+class _RootSolver(PsdSolver):
+    """Solver for R with RᵀR = M⁻¹."""
+
+    def __init__(self, root: Array) -> None:
+        self._root = root
+
+    def __call__(self, right: Array) -> Array:
+        return np.asarray(self._root.T @ (self._root @ right))
+
+    def whiten(self, right: Array) -> Array:
+        return np.asarray(self._root @ right)
+
+
+class _CholeskySolver(PsdSolver):
+    """Solver for the lower Cholesky factor L of DMD, where the diagonal matrix D scales M."""
+
+    def __init__(self, factor: Array, scale: Array) -> None:
+        self._factor, self._scale = factor, scale
+
+    def __call__(self, right: Array) -> Array:
+        column = self._scale[:, None]
+        solved = linalg.cho_solve((self._factor, True), column * right, check_finite=False)
+        return np.asarray(column * solved)
+
+    def whiten(self, right: Array) -> Array:
+        scaled = self._scale[:, None] * right
+        return np.asarray(
+            linalg.solve_triangular(
+                self._factor, scaled, lower=True, overwrite_b=True, check_finite=False
+            )
+        )
+
+    def root(self) -> Array:
+        """Compute R with RᵀR = M⁻¹."""
+        root, _ = linalg.lapack.dtrtri(np.tril(self._factor), lower=1)
+        root *= self._scale
+        return np.asarray(root)
+
+    def inverse(self) -> Array:
+        """Compute M⁻¹ in place of the factor."""
+        inverse, _ = linalg.lapack.dpotri(self._factor, lower=1, overwrite_c=1)
+        inverse *= self._scale[:, None]
+        inverse *= self._scale
+        for rows in batches(len(inverse), MIRRORED):  # only the lower triangle was computed
+            inverse[: rows.start, rows] = inverse[rows, : rows.start].T
+            corner = inverse[rows, rows]
+            inverse[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
+        return np.asarray(inverse)
+
+
+class _LeastNormSolver(PsdSolver):
+    """Solver for B with MBBᵀM = M, and an orthonormal basis of the null space of M."""
+
+    def __init__(self, basis: Array, null: Array) -> None:
+        self._basis, self._null = basis, null
+
+    def __call__(self, right: Array) -> Array:
+        return self._without_null(self._basis @ self.whiten(right))
+
+    def whiten(self, right: Array) -> Array:
+        return np.asarray(self._basis.T @ right)
+
+    def root(self) -> Array:
+        """Compute R with RᵀR = M⁻¹."""
+        return self._without_null(self._basis).T
+
+    def inverse(self) -> Array:
+        """Compute M⁻¹."""
+        root = self.root()
+        return np.asarray(root.T @ root)
+
+    def _without_null(self, solution: Array) -> Array:
+        return np.asarray(solution - self._null @ (self._null.T @ solution))
 
 
 def _cholesky(unit: Array) -> Array | None:

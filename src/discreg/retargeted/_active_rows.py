@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreg.linalg.rows import batches, one_hot, row_dots
-from discreg.linalg.systems import psd_solver
+from discreg.linalg.systems import psd_inverse, psd_root, psd_solver
 from discreg.linalg.types import Array, Indices
 
 from ._hessian import without_unit
@@ -140,7 +140,7 @@ class ActiveRows(NamedTuple):
         """Compute the changes of the scores of some rows, each without `units` of its weight."""
         owners, n_classes = self.pieces.owners, self.n_classes
         scores, border = np.ascontiguousarray(self.scaled[:, :n_classes]), self.border()
-        inverse = psd_solver(self.matrix()).inverse()
+        inverse = psd_inverse(self.matrix())
         bent = inverse @ border
         corners = psd_solver(self.inner(border, bent))(bent.T)
         firsts = np.searchsorted(owners, held)
@@ -220,11 +220,11 @@ def class_leverages(
     kernel *= roots[:, None] / beta
     kernel *= roots
     kernel[np.diag_indices_from(kernel)] += 1.0
-    solve = psd_solver(kernel)
     if len(kernel) <= MOST_PIECES:
-        root = solve.root
+        root = psd_root(kernel)
         own, bent = np.einsum("ij,ij->j", root, root)[places], (root @ roots) @ root
     else:
+        solve = psd_solver(kernel)
         units = np.zeros((len(kernel), len(places)))
         units[places, np.arange(len(places))] = 1.0
         whitened = solve.whiten(units)

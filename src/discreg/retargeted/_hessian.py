@@ -16,7 +16,7 @@ from scipy import sparse
 from discreg.blocks.source import Block
 from discreg.linalg.group_lasso import FeatureRegression
 from discreg.linalg.rows import batches, class_sums, class_totals
-from discreg.linalg.systems import psd_solver, solve_each
+from discreg.linalg.systems import psd_inverse, psd_root, solve_each
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
@@ -180,17 +180,16 @@ def inverse_hessian(
             own += regression.within_class * regression.scatter
     if model.separate:
         hessian[:, features, features] += np.einsum("ijj->ji", penalties)
-        return [psd_solver(each).root for each in hessian]
+        return [psd_root(each) for each in hessian]
     for j, k in np.argwhere(penalties.any(axis=0)):
         hessian[j * width + features, k * width + features] += penalties[:, j, k]
     if model.loss.is_relative and model.design.centred:  # keep the sum of the intercepts
         intercepts = width * np.arange(1, n_classes + 1) - 1
         hessian[np.ix_(intercepts, intercepts)] += regression.total / n_classes**2
     if slope is None:
-        return psd_solver(hessian).inverse()
+        return psd_inverse(hessian)
     basis, bend = _tangent_space(model, len(hessian), slope)
-    on_tangents = psd_solver(basis.T @ hessian @ basis + bend)
-    return np.asarray(basis @ on_tangents.inverse() @ basis.T)
+    return np.asarray(basis @ psd_inverse(basis.T @ hessian @ basis + bend) @ basis.T)
 
 
 def _penalties(coef: Array, regression: Any) -> Array:
