@@ -314,3 +314,17 @@ def test_memory_of_the_linear_kernel_does_not_grow_with_the_square_of_the_sample
     finally:
         tracemalloc.stop()
     assert peak < 100e6
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "group_lasso", "exclusive_lasso"])
+def test_penalties_reach_the_tolerance_by_default(penalty):
+    X, y = wine()
+    model = DRMClassifier(penalty=penalty, probability=False).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.9  # a warning would fail
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_algorithms_of_the_paper_take_at_most_150_iterations_by_default():
+    X, y = wine()
+    model = DRMClassifier(solver="ppa", tol=0, probability=False).fit(X, y)
+    assert model.n_iter_ == 150

@@ -142,8 +142,9 @@ class DRMClassifier(RepresentationClassifier):
     tol : float, default=1e-5
         Tolerance of "gd", "ppa" and "apg": for the change of a representation, as in the paper, or
         for the relative duality gap with a penalty other than ridge.
-    max_iter : int, default=150
-        Maximum number of iterations, by default that of the paper.
+    max_iter : int, default=None
+        Maximum number of iterations. None means 150 for ridge, as in the paper, and 5000 for the
+        other penalties, which need up to some thousands to reach `tol`.
     random_state : int, RandomState instance or None, default=None
         Seed of the components.
 
@@ -226,7 +227,7 @@ class DRMClassifier(RepresentationClassifier):
             described="a label",
         ),
         "tol": Number(0, closed="left"),
-        "max_iter": Number(1, closed="left", integer=True),
+        "max_iter": Choice((None,), others=(Number(1, closed="left", integer=True),)),
     }
     _statistics_depend_on = ("alpha", "beta", "class_weight")
 
@@ -250,7 +251,7 @@ class DRMClassifier(RepresentationClassifier):
         reject_above: float | None = None,
         unknown_label: object = None,
         tol: float = 1e-5,
-        max_iter: int = 150,
+        max_iter: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.alpha = alpha
@@ -326,9 +327,7 @@ class DRMClassifier(RepresentationClassifier):
         check_rejection(self, classes)
         groups = Groups.of(indices, weights, len(classes))
         training = training_samples(self, rows, groups, weights, n_components, random)
-        settings = DRMSettings(
-            self.alpha, self.beta, penalty, self.tol, self.max_iter, self.backtracking
-        )
+        settings = DRMSettings.of(self, penalty, backtracking=self.backtracking)
         name = choose_solver(self, training, penalty)
         try:
             solver = make_solver(name, training, settings)

@@ -161,7 +161,7 @@ class DRMClassifierCV(ClassifierSearch):
         reject_above: float | None = None,
         unknown_label: object = None,
         tol: float = 1e-5,
-        max_iter: int = 150,
+        max_iter: int | None = None,
         cv: Splitting = None,
         scoring: Scoring = None,
         n_jobs: int | None = None,
@@ -224,8 +224,7 @@ class DRMClassifierCV(ClassifierSearch):
             training = _samples(classifier, X, groups, weights)
             if penalty.is_ridge:
                 return FoldResiduals(training, classifier.solver, training.points(X_test))
-            given = penalty, classifier.tol, classifier.max_iter
-            settings = DRMSettings(classifier.alpha, classifier.beta, *given, backtracking=False)
+            settings = DRMSettings.of(classifier, penalty, backtracking=False)
             return PenalisedResiduals(training, settings, X_test)
 
         yield from _each_penalty(held_out_residuals, penalties, classes)

@@ -37,6 +37,9 @@ __all__ = [
     "without_scatters",
 ]
 
+# Default of `max_iter`: the paper's, and what penalties other than ridge need on small tables.
+RIDGE_ITERATIONS, OTHER_ITERATIONS = 150, 5_000
+
 
 @dataclass(frozen=True)
 class DRMSettings:
@@ -48,6 +51,15 @@ class DRMSettings:
     tol: float
     max_iter: int
     backtracking: bool
+
+    @classmethod
+    def of(cls, classifier: Any, penalty: Penalty, *, backtracking: bool) -> DRMSettings:
+        """Create the settings of a classifier or of a search."""
+        most = classifier.max_iter
+        if most is None:
+            most = RIDGE_ITERATIONS if penalty.is_ridge else OTHER_ITERATIONS
+        given = classifier.alpha, classifier.beta, penalty, classifier.tol
+        return cls(*given, most, backtracking)
 
 
 @dataclass(frozen=True)

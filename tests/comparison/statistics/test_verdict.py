@@ -84,7 +84,7 @@ def test_undecided_models_are_named_and_never_recommended_over_the_best_mean():
     assert (verdict.kind, verdict.recommended) == ("equally good", verdict.best)
     assert len(verdict.undecided) == 1
     assert verdict.sentence.startswith("No clear winner")
-    assert "It is undecided whether" in verdict.sentence
+    assert "and 0.975 is needed to decide" in verdict.sentence
 
 
 def test_quicker_model_is_named_only_if_it_is_equivalent():

@@ -138,8 +138,8 @@ def _figures(findings: Findings, section: ModelSection | None) -> Iterator[Figur
             if np.isfinite(estimate.low)
             else ""
         )
-        n_judged = int((findings.table["reason"] == "").sum())
-        of_many = ", the best of many" if n_judged > 2 else ""  # one is the majority class
+        n_models = int((findings.table["reason"] == "").sum()) - 1  # without the majority class
+        of_many = f", the best of {n_models} models" if n_models > 1 else ""
         yield Figure(
             f"{title} of {verdict.best} to expect",
             number(estimate.corrected),

@@ -91,6 +91,7 @@ def about_equally_good(
     recommended: str,
     equivalent: Sequence[str],
     undecided: Sequence[str],
+    needed: float,
     quicker: str | None,
 ) -> str:
     """Write the decision for a best model that is not better than all others."""
@@ -123,7 +124,7 @@ def about_equally_good(
         )
     return _joined(
         first,
-        _about_undecided(facts, undecided),
+        _about_undecided(facts, undecided, needed),
         f"{quicker} is equally good and quicker to fit." if quicker else "",
         _corrected(facts),
         _practically_majority(facts),
@@ -213,15 +214,15 @@ def _practically_majority(facts: Facts) -> str:
     )
 
 
-def _about_undecided(facts: Facts, undecided: Sequence[str]) -> str:
+def _about_undecided(facts: Facts, undecided: Sequence[str], needed: float) -> str:
     if not undecided:
         return ""
     closest = min(undecided, key=lambda name: facts.leads[name].above(0))
     p = probability(facts.leads[closest].above(0))
-    which = "it" if len(undecided) == 1 else f"{closest}, the closest,"
+    which = "it" if len(undecided) == 1 else f"{closest}, the closest one,"
     return (
-        f"It is undecided whether {listed(list(undecided), N_LISTED)} {_is_are(undecided)} worse "
-        f"than {facts.best}, which is better than {which} with probability {p}."
+        f"{listed(list(undecided), N_LISTED)} may be as good as {facts.best}: {facts.best} is "
+        f"better than {which} with probability {p}, and {needed:g} is needed to decide."
     )
 
 

@@ -199,6 +199,7 @@ def _recommended(
             recommended=recommended,
             equivalent=equivalent,
             undecided=undecided,
+            needed=P_BETTER,
             quicker=quicker,
         ),
     )
