@@ -85,6 +85,8 @@ def test_progress_is_printed_when_asked_for(capsys):
         ({"verbose": -1}, None, "verbose"),
         ({}, np.zeros(36), "only one group"),
         ({}, np.zeros(35), "inconsistent numbers of samples"),
+        ({"cv": []}, None, "gives no splits"),
+        ({"cv": [([0, 1, 2], [1000])]}, None, "cv gives rows that X does not have"),
     ],
 )
 def test_refused_parameters(params, groups, message):
