@@ -31,8 +31,11 @@ def kernel_rows(graph: Graph, kernel: FittedKernel, x: str, rows: Any) -> str:
             norms = graph("Sqrt", graph.reduce("ReduceSumSquare", x))
             nonzero = graph("Where", graph("Equal", norms, 0.0), 1.0, norms)
             return graph.product(graph("Div", x, nonzero), normalize(rows).T)
+        case "linear":
+            return graph.product(x, rows.T)
         case _:
-            return _of_products(graph, kernel, graph.product(x, rows.T))
+            shifted = graph.product(x, _gamma(kernel) * rows.T, np.array([float(kernel.coef0)]))
+            return _of_shifted(graph, kernel, shifted)
 
 
 def kernel_diagonal(graph: Graph, kernel: FittedKernel, x: str) -> str:
@@ -43,7 +46,10 @@ def kernel_diagonal(graph: Graph, kernel: FittedKernel, x: str) -> str:
         return graph("Add", graph("Mul", squares, 0.0), kernel.facts.diagonal)
     if kernel.kernel == "cosine":
         return graph("Sign", squares)
-    return _of_products(graph, kernel, squares)
+    if kernel.kernel == "linear":
+        return squares
+    shifted = graph("Add", graph("Mul", squares, _gamma(kernel)), float(kernel.coef0))
+    return _of_shifted(graph, kernel, shifted)
 
 
 def dense(rows: Any) -> Array:
@@ -58,21 +64,18 @@ def dense(rows: Any) -> Array:
 
 
 def _rbf(graph: Graph, kernel: FittedKernel, x: str, rows: Array) -> str:
-    """Compute exp(−γ ‖x − y‖²) from inner products of centred rows."""
+    """Compute exp(−γ ‖x − y‖²) from one product of centred rows, with ‖x‖² as another column."""
     gamma, origin = _gamma(kernel), np.median(rows, axis=0)
     rows = rows - origin  # far from the origin, rounding errors of the norms would be large
     x = graph("Sub", x, origin)
-    of_rows = -gamma * np.einsum("ij,ij->i", rows, rows)
-    exponents = graph.product(x, 2 * gamma * rows.T, of_rows)
-    of_new = graph("Mul", graph.reduce("ReduceSumSquare", x), gamma)
-    return graph("Exp", graph("Min", graph("Sub", exponents, of_new), 0.0))
+    with_square = graph("Concat", x, graph.reduce("ReduceSumSquare", x), axis=1)
+    factors = np.vstack([2 * gamma * rows.T, np.full(len(rows), -gamma)])
+    exponents = graph.product(with_square, factors, -gamma * np.einsum("ij,ij->i", rows, rows))
+    return graph("Exp", graph("Min", exponents, 0.0))
 
 
-def _of_products(graph: Graph, kernel: FittedKernel, products: str) -> str:
-    """Compute a kernel from inner products."""
-    if kernel.kernel == "linear":
-        return products
-    shifted = graph("Add", graph("Mul", products, _gamma(kernel)), float(kernel.coef0))
+def _of_shifted(graph: Graph, kernel: FittedKernel, shifted: str) -> str:
+    """Compute a kernel from γ x·y + coef0."""
     if kernel.kernel == "sigmoid":
         return graph("Tanh", shifted)
     return _power(graph, shifted, float(kernel.degree))
@@ -96,29 +99,32 @@ def _power(graph: Graph, base: str, degree: float) -> str:
 def _of_differences(graph: Graph, kernel: FittedKernel, x: str, rows: Array) -> str:
     """Compute a kernel that is a function of a sum over the features, row by row.
 
-    One row at a time needs memory for its differences from the stored rows only.
+    One row at a time needs memory for its differences from the stored rows only. These are columns,
+    so that each feature is one operation on a number and a contiguous vector.
     """
-    stored = graph.constant(rows)
-    sum_of = _absolute if kernel.kernel == "laplacian" else _chi_squared
-    sums = graph.for_each_row(
-        x, rows.shape[1], lambda inner, row: sum_of(inner, stored, row), len(rows)
-    )
+    stored, as_column = graph.constant(rows.T), np.array([-1, 1])
+    terms_of = _absolute if kernel.kernel == "laplacian" else _chi_squared
+
+    def sum_of(inner: Graph, row: str) -> str:
+        terms = terms_of(inner, stored, inner("Reshape", row, as_column))
+        return inner.reduce("ReduceSum", terms, axis=0, keepdims=False)
+
+    sums = graph.for_each_row(x, rows.shape[1], sum_of, len(rows))
     if kernel.kernel == "additive_chi2":
         return graph("Neg", sums)
     return graph("Exp", graph("Mul", sums, -_gamma(kernel)))
 
 
 def _absolute(graph: Graph, rows: str, x: str) -> str:
-    """Compute Σ |x − y|."""
-    return graph.reduce("ReduceSum", graph("Abs", graph("Sub", rows, x)), keepdims=False)
+    """Compute |x − y|."""
+    return graph("Abs", graph("Sub", rows, x))
 
 
 def _chi_squared(graph: Graph, rows: str, x: str) -> str:
-    """Compute Σ (x − y)² / (x + y), where 0 / 0 is 0."""
+    """Compute (x − y)² / (x + y), where 0 / 0 is 0."""
     differences, totals = graph("Sub", rows, x), graph("Add", rows, x)
     divisors = graph("Where", graph("Equal", totals, 0.0), 1.0, totals)
-    terms = graph("Div", graph("Mul", differences, differences), divisors)
-    return graph.reduce("ReduceSum", terms, keepdims=False)
+    return graph("Div", graph("Mul", differences, differences), divisors)
 
 
 def _gamma(kernel: FittedKernel) -> float:
