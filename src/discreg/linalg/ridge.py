@@ -10,10 +10,9 @@ factors a linear system; `conjugate_gradients` solves a system given by its matr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,16 +217,6 @@ class Regression(NormalEquations):
         self.gram = centred_gram(X, weights, self.mean)
         self.trace = float(self.gram.trace())
 
-    def reweighted(self, weights: Array) -> Self:
-        """Return a copy with smaller weights of the rows.
-
-        The centre, the Gram matrix and the total weight stay: they bound those of the rows with
-        the smaller weights.
-        """
-        other = copy(self)
-        other.weights = weights
-        return other
-
     def scores(self, coef: Array, offset: Array) -> Array:
         """Compute the scores ΦW + 1bᵀ of the training rows; b is their mean if Φ is centred."""
         product = matmul(self.X, coef)
@@ -285,7 +274,6 @@ class KernelRegression(Regression):
         original_mean: Array | None = None,
     ) -> None:
         self.weights, self.total = weights, float(weights.sum())
-        self._of_mean = weights  # for which the kernel is centred
         self.mean, self.centred = None, kernel_mean is not None
         self.kernel_mean, self._original = kernel_mean, original
         self.n_features = None if original is None else original.shape[1]
@@ -321,10 +309,6 @@ class KernelRegression(Regression):
         with threads_for(len(self.X) ** 3 / 6):
             return centred_gram(self.X, self.weights, None)
 
-    def reweighted(self, weights: Array) -> Self:
-        _ = self.gram  # of all rows, before there are copies
-        return super().reweighted(weights)
-
     def eigen(self) -> tuple[Array, RowBlocks]:
         """Compute the eigenvalues of ΦᵀSΦ + ωS_w, and blocks of Φ times its eigenvectors.
 
@@ -352,7 +336,7 @@ class KernelRegression(Regression):
                 self.X[pivots], coef, lower=True, trans="T", check_finite=False
             )
         if self.kernel_mean is not None:
-            samples -= np.outer(self._of_mean / self._of_mean.sum(), samples.sum(axis=0))
+            samples -= np.outer(self.weights / self.weights.sum(), samples.sum(axis=0))
         mean, rows = self.kernel_mean, samples
         if self._original is not None:
             mean, rows = self._original_mean, rmatmul(self._original, samples)
@@ -365,7 +349,7 @@ class KernelRegression(Regression):
         kernel of each new sample with itself; neither is centred.
         """
         if self.kernel_mean is not None:
-            shares = self._of_mean / self._of_mean.sum()
+            shares = self.weights / self.weights.sum()
             middle, means = float(shares @ self.kernel_mean), cross @ shares
             cross = cross - self.kernel_mean - means[:, None] + middle
             diagonal = diagonal - 2 * means + middle
@@ -378,7 +362,7 @@ class KernelRegression(Regression):
 
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""
-        return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self._of_mean)
+        return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
 
 
 def _eigh(gram: Array) -> tuple[Array, Array]:
