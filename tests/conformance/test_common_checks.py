@@ -33,11 +33,7 @@ SMALL_GRID = {
 # kernel fits the targets exactly, whatever the class weights, and is not checked.
 VARIANTS = {
     "LSRClassifier": [{"kernel": "rbf"}, {"within_class": 1.0}],
-    "ReLSRClassifier": [
-        {"kernel": "rbf"},
-        {"solver": "alternating", "max_iter": 30},
-        {"loss_cap": 0.5},
-    ],
+    "ReLSRClassifier": [{"kernel": "rbf"}, {"solver": "alternating", "max_iter": 30}],
     "GReLSRClassifier": [{"penalty": "l21"}, {"translation_penalty": "l1", "within_class": 1.0}],
     "LRRRClassifier": [{"beta": 0.1, "kernel": "rbf", "class_weight": "balanced"}],
     "SLRRClassifier": [{"solver": "reweighted", "class_weight": "balanced"}],
@@ -60,7 +56,6 @@ VARIANTS = {
     "ReLSRClassifierCV": [
         {"kernel": "rbf", "class_weight": "balanced"},
         {"within_classes": (1.0, 0.0)},
-        {"loss_caps": (None, 0.5)},
     ],
     "LRRRClassifierCV": [{"betas": (1.0,), "ranks": None, "cv": 3}],
 }
@@ -96,7 +91,7 @@ SPARSE = {"penalty": "l21"}
 FURTHER_VARIANTS = {
     "LSRClassifier": [BALANCED],
     "DLSRClassifier": [RBF, BALANCED, ALTERNATING, SPARSE],
-    "ReLSRClassifier": [BALANCED, SPARSE, RBF | {"loss_cap": 0.25}],
+    "ReLSRClassifier": [BALANCED, SPARSE],
     "GReLSRClassifier": [RBF, BALANCED, ALTERNATING, {"translation_penalty": "l2"}],
     "LRLRClassifier": [BALANCED],
     "LRRRClassifier": [BALANCED],

@@ -204,8 +204,6 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
             beta = beta * (share @ np.sum(centred**2, axis=1))
         else:
             beta = beta * (weights @ np.sum(centred**2, axis=1)) / X.shape[1]
-    if getattr(model, "loss_cap", None) is not None:  # the certificate is that of the others
-        weights = np.where(model.capped_, 0.0, weights)
 
     def evaluate(coef: Any, intercept: Any) -> tuple[Any, Any, Any]:
         """The objective for the best targets and centres, residuals and deviations of scores."""

@@ -67,8 +67,6 @@ CHANGES = {
 def applies(change: str, case: Case) -> bool:
     """Whether a change leaves the minimum of this model as it is."""
     model = case.model()
-    if getattr(model, "loss_cap", None) is not None:
-        return False  # rounding decides which samples are capped if their loss is the cap
     given = model.get_params().get("n_components", None)
     has_components = model.kernel != "linear" and given is not None
     if change in ("parts", "merged"):  # the first part determines the components

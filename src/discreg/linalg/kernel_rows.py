@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from copy import copy
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,6 @@ class KernelRows:
         self, kernel: FittedKernel, X: Any, weights: Array, *, centre: bool, cache_bytes: float
     ) -> None:
         self.weights, self.centred = weights, centre
-        self._of_mean = weights  # for which the kernel is centred
         self.size, self.total = len(weights), float(weights.sum())
         self.mean: Array | None = None
         self.matrix: Array | None = None
@@ -130,17 +128,7 @@ class KernelRows:
 
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix, not centred, by coefficients of the samples."""
-        return uncentred(self.product(coef), coef, self.mean, self._of_mean)
-
-    def reweighted(self, weights: Array) -> Self:
-        """Return a copy with smaller weights of the rows, centred as before."""
-        other = copy(self)
-        other.weights = weights
-        return other
-
-    def scores(self, residuals: Array, offset: Array) -> Array:
-        """Compute the scores of the training samples."""
-        return self.product(self.predictor(residuals)[0]) + offset
+        return uncentred(self.product(coef), coef, self.mean, self.weights)
 
     def predictor(self, residuals: Array) -> tuple[Array, Array]:
         """Compute the coefficients −SG/β of the samples, and their mean scores."""

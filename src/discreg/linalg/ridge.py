@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from copy import copy
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,16 +204,6 @@ class Regression(NormalEquations):
     def gram(self) -> Array:
         return centred_gram(self.X, self.weights, self.mean)
 
-    def reweighted(self, weights: Array) -> Self:
-        """Return a copy with smaller weights of the rows.
-
-        The centre, the Gram matrix and the total weight stay: they bound those of the rows with
-        the smaller weights.
-        """
-        other = copy(self)
-        other.weights = weights
-        return other
-
     def scores(self, coef: Array, offset: Array) -> Array:
         """Compute the scores ΦW + 1bᵀ of the training rows; b is their mean if Φ is centred."""
         product = matmul(self.X, coef)
@@ -272,7 +261,6 @@ class KernelRegression(Regression):
         original_mean: Array | None = None,
     ) -> None:
         self.weights, self.total = weights, float(weights.sum())
-        self._of_mean = weights  # for which the kernel is centred
         self.mean, self.centred = None, kernel_mean is not None
         self.kernel_mean, self._original = kernel_mean, original
         self.n_features = None if original is None else original.shape[1]
@@ -302,10 +290,6 @@ class KernelRegression(Regression):
         with threads_for(len(self.X) ** 3 / 6):
             return centred_gram(self.X, self.weights, None)
 
-    def reweighted(self, weights: Array) -> Self:
-        _ = self.gram  # of all rows, before there are copies
-        return super().reweighted(weights)
-
     def eigen(self) -> tuple[Array, RowBlocks]:
         """Compute the eigenvalues of ΦᵀSΦ + ωS_w, and blocks of Φ times its eigenvectors.
 
@@ -333,7 +317,7 @@ class KernelRegression(Regression):
                 self.X[pivots], coef, lower=True, trans="T", check_finite=False
             )
         if self.kernel_mean is not None:
-            samples -= np.outer(self._of_mean / self._of_mean.sum(), samples.sum(axis=0))
+            samples -= np.outer(self.weights / self.weights.sum(), samples.sum(axis=0))
         mean, rows = self.kernel_mean, samples
         if self._original is not None:
             mean, rows = self._original_mean, rmatmul(self._original, samples)
@@ -346,7 +330,7 @@ class KernelRegression(Regression):
         kernel of each new sample with itself; neither is centred.
         """
         if self.kernel_mean is not None:
-            shares = self._of_mean / self._of_mean.sum()
+            shares = self.weights / self.weights.sum()
             middle, means = float(shares @ self.kernel_mean), cross @ shares
             cross = cross - self.kernel_mean - means[:, None] + middle
             diagonal = diagonal - 2 * means + middle
@@ -359,7 +343,7 @@ class KernelRegression(Regression):
 
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""
-        return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self._of_mean)
+        return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
 
 
 def _is_rounding(last: Array, weights: Array) -> bool:

@@ -88,11 +88,11 @@ class LDMClassifier(MarginClassifier):
         Order in which coordinate descent passes over the samples.
     shrinking : bool, default=True
         Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
-    svrg_step : float, default=0.5
+    svrg_step : float, default=0.1
         First step size of "svrg", relative to 1/L with the largest smoothness constant L of the
         gradients of single samples or pairs; at most 1. An epoch that increases the objective is
-        repeated with half the step. The paper takes the setup of Johnson and Zhang (2013), 0.1,
-        which needed four times as many epochs on some data sets.
+        repeated with half the step. The default is that of Johnson and Zhang (2013), whose setup
+        the paper takes.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger
         matrix are computed on demand and cached up to this size; working sets of up to 256 rows
@@ -227,7 +227,7 @@ class LDMClassifier(MarginClassifier):
         solver: str = "auto",
         selection: str = "random",
         shrinking: bool = True,
-        svrg_step: float = 0.5,
+        svrg_step: float = 0.1,
         cache_size: float = 1000,
         warm_start: bool = False,
         tol: float = 1e-3,

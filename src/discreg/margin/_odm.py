@@ -100,7 +100,7 @@ class ODMClassifier(MarginClassifier):
         First step size of "svrg", relative to 1/L with the largest smoothness constant L of the
         gradients of single samples; at most 1. An epoch that increases the objective is
         repeated with half the step. The paper takes the setup of Johnson and Zhang (2013), 0.1,
-        which needed four times as many epochs on some data sets.
+        which needed two to four times as many epochs with the default penalties.
     cache_size : float, default=1000
         Maximum size of the kernel matrix in megabytes. The rows of a larger matrix are computed on
         demand and cached up to this size; working sets of up to 256 rows come on top. The matrix of

@@ -29,12 +29,8 @@ __all__ = ["SVRG_STEP", "SvrgResult", "svrg"]
 
 Coefficients = tuple[Array, float]
 
-# First step in units of one over the largest smoothness constant. The ODM paper uses the setup of
-# Johnson and Zhang, 0.1. Epochs to a relative gap of 1e-6 with 0.1, 0.3, 0.5, 0.8 (C1 = 2 C2,
-# D = 0.2, at most 60):
-#   C1 = 100:   a9a   9,  7,  8, 10;  w8a 49, 18, 12, 8;  pendigits >60, 23, 15, 11
-#   C1 = 10000: a9a >60, 54, 36, 27;  ijcnn1 5, 6, 6, 8;  pendigits >60, 28, 19, 14
-# None of these epochs increased the objective.
+# First step of ODM in units of one over the largest smoothness constant, by
+# benchmarks/results/svrg_step.md. The paper uses the setup of Johnson and Zhang, 0.1, as LDM here.
 SVRG_STEP = 0.5
 # Factor of the step after an accepted epoch. Near the optimum of LDM, which is not smooth, some
 # epochs fail by chance, and halving alone would stop the progress.

@@ -140,8 +140,8 @@ def _with_kernel(
 ) -> tuple[Array, bool]:
     """Compute the scores if the unknowns are the residuals of dual coordinate descent."""
     rows: KernelRows = prepared.regression
-    scores = rows.scores(solution.theta[:-1], solution.theta[-1])
-    at = loss.evaluate(scores, prepared.y, prepared.weights)
+    coef, _ = rows.predictor(solution.theta[:-1])
+    at = loss.evaluate(rows.product(coef) + solution.theta[-1], prepared.y, prepared.weights)
 
     def kernel_of(active: Indices) -> Array:
         parts = [rows.rows(active[some])[:, active] for some in batches(len(active), KERNEL_ROWS)]

@@ -8,11 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreg.base.calibration import class_columns
 from discreg.base.callbacks import Task, with_callbacks
 from discreg.base.left_out import LeftOut
 from discreg.base.regression import Prepared, RegressionClassifier
-from discreg.blocks.validation import Choice, Number
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.kernel_rows import KernelRows
@@ -20,7 +18,6 @@ from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
 
-from ._capped import CappedSolution, left_out_of_capped, solve_capped
 from ._fit import (
     ITERATIVE_CONSTRAINTS,
     check_iterative_params,
@@ -67,13 +64,6 @@ class ReLSRClassifier(RegressionClassifier):
         :math:`\omega \sum_i \|W^\top (x_i - m_{y_i})\|^2 = \omega \operatorname{tr}(W^\top S_w W)`,
         the weighted spread of the scores about the mean scores of their classes, from 0 to 1e6. It
         has no units: one value means the same on any data, whatever `scale_beta`.
-    loss_cap : float, default=None
-        Largest loss of a sample, positive. The objective is then
-        :math:`\sum_i s_i \min(l_i, \text{loss\_cap}) + \beta \|W\|_F^2` for sample weights s
-        and losses :math:`l_i = \|W^\top x_i + b - t_i\|^2`, so that samples far on the wrong side,
-        which may have a wrong label, do not bend the fit. A sample at the boundary between two
-        classes has a loss of 1/2. None means no cap, and a convex problem. It needs
-        ``penalty="l2"``, ``rank=None`` and ``within_class=0``, and the rows in memory. See Notes.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
@@ -152,15 +142,11 @@ class ReLSRClassifier(RegressionClassifier):
     targets_ : ndarray of shape (n_samples, n_classes)
         Learned targets of the training samples; not set after a fit on rows in blocks.
     objective_history_ : ndarray of shape (`n_iter_`,)
-        Smallest objective up to each iteration; with `loss_cap`, after each convex problem.
+        Smallest objective up to each iteration.
     gap_ : float
-        Upper bound of the relative distance of the objective from its minimum. With `loss_cap` it
-        is that of the last convex problem: the solution is a stationary point, and others may have
-        a smaller objective.
+        Upper bound of the relative distance of the objective from its minimum.
     n_iter_ : int
-        Number of iterations; with `loss_cap`, of convex problems.
-    capped_ : ndarray of bool of shape (n_samples,)
-        Samples whose loss is capped; their labels may be wrong. Only set with `loss_cap`.
+        Number of iterations.
     solver_ : str
         Solver that ran.
     n_components_ : int
@@ -179,8 +165,7 @@ class ReLSRClassifier(RegressionClassifier):
         Whether held-out scores equal those of refits. Otherwise they are those of Newton steps
         without the sample, which equal those of refits if no other sample starts or ceases to
         violate a constraint of its targets. With at least 20,000 rows, the Hessian of the steps is
-        approximate. With `loss_cap` it is False: held-out scores are those of the last convex
-        problem, on which a capped sample has no influence.
+        approximate.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -190,17 +175,6 @@ class ReLSRClassifier(RegressionClassifier):
     --------
     ReLSRClassifierCV : Selects `beta` by cross-validation.
     GReLSRClassifier : Adds a penalty on the spread of the targets within each class.
-
-    Notes
-    -----
-    With `loss_cap`, the fit minimises over the coefficients and over the set of capped samples in
-    turn: it solves the convex problem without the capped samples, which add the constant `loss_cap`
-    each, then caps the samples whose loss exceeds `loss_cap`, and stops when the set repeats or the
-    objective no longer decreases. Neither step increases the objective and there are finitely many
-    sets, so that the fit ends, at a local minimum unless a loss equals `loss_cap`. The first set is
-    empty. A class whose samples would all be capped keeps its set of the step before, so that no
-    class is left without samples. With ``scale_beta=True`` the unit of `beta` is that of all
-    samples.
 
     References
     ----------
@@ -219,9 +193,7 @@ class ReLSRClassifier(RegressionClassifier):
     0.98
     """
 
-    _constraints = ITERATIVE_CONSTRAINTS | {
-        "loss_cap": Choice((None,), others=(Number(0, closed="neither"),))
-    }
+    _constraints = ITERATIVE_CONSTRAINTS
 
     def __init__(
         self,
@@ -229,7 +201,6 @@ class ReLSRClassifier(RegressionClassifier):
         beta: float = 0.1,
         scale_beta: bool = True,
         within_class: float = 0.0,
-        loss_cap: float | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         probability: bool = True,
@@ -252,7 +223,6 @@ class ReLSRClassifier(RegressionClassifier):
         self.beta = beta
         self.scale_beta = scale_beta
         self.within_class = within_class
-        self.loss_cap = loss_cap
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.probability = probability
@@ -306,14 +276,6 @@ class ReLSRClassifier(RegressionClassifier):
 
     def _check_params(self) -> None:
         check_iterative_params(self)
-        needs = {
-            "penalty='l2'": self.penalty == "l2",
-            "rank=None": self.rank is None,
-            "within_class=0": self.within_class == 0,
-        }
-        missing = [need for need, is_met in needs.items() if not is_met]
-        if self.loss_cap is not None and missing:
-            raise ValueError(f"loss_cap needs {' and '.join(missing)}. Set that, or loss_cap=None.")
 
     def _fit_prepared(
         self,
@@ -324,22 +286,16 @@ class ReLSRClassifier(RegressionClassifier):
         report: Report = unreported,
     ) -> Solution:
         """Fit with the current parameters on prepared data."""
-        # A common shift of the scores has no effect.
-        options: dict[str, Any] = {
-            "largest_rank": len(prepared.classes) - 1,
-            "to_rounding": to_rounding,
-            "report": report,
-        }
-        self.__dict__.pop("capped_", None)
-        if self.loss_cap is None:
-            solution = solve(self, prepared, self._loss(), start, **options)
-            store(self, prepared, solution, unit_sum=True)
-        else:
-            solution = solve_capped(self, prepared, self._loss(), start, **options)
-            store(self, solution.problem, solution, unit_sum=True)
-            self.objective_history_ = np.array(solution.values)
-            self.n_iter_ = len(solution.values)
-            self.capped_ = solution.capped
+        solution = solve(
+            self,
+            prepared,
+            self._loss(),
+            start,
+            largest_rank=len(prepared.classes) - 1,  # a common shift of the scores has no effect
+            to_rounding=to_rounding,
+            report=report,
+        )
+        store(self, prepared, solution, unit_sum=True)
         if self.warm_start:
             self._previous = solution.solver, solution.theta
         return solution
@@ -348,12 +304,7 @@ class ReLSRClassifier(RegressionClassifier):
         return MarginTargets()
 
     def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
-        if not isinstance(solution, CappedSolution):
-            return left_out(prepared, self._loss(), solution, self.rank)
-        assert prepared.kept is not None
-        assert prepared.kept.places is not None
-        scores = class_columns(self._scores_of_training(prepared, prepared.kept.places))
-        return left_out_of_capped(prepared, self._loss(), solution, scores.astype(np.float64))
+        return left_out(prepared, self._loss(), solution, self.rank)
 
     def _linear_regression(self, X: Any, weights: Array) -> Regression:
         return training_features(self, X, weights)
@@ -365,6 +316,4 @@ class ReLSRClassifier(RegressionClassifier):
         return super()._kernel_regression(kernel, X, weights) if rows is None else rows
 
     def _why_in_memory(self, n_rows: int | None) -> str | None:
-        if self.loss_cap is not None:
-            return "loss_cap needs the rows in memory. On Dask use loss_cap=None."
         return why_rows_in_memory(self) or super()._why_in_memory(n_rows)

@@ -1,16 +1,12 @@
-"""ReLSR with `beta` selected by leave-one-out, or with `loss_cap` in folds."""
+"""ReLSR with `beta` selected by leave-one-out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreg.base.candidates import candidates_of
-from discreg.base.held_out import Setting
-from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, Scoring, Splitting
+from discreg.linalg.types import ClassWeight, KernelParams, Scoring, Splitting
 
 from ._relsr import ReLSRClassifier
 from ._search import BETAS, RetargetedSearch
@@ -34,12 +30,6 @@ class ReLSRClassifierCV(RetargetedSearch):
     within_classes : array-like of float, default=(0.0,)
         Candidates for `within_class`, each tried with all `betas`; for example
         ``(10.0, 1.0, 0.1, 0.0)``.
-    loss_caps : array-like of float or None, default=None
-        Candidates for `loss_cap`, each tried with all `betas`; for example
-        ``(None, 2.0, 1.0, 0.5, 0.25)``, where None is no cap. None means no cap only. Without a
-        sample others may be capped, so that leave-one-out scores do not follow from one fit: with
-        candidates and ``cv=None``, all settings are compared in five stratified folds;
-        ``cv_results_["held_out"]`` says so.
     scale_beta, fit_intercept, class_weight, probability, kernel
         As for :class:`~discreg.ReLSRClassifier`.
     gammas : array-like of float or str, default=None
@@ -113,7 +103,6 @@ class ReLSRClassifierCV(RetargetedSearch):
         *,
         betas: Sequence[float] = BETAS,
         within_classes: Sequence[float] = (0.0,),
-        loss_caps: Sequence[float | None] | None = None,
         scale_beta: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
@@ -137,7 +126,6 @@ class ReLSRClassifierCV(RetargetedSearch):
     ) -> None:
         self.betas = betas
         self.within_classes = within_classes
-        self.loss_caps = loss_caps
         self.scale_beta = scale_beta
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -158,28 +146,3 @@ class ReLSRClassifierCV(RetargetedSearch):
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _penalties(
-        self, classifier: Any, X: Any, y: NDArray[Any], weights: Array | None
-    ) -> list[Setting]:
-        settings = super()._penalties(classifier, X, y, weights)
-        if self.loss_caps is None:
-            return settings
-        # A fit with a cap starts from that without.
-        caps = _cap_candidates(self.loss_caps)
-        return [{"loss_cap": cap} | setting for setting in settings for cap in caps]
-
-    def _leaves_out(self, groups: Indices | None, scorer: Callable[..., float]) -> bool:
-        return self.loss_caps is None and super()._leaves_out(groups, scorer)
-
-
-def _cap_candidates(values: Any) -> list[float | None]:
-    """Return the distinct candidates for the cap, None first and then the largest."""
-    each = list(values) if np.iterable(values) else [values]
-    numbers = [value for value in each if value is not None]
-    caps: list[float | None] = [None] if len(numbers) < len(each) else []
-    if not caps or numbers:
-        caps += candidates_of(
-            "loss_caps", numbers, lambda found: found > 0, "positive, or None for no cap"
-        )
-    return caps
