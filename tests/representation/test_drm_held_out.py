@@ -61,9 +61,9 @@ def test_of_many_rows_some_are_held_out(params, monkeypatch):
     monkeypatch.setattr("discreg.blocks.kept_rows.MOST_ROWS", 150)
     kept = []
 
-    def recorded(estimator, rows, found, scores):
+    def recorded(estimator, rows, found, *, seen, scores_of):
         kept.append((rows.places, found.scores))
-        assert scores is None
+        assert seen.all()
 
     monkeypatch.setattr("discreg.representation._drm.calibrate", recorded)
     DRMClassifier(**params).fit(X, y)
