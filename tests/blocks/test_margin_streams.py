@@ -13,6 +13,7 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
 from discreg import LDMClassifier, ODMClassifier
+from discreg.base.callbacks import Task
 from discreg.blocks.source import ArrayBlocks
 from discreg.margin._losses import MarginLoss
 
@@ -47,7 +48,7 @@ def fit_blocks(
 ) -> tuple[ODMClassifier, int]:
     """Fit to blocks of any kind, and how often the rows were read."""
     source = CountedSource(X, y, weights, model.class_weight, block_bytes=block_bytes)
-    model._fit_source(source)
+    model._fit_source(source, Task(model, None))
     return model, source.passes
 
 
@@ -132,7 +133,7 @@ def test_collinear_rows_in_single_precision_reach_the_optimum() -> None:
     # Products of rows in single precision alone do not tell where the minimum is.
     source = CountedSource(X, y, None, None, block_bytes=4096)
     blocks = linear(C1=1e10, C2=1e10)
-    blocks._fit_source(source, np.float64)  # the type of the coefficients
+    blocks._fit_source(source, Task(blocks, None), np.float64)  # the type of the coefficients
     assert blocks.gap_ <= 1e-12
     assert source.passes <= 15
     whole = linear(C1=1e10, C2=1e10).fit(X.astype(np.float64), y)
