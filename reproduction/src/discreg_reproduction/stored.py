@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ __all__ = ["NotStored", "Place", "StoredScores", "origin", "scores_of"]
 
 COLUMNS = ("study", "dataset", "method", "metric", "mean", "std", "fits", "run")
 EARLIER = "earlier"
+MOST_NAMED = 8  # more data sets are counted
 BEST = "[scaling=best]"
 
 Place = tuple[str, str, str, str]  # study, data set, method and metric
@@ -210,15 +211,21 @@ def origin(stored: StoredScores, study: str) -> str:
         return "The numbers are those of an earlier run."
     known = {dataset for dataset, _ in own | older}
     datasets = [dataset for dataset in studies()[study].datasets if dataset in known]
-    by_cells: dict[tuple[str, int], list[str]] = {}
+    methods: dict[str, list[str]] = {}  # by where they were run and how often
     for method in studies()[study].methods:
         there = {dataset: own[dataset, method] for dataset in datasets if (dataset, method) in own}
-        for n in dict.fromkeys(there.values()):
-            some = [dataset for dataset in there if there[dataset] == n]
-            where = "all data sets" if len(some) == len(datasets) else listed(some)
-            by_cells.setdefault((where, n), []).append(method)
-    parts = [
-        f"{listed(methods)} on {where} ({n} fit{'' if n == 1 else 's'} each)"
-        for (where, n), methods in by_cells.items()
-    ]
+        if there:
+            methods.setdefault(_cells(list(there), len(datasets), there.values()), []).append(
+                method
+            )
+    parts = [f"{listed(names)} on {where}" for where, names in methods.items()]
     return f"Of this run: {'; '.join(parts)}. The other numbers are those of an earlier run."
+
+
+def _cells(some: Sequence[str], n_all: int, fits: Collection[int]) -> str:
+    """Name data sets, or count many, with the number of fits of each."""
+    where = listed(list(some)) if len(some) <= MOST_NAMED else f"{len(some)} data sets"
+    least, most = min(fits), max(fits)
+    n = f"{least}" if least == most else f"{least} to {most}"
+    each = "fit" if n == "1" else "fits"
+    return f"{'all data sets' if len(some) == n_all else where} ({n} {each} each)"
