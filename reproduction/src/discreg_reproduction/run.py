@@ -129,9 +129,8 @@ def _section(
         earlier=earlier,
     )
     older = evidence.n_earlier_fits
-    n_done = sum(older.values()) + sum(
-        (study_and_label(key)[1], key.model) not in older for key in done
-    )
+    own = [key for key in done if (study_and_label(key)[1], key.model) not in older]
+    n_done = len(own) + sum(older.values())
     blocks = show(evidence)
     agreements = [block for block in blocks if isinstance(block, Agreement)]
     means = scores_of(
@@ -139,7 +138,7 @@ def _section(
     )
     notes = [
         origin(StoredScores(means), study.name),
-        *_notes(experiment.quick, done, failures, lost, store.warnings()),
+        *_notes(experiment.quick, own, failures, lost, store.warnings()),
     ]
     section = Section(
         study,

@@ -166,7 +166,9 @@ def within_class_faces(scores: StoredScores) -> Claim:
     if not said:
         raise NotStored(study)
     return Claim(
-        None, f"Without and with the penalty within_class, which no paper has: {'; '.join(said)}."
+        None,
+        f"Without and with the penalty within_class, which no paper has: {'; '.join(said)} "
+        f"({study}). ReLSR without it is that of thirty iterations, with it the optimum.",
     )
 
 
