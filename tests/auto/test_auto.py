@@ -1,6 +1,7 @@
 """What AutoClassifier chooses, how it holds samples out, and what it accepts."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import f1_score, log_loss, make_scorer
+from sklearn.metrics import brier_score_loss, f1_score, log_loss, make_scorer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -199,6 +200,20 @@ def test_the_scorer_decides(scoring, held_out):
         )
 
 
+@pytest.mark.parametrize("scoring", [None, "accuracy", "g_mean"])
+def test_estimates_are_not_better_than_the_held_out_metrics_of_the_best(scoring):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 3))
+    y = np.where(X[:, 0] + random.normal(size=80) > 0, 1, 0)
+    y[:3] = 2
+    model = AutoClassifier(scoring=scoring, ensemble=False).fit(X, y)
+    best = {name: column[0] for name, column in model.cv_results_.items()}
+    assert best["weight"] == 1.0
+    assert model.held_out_log_loss_ >= best["log_loss"]
+    assert model.held_out_accuracy_ <= best["accuracy"]
+    assert model.held_out_balanced_accuracy_ <= best["balanced_accuracy"]
+
+
 @pytest.mark.full
 def test_auc_of_random_labels_is_a_half():
     random = np.random.default_rng(0)
@@ -385,3 +400,16 @@ def test_a_metric_of_one_class_needs_to_know_it():
         AutoClassifier(scoring="f1").fit(X, y)
     model = AutoClassifier(scoring=make_scorer(f1_score, pos_label="ill"), families=["LSR"])
     assert model.fit(X, y).score(X, y) == 1.0
+    options = {"greater_is_better": False, "response_method": "predict_proba", "pos_label": "ill"}
+    advice = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    advice = re.escape(f"Name the positive class: scoring=make_scorer(brier_score_loss, {advice}).")
+    with pytest.raises(ValueError, match=advice):
+        AutoClassifier(scoring="neg_brier_score").fit(X, y)
+    scoring = make_scorer(brier_score_loss, **options)
+    assert AutoClassifier(scoring=scoring, families=["LSR"]).fit(X, y).score(X, y) == 1.0
+
+
+@pytest.mark.parametrize(("scoring", "advised"), [("roc_auc", "roc_auc_ovr"), ("f1", "f1_macro")])
+def test_a_metric_of_two_classes_names_that_of_several(wine, scoring, advised):
+    with pytest.raises(ValueError, match=f"Use scoring='{advised}'"):
+        AutoClassifier(scoring=scoring).fit(wine[0], wine[2])

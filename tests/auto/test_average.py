@@ -84,7 +84,18 @@ def test_the_best_of_many_equal_candidates_looks_too_good():
 
 def test_one_candidate_has_no_bias():
     errors = (np.random.default_rng(0).random((1, 1, 200)) < 0.3).astype(float)
-    assert abs(optimism(errors, 0, np.ones(200), np.arange(200))[0]) < 0.01
+    assert optimism(errors, 0, np.ones(200), np.arange(200))[0] == 0.0
+
+
+def test_a_metric_that_does_not_choose_is_never_corrected_for_the_better():
+    random = np.random.default_rng(0)
+    chosen_by = random.random((2, 100))  # two candidates of about the same loss
+    best = chosen_by.mean(axis=1).argmin()
+    other = np.zeros((2, 100))
+    other[best] = 1.0
+    bias = optimism(np.array([chosen_by, other]), 0, np.ones(100), np.arange(100))
+    assert bias[0] > 0
+    assert bias[1] == 0.0
 
 
 def test_a_gain_must_exceed_its_standard_error_and_the_bias():

@@ -135,7 +135,9 @@ def optimism(losses: Array, decisive: int, weights: Array, groups: Indices) -> A
     """Estimate how much lower the losses of the best candidate are for having been chosen.
 
     The candidate that is best on a bootstrap sample of the held-out samples is judged on the
-    samples that are not in it (Tsamardinos, Greasidou and Borboudakis, 2018).
+    samples that are not in it (Tsamardinos, Greasidou and Borboudakis, 2018), beside the best one
+    on all samples: the mean loss of the latter outside of the bootstrap samples is that on all
+    samples, and the same draws make the difference more precise.
 
     Parameters
     ----------
@@ -150,17 +152,17 @@ def optimism(losses: Array, decisive: int, weights: Array, groups: Indices) -> A
     Returns
     -------
     bias : ndarray of shape (n_metrics,)
-        Mean losses outside of the bootstrap samples less those of the best candidate on all.
+        Mean losses outside of the bootstrap samples less those of the best candidate on all; zero
+        if they are negative, which a metric that does not choose can be.
     """
     random = np.random.default_rng(0)
     n_groups = int(groups.max()) + 1
+    best = int(np.argmin(losses[decisive] @ weights))
     found = []
     for _ in range(N_BOOTSTRAP):
         times = np.bincount(random.integers(n_groups, size=n_groups), minlength=n_groups)[groups]
         inside, outside = times * weights, (times == 0) * weights
         if outside.any() and inside.any():
             chosen = int(np.argmin(losses[decisive] @ inside))
-            found.append(losses[:, chosen] @ outside / outside.sum())
-    best = int(np.argmin(losses[decisive] @ weights))
-    apparent = losses[:, best] @ weights / weights.sum()
-    return np.asarray(np.mean(found, axis=0) - apparent) if found else np.zeros(len(losses))
+            found.append((losses[:, chosen] - losses[:, best]) @ outside / outside.sum())
+    return np.maximum(np.mean(found, axis=0), 0.0) if found else np.zeros(len(losses))

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import accuracy_score
 
 from discreg.base.calibration import Temperature
 from discreg.base.early_checks import is_of_labels
 from discreg.base.held_out import HeldOut, weighted_score
+from discreg.base.metrics import METRICS
 from discreg.linalg.types import Array
 
 from ._trials import Samples
@@ -32,6 +34,12 @@ class HeldOutScorer:
     def is_of_labels(self) -> bool:
         """Whether the scorer needs labels only."""
         return is_of_labels(self.scorer)
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether the score is the share of right labels."""
+        known = accuracy_score, METRICS["accuracy"].of_labels
+        return self.is_of_labels and getattr(self.scorer, "_score_func", None) in known
 
     def __call__(self, found: Array, samples: Samples) -> float:
         """Score all judged samples together, or each fold on which the scorer is defined."""

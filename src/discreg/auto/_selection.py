@@ -76,7 +76,9 @@ class Selection:
             of_labels = scorer is not None and scorer.is_of_labels
             decisive = METRICS.index("balanced_accuracy" if of_labels else "log_loss")
             losses = np.array([losses_of(each, samples) for each in logs]).transpose(1, 0, 2)
-            bias = optimism(losses, decisive, samples.weights, samples.units)
+            by_accuracy = scorer is not None and scorer.is_accuracy
+            chosen_by = METRICS.index("accuracy") if by_accuracy else decisive
+            bias = optimism(losses, chosen_by, samples.weights, samples.units)
             likely = mixture_weights(_likelihoods(logs, samples), samples.weights)
             own = losses_of(best, samples)
             own[0] = losses_of(average(logs, likely), samples)[0]

@@ -13,6 +13,7 @@ from sklearn.metrics import (
     brier_score_loss,
     check_scoring,
     get_scorer,
+    get_scorer_names,
     log_loss,
     make_scorer,
 )
@@ -148,14 +149,24 @@ def check_scorer(
         weighted_score(scorer, perfect, classes[indices], weights, classes, Temperature(1.0))
     except Exception as error:
         if isinstance(scoring, str):  # a user's metric may be undefined for perfect scores
-            advice = ""
-            if "pos_label" in str(error):  # a metric of one class, the label 1
-                metric, label = scorer._score_func.__name__, classes.tolist()[-1]
-                advice = (
-                    f" Use scoring='{scoring}_macro', or name the positive class: "
-                    f"scoring=make_scorer({metric}, pos_label={label!r})."
-                )
-            raise ValueError(f"scoring={scoring!r} cannot be used. {error}{advice}") from error
+            what = str(error) if str(error).endswith(".") else f"{error}."
+            advice = _instead_of(scoring, scorer, classes, of_one_class="pos_label" in what)
+            raise ValueError(f"scoring={scoring!r} cannot be used. {what}{advice}") from error
+
+
+def _instead_of(scoring: str, scorer: Any, classes: NDArray[Any], *, of_one_class: bool) -> str:
+    """Say which scorers fit the classes; `of_one_class` scores the label 1 only."""
+    names = [f"{scoring}_{ending}" for ending in ("macro", "ovr")]
+    advice = [f"use scoring={name!r}" for name in names if name in get_scorer_names()]
+    if of_one_class:
+        given = [scorer._score_func.__name__]
+        given += ["greater_is_better=False"] if scorer._sign < 0 else []
+        if scorer._response_method != "predict":
+            given += [f"response_method={scorer._response_method!r}"]
+        given += [f"pos_label={classes.tolist()[-1]!r}"]
+        advice += [f"name the positive class: scoring=make_scorer({', '.join(given)})"]
+    text = ", or ".join(advice)
+    return f" {text[0].upper()}{text[1:]}." if text else ""
 
 
 def is_of_labels(scorer: Callable[..., float]) -> bool:
