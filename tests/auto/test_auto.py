@@ -160,6 +160,16 @@ def test_samples_of_a_group_are_held_out_together():
     assert set(by_group.cv_results_["held_out"]) == {"one group at a time", "not held out"}
 
 
+def test_a_rare_class_of_groups_is_held_out_without_a_warning():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 3)), np.repeat([0, 1, 2], [30, 27, 3])
+    X[:, 0] += 3 * y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = AutoClassifier().fit(X, y, groups=np.arange(60) % 20)
+    assert set(model.cv_results_["held_out"]) == {"one group at a time", "not held out"}
+
+
 def test_equal_rows_of_a_table_of_counts_are_different_samples():
     # Eight distinct rows, each with its own frequency of the second class.
     random = np.random.default_rng(0)
@@ -338,6 +348,13 @@ def test_the_kernel_of_very_many_rows_is_approximated():
     assert abs(model.score(X[2_200:], y[2_200:]) - model.held_out_accuracy_) < 0.05
 
 
+def test_families_that_are_not_tried_on_many_rows_are_named():
+    X, y = make_classification(2_100, 3, n_redundant=0, class_sep=2.0, random_state=0)
+    with pytest.warns(UserWarning, match="Only the family 'LSR' is tried on .*, not 'DRM'"):
+        model = AutoClassifier(families=["LSR", "DRM"], time_budget=1e-6).fit(X, y)
+    assert set(model.cv_results_["family"]) == {"LSR", "constant"}
+
+
 def test_without_time_one_candidate_is_tried_on_all_rows():
     X, y = make_classification(600, 4, n_redundant=0, class_sep=2.0, random_state=0)
     model = AutoClassifier(time_budget=1e-6).fit(X, y)
@@ -391,6 +408,14 @@ def test_missing_groups_are_refused(missing):
     X, y = np.arange(8.0)[:, None], np.repeat([0, 1], 4)
     with pytest.raises(ValueError, match="groups has missing values"):
         AutoClassifier().fit(X, y, groups=pd.Series(["a", "b", missing, "c"] * 2, dtype=object))
+
+
+@pytest.mark.parametrize("first", [None, "a"])
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_missing_labels_are_refused(first, as_frame):
+    X, y = np.arange(8.0)[:, None], np.array([first, "b", None, "b"] * 2, dtype=object)
+    with pytest.raises(ValueError, match=r"y has missing labels\. Leave out the rows"):
+        AutoClassifier().fit(pd.DataFrame(X) if as_frame else X, y)
 
 
 def test_a_metric_of_one_class_needs_to_know_it():

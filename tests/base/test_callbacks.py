@@ -94,6 +94,14 @@ def test_callbacks_change_no_result(search):
     assert vars(watched).keys() - vars(plain).keys() == {"_skl_callbacks"}
 
 
+def test_tasks_end_where_there_is_no_time_for_the_others():
+    pytest.importorskip("sklearn.callback")
+    recorder = Recorder()
+    AutoClassifier(time_budget=1e-6).set_callbacks(recorder).fit(*data())
+    begun, ended = (sorted(map(str, recorder.tasks(event))) for event in ("begin", "end"))
+    assert begun == ended
+
+
 def test_clones_and_pickles_keep_callbacks():
     pytest.importorskip("sklearn.callback")
     X, y = data()

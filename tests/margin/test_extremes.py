@@ -94,7 +94,7 @@ def test_svrg_reports_its_own_result(model, params, fit_intercept):
     best = model(**params).fit(X, y)
     gaps = []
     for max_iter in (1, 3, 6):
-        short = model(**params, solver="svrg", tol=1e-25, max_iter=max_iter)
+        short = model(**params, solver="svrg", svrg_step=0.5, tol=1e-25, max_iter=max_iter)
         with pytest.warns(
             ConvergenceWarning, match=f"after {max_iter} iterations of solver='svrg'"
         ):

@@ -41,7 +41,7 @@ from discreg.tables.preprocessor import TablePreprocessor
 from ._average import average, member_logs
 from ._explanation import PredictionExplanation, explain, one_row, rows_to_keep
 from ._machines import FAMILIES
-from ._members import fitted_member, n_components_for, warn_of_constant
+from ._members import fitted_member, n_components_for, warn_of_constant, warn_of_families
 from ._rows import sample_of_blocks, samples_of
 from ._scaling import fitted_scalers
 from ._scoring import HeldOutScorer
@@ -85,7 +85,8 @@ class AutoClassifier(BaseClassifier):
         Brier score, such as AUC or a callable, are averaged over five folds.
     families : "auto" or sequence of str, default="auto"
         Families to try, among "LSR", "LRRR", "ReLSR", "DRM" and "ODM"; "auto" means LSR, and LRRR
-        up to 500 rows. LSR is always tried, because it selects the kernels.
+        up to 500 rows. LSR is always tried, because it selects the kernels. Beyond 2,000 rows, only
+        LSR is tried, and a warning names other families that are given.
     ensemble : bool, default=True
         Whether candidates are averaged; otherwise the best one is the model.
     class_weight : dict or "balanced", default=None
@@ -402,6 +403,8 @@ class AutoClassifier(BaseClassifier):
         if source is not None:
             n_rows = source.n_rows
         if source is not None or n_rows > MOST_EXACT:
+            if self.families != "auto":
+                warn_of_families(families)
             families = ("LSR",)
             n_components = n_components_for(n_rows)
         tried: list[ClassWeight] = [None]
@@ -422,7 +425,7 @@ class AutoClassifier(BaseClassifier):
         samples: Samples,
         source: BlockSource | None,
     ) -> None:
-        """Fit the members to all samples, and calibrate their average."""
+        """Fit the members to all samples, and keep their held-out mean for prediction sets."""
         if selection.is_constant:
             warn_of_constant(judged=len(samples.judged) > 0)
             weights = samples.copies * samples.factors[samples.y]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from ._machines import params_for
 from ._rows import ScaledRows
 from ._trials import Samples, Trial
 
-__all__ = ["fitted_member", "n_components_for", "warn_of_constant"]
+__all__ = ["fitted_member", "n_components_for", "warn_of_constant", "warn_of_families"]
 
 MOST_COMPONENTS, LARGEST_FEATURES = 1_000, 1 << 27  # components, and their number for all rows
 
@@ -59,3 +60,15 @@ def warn_of_constant(*, judged: bool) -> None:
         UserWarning,
         stacklevel=user_stacklevel(),
     )
+
+
+def warn_of_families(families: Sequence[str]) -> None:
+    """Warn of given families that are not tried because there are many rows."""
+    others = ", ".join(repr(name) for name in families if name != "LSR")
+    if others:
+        warnings.warn(
+            f"Only the family 'LSR' is tried on this many rows, not {others}. "
+            "Fit at most 2,000 rows in memory to try them, or use their ...CV classes.",
+            UserWarning,
+            stacklevel=user_stacklevel(),
+        )

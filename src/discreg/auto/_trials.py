@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -210,7 +211,9 @@ def _folds(
         return []
     if groups is not None:
         splitter = StratifiedGroupKFold(min(N_FOLDS, len(np.unique(groups))))
-        tests = [np.intersect1d(test, counted) for _, test in splitter.split(y, y, groups)]
+        with warnings.catch_warnings():  # of classes with fewer samples than folds
+            warnings.simplefilter("ignore", UserWarning)
+            tests = [np.intersect1d(test, counted) for _, test in splitter.split(y, y, groups)]
     else:
         counted = counted[np.lexsort([y[counted], hashes[counted]])]
         distinct, firsts, places = np.unique(

@@ -107,6 +107,7 @@ class Task:
             try:
                 result = next(results)
             except StopIteration:  # there was no time for the others
+                step.end()
                 return
             step.end()
             yield result

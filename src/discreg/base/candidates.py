@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from math import isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from discreg.blocks.validation import dispatched
+from discreg.blocks.validation import dispatched, is_missing
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.kernel_registry import KERNELS, KernelFacts
 from discreg.linalg.kernels import resolve_gamma
@@ -70,7 +69,7 @@ def group_numbers(groups: Any, X: Any, weights: Weights) -> Indices | None:
         if labels.ndim != 1:
             raise ValueError(f"groups must be one-dimensional, got the shape {labels.shape}.")
         check_consistent_length(X, labels)
-        if any(map(_is_missing, labels.tolist())):
+        if any(map(is_missing, labels.tolist())):
             raise ValueError("groups has missing values. Give each such sample a group of its own.")
     try:
         numbers: Indices = np.unique(labels, return_inverse=True)[1]
@@ -81,12 +80,6 @@ def group_numbers(groups: Any, X: Any, weights: Weights) -> Indices | None:
         of_weight = "" if weights is None else " of positive weight"
         raise ValueError(f"groups has only one group{of_weight}, so that none can be held out.")
     return numbers.astype(np.intp, copy=False)
-
-
-def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN, or NA or NaT of pandas."""
-    is_na = type(label).__name__ in ("NAType", "NaTType")
-    return label is None or is_na or (isinstance(label, float) and isnan(label))
 
 
 def rows_of_groups(groups: Indices) -> list[Indices]:

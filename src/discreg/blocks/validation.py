@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 from numbers import Integral, Real
 from typing import Any
 
@@ -36,6 +37,7 @@ __all__ = [
     "find_labels",
     "in_blocks",
     "is_dask",
+    "is_missing",
     "is_out_of_core",
     "is_streamed",
     "largest_block",
@@ -172,13 +174,23 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     try:
         check_classification_targets(y)
         classes, indices = find_labels(y)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
+        if any(map(is_missing, y.tolist())):
+            raise ValueError("y has missing labels. Leave out the rows without a label.") from error
+        if isinstance(error, ValueError):
+            raise
         raise ValueError(
             "y contains labels of different types, which cannot be sorted. Make them all strings "
             "or all numbers."
         ) from error
     require_two_classes(classes)
     return classes, indices
+
+
+def is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN, or NA or NaT of pandas."""
+    is_na = type(label).__name__ in ("NAType", "NaTType")
+    return label is None or is_na or (isinstance(label, float) and isnan(label))
 
 
 def require_two_classes(classes: NDArray[Any]) -> None:
