@@ -60,6 +60,8 @@ def test_a_mixture_has_at_most_six_members_and_weights_are_copies():
     copies = random.integers(1, 4, 30)
     found = mixture_weights(likelihoods, copies.astype(float))
     assert 0 < np.count_nonzero(found) <= 6
+    each_right_elsewhere = np.kron(np.eye(8), np.ones((1, 5))) * 0.8 + 0.1
+    assert np.count_nonzero(mixture_weights(each_right_elsewhere, np.ones(40))) == 6
     repeated = np.repeat(likelihoods, copies, axis=1)
     np.testing.assert_allclose(mixture_weights(repeated, np.ones(copies.sum())), found, atol=1e-12)
 
