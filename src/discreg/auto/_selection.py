@@ -79,9 +79,9 @@ class Selection:
             by_accuracy = scorer is not None and scorer.is_accuracy
             chosen_by = METRICS.index("accuracy") if by_accuracy else decisive
             bias = optimism(losses, chosen_by, samples.weights, samples.units)
-            likely = mixture_weights(_likelihoods(logs, samples), samples.weights)
             own = losses_of(best, samples)
-            own[0] = losses_of(average(logs, likely), samples)[0]
+            if scorer is not None:  # the members of the best score need not be the most likely ones
+                own[0] = losses_of(average(logs, _weights(logs, samples, None)), samples)[0]
             base = losses_of(constant.logs, samples)
             if any(beats(own[k], base[k], samples.weights, bias[k]) for k in {0, decisive}):
                 apparent = metrics_of(best, samples, None)
