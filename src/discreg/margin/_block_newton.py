@@ -249,7 +249,7 @@ def _stored(fit: BinaryFit, moments: Moments, loss: MarginLoss, dtype: Any) -> B
     losses = curvature * (scatter / moments.total + shift**2)  # of the mean square of the change
     square = 0.5 * (float(change @ change) + losses)
     gap = (np.sqrt(fit.gap) + np.sqrt(square / max(fit.objective, 1e-300))) ** 2
-    return replace(fit, gap=float(gap))
+    return replace(fit, gap=min(float(gap), 1.0))
 
 
 def _in_common(solvers: list[Asking], ask: Any) -> list[BinaryFit]:

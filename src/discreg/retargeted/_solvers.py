@@ -386,7 +386,7 @@ def _certify_as_it_is(problem: RetargetedProblem, point: Point) -> tuple[Point, 
     total = problem.regression.total
     excess = max(point.objective - best.objective, 0.0)
     distance = excess + gap * objective_unit(best.objective, total)
-    return point, float(distance / objective_unit(point.objective, total))
+    return point, min(float(distance / objective_unit(point.objective, total)), 1.0)
 
 
 def alternating_step(

@@ -154,7 +154,7 @@ class SparseRows:
         directions = rows[: self.rank].T
         objective, gap = self._problem(targets).certify(state.coef @ directions, directions)
         excess = _offset_excess(self.regression, state, targets)
-        return (gap * objective + excess) / unit
+        return min((gap * objective + excess) / unit, 1.0)
 
     def _lower_bound(self, problem: ArrayProblem, at: Evaluation) -> float:
         r"""Compute a lower bound of the minimum from the dual, see `RetargetedProblem.gap`.
