@@ -23,7 +23,7 @@ assert accuracy > 0.8, accuracy
 try:
     discreg.compare(X, y)
     advice = ""
-except ModuleNotFoundError as error:
+except ImportError as error:
     advice = str(error)
 assert "pip install 'discreg[compare]'" in advice, "discreg.compare does not name its extra"
 

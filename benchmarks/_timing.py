@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +21,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 RESULTS = Path(os.environ.get("DISCREG_RESULTS", Path(__file__).parent / "results"))
 REST = 0.15  # seconds: OpenBLAS keeps its threads spinning for a tenth of a second
@@ -29,6 +31,17 @@ LIBRARIES = (
 )
 KINDS = ("fit", "search", "predict", "stream")  # what is compared with a peer
 _ratios: dict[str, dict[str, float]] = {}
+
+
+def one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Limit the threads of BLAS to one in calls of a function, also in worker processes."""
+
+    @wraps(function)
+    def limited(*args: Any) -> Any:
+        with threadpool_limits(1):
+            return function(*args)
+
+    return limited
 
 
 def side_by_side(
@@ -67,6 +80,15 @@ def machine() -> str:
         f"{_processor()}, {os.cpu_count()} CPUs, {' and '.join(sorted(blas))}, "
         f"Python {platform.python_version()}, {versions}."
     )
+
+
+def measured_on() -> str:
+    """The commit that was measured, or that was changed for it, in one sentence."""
+    shown = ["git", "log", "-1", "--format=%h (%as)"]
+    commit = subprocess.run(
+        shown, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    return f"Measured on commit {commit.stdout.strip()}."
 
 
 def ratio_to_peer(kind: str, what: str, seconds: float, *peers: float) -> float:
@@ -139,7 +161,7 @@ def write_page(name: str, tables: Iterable[Table]) -> str:
 
     The ratios that `ratio_to_peer` stored are written to ``results/<name>.json``.
     """
-    page = "\n".join(["\n".join(map(str, tables)), machine(), ""])
+    page = "\n".join(["\n".join(map(str, tables)), machine(), "", measured_on(), ""])
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(page)
     if _ratios:

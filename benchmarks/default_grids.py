@@ -12,7 +12,7 @@ from time import process_time
 
 import numpy as np
 from _by_model import measure_models
-from _timing import Table
+from _timing import Table, one_thread
 from default_penalties import load
 from joblib import Parallel, delayed
 from probabilities import MOST_ROWS, halves
@@ -21,16 +21,18 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 from discreg import (
     DLSRClassifierCV,
     DRMClassifierCV,
     GReLSRClassifierCV,
+    LDMClassifier,
     LDMClassifierCV,
     LRLRClassifierCV,
     LRRRClassifierCV,
+    LSRClassifier,
     LSRClassifierCV,
+    ODMClassifier,
     ODMClassifierCV,
     ReLSRClassifierCV,
     SLRRClassifierCV,
@@ -47,7 +49,7 @@ WIDE = (0.1, 0.3, 1.0, 3.0, 10.0)  # gamma relative to "scale", which is 1 / n_f
 # The search with its defaults, and the candidates of a larger grid, if there is one.
 SEARCHES = {
     "LSR": (LSRClassifierCV(), {}),
-    "LSR, rbf": (LSRClassifierCV(kernel="rbf"), {}),
+    "LSR, rbf": (LSRClassifierCV(LSRClassifier(kernel="rbf")), {}),
     "DLSR": (DLSRClassifierCV(), {}),
     "ReLSR": (ReLSRClassifierCV(), {}),
     "GReLSR": (GReLSRClassifierCV(), {}),
@@ -56,11 +58,11 @@ SEARCHES = {
     "SLRR": (SLRRClassifierCV(), {}),
     "DRM": (DRMClassifierCV(), {"alphas": DECADES, "betas": DECADES}),
     "ODM": (
-        ODMClassifierCV(random_state=0),
+        ODMClassifierCV(ODMClassifier(random_state=0)),
         {"C1s": MARGIN_DECADES[::2], "C2s": MARGIN_DECADES[::2], "Ds": (0.0, 0.2)},
     ),
     "LDM": (
-        LDMClassifierCV(random_state=0),
+        LDMClassifierCV(LDMClassifier(random_state=0)),
         {"Cs": MARGIN_DECADES, "lambda1s": (0.0, 10.0, 1e3)},
     ),
 }
@@ -95,7 +97,7 @@ def place_of_best(search) -> tuple[bool, bool]:
     return False, False
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread
 def on_digits(search) -> tuple[float, float]:
     """The time of a search relative to that of SVC, and its accuracy."""
     X, y = load_digits(return_X_y=True)
@@ -111,7 +113,7 @@ def on_digits(search) -> tuple[float, float]:
     return (process_time() - middle) / (middle - started), 100 * search.score(X_test, y_test)
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread
 def compare(model: str, name: str) -> tuple[list, list, list]:
     """Accuracies of both searches on the halves of a data set, places of the best, and settings."""
     warnings.simplefilter("ignore")

@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from discreg import DLSRClassifier, GReLSRClassifier, LSRClassifier, ReLSRClassifier
-from discreg.retargeted._fit import fit_path
+from discreg.retargeted._models import fit_path
 
 DATA = Path(os.environ.get("DISCREG_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SETS = (

@@ -85,8 +85,8 @@ def selection():
     with np.load(path) as arrays:
         X, y = arrays["X"].astype(float), arrays["y"]
     searches = {
-        "5 folds": LRRRClassifierCV(probability=False, cv=5),
-        "leave-one-out": LRRRClassifierCV(probability=False),
+        "5 folds": LRRRClassifierCV(LRRRClassifier(probability=False), cv=5),
+        "leave-one-out": LRRRClassifierCV(LRRRClassifier(probability=False)),
     }
     single = LRRRClassifier(probability=False, beta=1.0)
     seconds = side_by_side(

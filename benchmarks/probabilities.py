@@ -1,4 +1,4 @@
-"""Probabilities and prediction sets of one fit beside those of several.
+"""Probabilities and prediction sets beside those of several fits, and beside the truth.
 
 Run ``python benchmarks/probabilities.py``, or name models; the page keeps the rows of the others.
 The data are read from the folder named by ``DISCREG_DATA``, or from ``../shared/data`` beside the
@@ -13,16 +13,17 @@ from time import process_time
 
 import numpy as np
 from _by_model import measure_models
-from _timing import Table
+from _simulated import draw
+from _timing import Table, one_thread
 from default_penalties import load
 from joblib import Parallel, delayed
+from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from discreg import (
     DLSRClassifier,
@@ -44,7 +45,7 @@ SETS = (
     *("odm/liverDisorders", "odm/clean1", "odm/wdbc", "odm/diabetes", "odm/german", "odm/vote"),
     *("umist_28x23", "leukemia_golub72"),
 )
-REPEATS, MOST_ROWS, LEVEL = 10, 600, 0.9
+REPEATS, MOST_ROWS, LEVEL = 2, 600, 0.9
 PEER = "LogisticRegression"
 MODELS = {
     "LSR": LSRClassifier(),
@@ -57,9 +58,26 @@ MODELS = {
     "LRRR": LRRRClassifier(),
     "SLRR": SLRRClassifier(),
     "DRM": DRMClassifier(),
+    "DRM, linear": DRMClassifier(kernel="linear"),
     "ODM": ODMClassifier(),
     "ODM, linear": ODMClassifier(kernel="linear"),
     "LDM": LDMClassifier(),
+    "LDM, linear": LDMClassifier(kernel="linear"),
+}
+DRAWS, SIZES, N_NEW = 20, (100, 300), 2_000
+SIMULATED = {  # kind of table, class weights, sample weights
+    "logit": ("logit", None, None),
+    "ring": ("ring", None, None),
+    "rare": ("rare", None, None),
+    "four": ("four", None, None),
+    "separable": ("separable", None, None),
+    "wide": ("wide", None, None),
+    "noise": ("noise", None, None),
+    "rare, balanced": ("rare", "balanced", None),
+    "four, balanced": ("four", "balanced", None),
+    "logit, weights of 10": ("logit", None, "10"),
+    "logit, random weights": ("logit", None, "random"),
+    "rare, random weights": ("rare", None, "random"),
 }
 HEADER = (
     *("model", "log-loss", "of five folds", "difference", "standard error"),
@@ -87,6 +105,22 @@ SET_TEXT = (
     "default, and class-conditional; and sets of split conformal prediction, which fits the model "
     "to one half of the training samples and calibrates on the other half."
 )
+TRUTH_HEADER = ("model", *SIMULATED, "largest standard error")
+DRAWN = (
+    f"Means over {DRAWS} draws of {SIZES[0]} / {SIZES[1]} training rows whose true probabilities "
+    f"are known, judged on {N_NEW:,} new rows. logit: two classes, linear; ring: two classes, not "
+    "linear; rare: 5 % cases, linear; four: four unequal classes, linear; separable: two classes "
+    "that hardly overlap; wide: 200 columns, linear; noise: columns that say nothing; balanced: "
+    '`class_weight="balanced"`; random weights: exponentially distributed sample weights. '
+)
+TRUTH_TEXTS = {
+    "Mean probabilities": "Mean probability of a class minus its share of the training rows, by "
+    "weight: the largest difference over the classes.",
+    "Excess log-loss": "Expected log-loss minus that of the true probabilities.",
+    "Coverage of prediction sets": f"Probability that sets at {100 * LEVEL:g} % with "
+    "`allow_empty=True` contain the class. Where probabilities are the class frequencies, all rows "
+    "have the same set, and no set of equally frequent classes covers less than all of them.",
+}
 
 
 def calibration_error(shares, y) -> float:
@@ -168,7 +202,7 @@ def measure_half(model, X, X_test, y, y_test) -> dict[str, float]:
     return found
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread
 def measure_set(name: str, data: str) -> dict[str, float]:
     """Means over the halves of a data set, by quantity."""
     warnings.simplefilter("ignore")
@@ -181,8 +215,64 @@ def measure_set(name: str, data: str) -> dict[str, float]:
     return means
 
 
+@one_thread
+def measure_truth(name: str, table: str, n_rows: int) -> tuple[list, list]:
+    """Means over the draws of a simulated table, and their standard errors."""
+    warnings.simplefilter("ignore")
+    kind, class_weight, weighting = SIMULATED[table]
+    found = []
+    for seed in range(DRAWS):
+        X, y, _ = draw(kind, n_rows, seed)
+        X_new, _, truth = draw(kind, N_NEW, DRAWS + seed)
+        weights = {
+            None: np.ones(n_rows),
+            "10": np.full(n_rows, 10.0),
+            "random": np.random.default_rng(seed).exponential(size=n_rows),
+        }[weighting]
+        if name == PEER:
+            folds = StratifiedKFold(min(5, np.bincount(y).min()))
+            model = LogisticRegressionCV(cv=folds, max_iter=2_000, scoring="neg_log_loss")
+        else:
+            model = clone(MODELS[name]).set_params(class_weight=class_weight)
+        model.fit(X, y, sample_weight=weights)
+        shares = model.predict_proba(X_new)
+        sizes = np.bincount(y, weights)
+        excess = xlogy(truth, truth) - xlogy(truth, np.clip(shares, 1e-15, 1))
+        covered = np.nan
+        if name != PEER:
+            sets = model.predict_set(X_new, LEVEL, allow_empty=True)
+            covered = (truth * sets).sum(axis=1).mean()
+        apart = shares.mean(axis=0) - sizes / sizes.sum()
+        found.append([excess.sum(axis=1).mean(), covered, *apart])
+    means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(DRAWS)
+    worst = 2 + np.abs(means[2:]).argmax()
+    print(name, table, n_rows, means.round(3), flush=True)
+    return means[[worst, 0, 1]], errors[[worst, 0, 1]]
+
+
+def measure_truths(name: str, n_jobs: int) -> list[list]:
+    """Rows of the tables of simulated truth."""
+    every = [(table, n_rows) for table in SIMULATED for n_rows in SIZES]
+    measured = Parallel(n_jobs=n_jobs)(delayed(measure_truth)(name, *each) for each in every)
+    means, errors = np.array(measured).transpose(1, 2, 0)
+    rows = []
+    for k, sign in enumerate(("+", "", "")):
+        cells = [
+            " / ".join(f"{value:{sign}.3f}" for value in pair) for pair in means[k].reshape(-1, 2)
+        ]
+        rows.append([(name, *cells, f"{errors[k].max():.3f}")])
+    if name == PEER:
+        rows[2] = []
+    return rows
+
+
 def measure(name: str, n_jobs: int) -> list[list]:
-    """Rows of both tables."""
+    """Rows of all tables."""
+    return measure_sets(name, n_jobs) + measure_truths(name, n_jobs)
+
+
+def measure_sets(name: str, n_jobs: int) -> list[list]:
+    """Rows of the tables of data sets."""
     sets = [data for data in SETS if load(data) is not None]
     measured = Parallel(n_jobs=n_jobs)(delayed(measure_set)(name, data) for data in sets)
     found = {what: np.array([each[what] for each in measured]) for what in measured[0]}
@@ -202,5 +292,6 @@ if __name__ == "__main__":
     tables = [
         Table("Probabilities", TEXT, HEADER),
         Table("Prediction sets", SET_TEXT, SET_HEADER),
+        *(Table(title, DRAWN + text, TRUTH_HEADER) for title, text in TRUTH_TEXTS.items()),
     ]
     measure_models("probabilities", tables, [*MODELS, PEER], measure)

@@ -16,7 +16,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from discreg import DRMClassifierCV, LRRRClassifierCV, LSRClassifierCV
+from discreg import (
+    DRMClassifier,
+    DRMClassifierCV,
+    LRRRClassifier,
+    LRRRClassifierCV,
+    LSRClassifier,
+    LSRClassifierCV,
+)
 
 REPEATS = 3
 SHAPES = ((1_000, 50), (60, 5_000))
@@ -36,18 +43,26 @@ def searches() -> Iterator[tuple[str, dict[str, Any]]]:
     yield (
         "linear",
         {
-            "LSR": LSRClassifierCV(probability=False, **ours),
-            "LRRR": LRRRClassifierCV(probability=False, **ours),
-            "DRM": DRMClassifierCV(probability=False, **ours, alphas=[0.1], kernel="linear"),
+            "LSR": LSRClassifierCV(LSRClassifier(probability=False), **ours),
+            "LRRR": LRRRClassifierCV(LRRRClassifier(probability=False), **ours),
+            "DRM": DRMClassifierCV(
+                DRMClassifier(probability=False, kernel="linear"), **ours, alphas=[0.1]
+            ),
             "RidgeClassifierCV": RidgeClassifierCV(alphas=PENALTIES),
         },
     )
     yield (
         "rbf",
         {
-            "LSR": LSRClassifierCV(probability=False, **ours, kernel="rbf", gammas=["scale"]),
-            "LRRR": LRRRClassifierCV(probability=False, **ours, kernel="rbf", gammas=["scale"]),
-            "DRM": DRMClassifierCV(probability=False, **ours, alphas=[0.1], gammas=["scale"]),
+            "LSR": LSRClassifierCV(
+                LSRClassifier(probability=False, kernel="rbf"), **ours, gammas=["scale"]
+            ),
+            "LRRR": LRRRClassifierCV(
+                LRRRClassifier(probability=False, kernel="rbf"), **ours, gammas=["scale"]
+            ),
+            "DRM": DRMClassifierCV(
+                DRMClassifier(probability=False), **ours, alphas=[0.1], gammas=["scale"]
+            ),
             "SVC": GridSearchCV(SVC(), {"C": PENALTIES}, cv=5),
         },
     )

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from discreg.blocks.moments import block_moments, class_scatters
 from discreg.blocks.source import Block
 from discreg.linalg.rows import matmul, rmatmul
-from discreg.margin._block_sums import PrimalPoint, block_sums
+from discreg.margin._newton import PrimalPoint, block_sums
 
 REPEATS = 3
 WIDTHS = (50, 100, 1000)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import Table, write_page
+from _timing import Table, one_thread, write_page
 from default_penalties import DATA
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
@@ -27,15 +27,14 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
-from threadpoolctl import threadpool_limits
 
-from discreg import LSRClassifierCV, TablePreprocessor
-from discreg.tables.expected import check_columns
+from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor
+from discreg.tables.column_types import check_columns
 from discreg.tables.formats import read_contents
 
 MODELS = {
-    "LSR, rbf": LSRClassifierCV(kernel="rbf"),
-    "LSR, laplacian": LSRClassifierCV(kernel="laplacian"),
+    "LSR, rbf": LSRClassifierCV(LSRClassifier(kernel="rbf")),
+    "LSR, laplacian": LSRClassifierCV(LSRClassifier(kernel="laplacian")),
     "random forest": RandomForestClassifier(random_state=0),
 }
 SPLITS, MOST_ROWS, MOST_TESTED = 3, 500, 2000
@@ -263,7 +262,7 @@ TEXT_OF_TEXTS = (
 )
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread
 def on_table(name: str, X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
     """Mean scores of a table by way, model and metric."""
     warnings.simplefilter("ignore")
@@ -272,7 +271,7 @@ def on_table(name: str, X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
     return scores
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread
 def main() -> None:
     warnings.simplefilter("ignore")
     scores = [on_table(*each) for each in tables()]

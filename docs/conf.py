@@ -34,7 +34,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "citing",
     "linked_names",
-    "measured",
     "outside_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -43,7 +42,7 @@ templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"  # of docstrings
 # Names of other packages: their pages are on other sites, and a build needs no network.
-OTHERS = "sklearn|numpy|scipy|matplotlib|pandas|dask|skore|skl2onnx|onnx"
+OTHERS = "sklearn|numpy|scipy|matplotlib|pandas|dask|skl2onnx|onnx"
 nitpick_ignore_regex = [("py:.*", rf"({OTHERS})\..*")]
 
 # Files outside of this folder that have a page.
@@ -83,7 +82,7 @@ numpydoc_validation_checks = {
 }  # fmt: skip
 # Results and data classes, whose attributes are documented in place of their parameters.
 numpydoc_validation_exclude = {
-    r"\.(Comparison|MarginStatistics|Penalty|PenaltyPath|PredictionExplanation|TargetLoss)$",
+    r"\.(Comparison|MarginStatistics|Penalty|PenaltyPath|TargetLoss)$",
     r"\.TargetLoss\.",
 }
 

@@ -2,7 +2,7 @@
 What linear models look at
 ==========================
 
-Coefficients of four digits, as pictures: red pixels speak for the digit, blue ones against it.
+Coefficients of four digits, as pictures: red pixels raise its score, blue ones lower it.
 LSR uses all pixels that vary. SLRR uses the same pixels for all digits, here little more than half
 of them, and loses little accuracy.
 """

@@ -10,7 +10,7 @@ The wider the kernel, the less it can recognise patients.
 import numpy as np
 from matplotlib import pyplot as plt
 
-from discreg import LSRClassifierCV
+from discreg import LSRClassifier, LSRClassifierCV
 
 rng = np.random.default_rng(0)
 patient = np.repeat(np.arange(60), 5)
@@ -18,11 +18,11 @@ y = rng.integers(2, size=60)[patient]
 X = rng.standard_normal((60, 20))[patient] + 0.3 * rng.standard_normal((300, 20))
 
 gammas = np.geomspace(1e-4, 1, 9)
-options = {"kernel": "rbf", "betas": [0.01], "probability": False}
+model = LSRClassifier(kernel="rbf", probability=False)
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for groups, label in ((None, "rows"), (patient, "patients")):
     scores = [
-        LSRClassifierCV(gammas=[gamma], **options).fit(X, y, groups=groups).best_score_
+        LSRClassifierCV(model, betas=[0.01], gammas=[gamma]).fit(X, y, groups=groups).best_score_
         for gamma in gammas
     ]
     ax.semilogx(gammas, scores, "o-", label=f"left out: {label}")

@@ -2,9 +2,9 @@
 What AutoClassifier has tried
 =============================
 
-``AutoClassifier`` tries kernels, families and penalties on held-out samples and averages the
-best. ``LeaderboardDisplay`` draws the held-out log-loss of the best candidates; filled points are
-members of the average.
+``AutoClassifier`` tries kernels, trees, boosting and logistic regression on held-out samples and
+combines the best. ``LeaderboardDisplay`` draws the held-out log-loss of the best candidate of each
+kind; filled points are members.
 """
 
 from matplotlib import pyplot as plt

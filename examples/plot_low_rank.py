@@ -38,7 +38,8 @@ def main() -> None:
     sparse = SLRRClassifier(rank=RANK, beta=5.0).fit(X, y)
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    RankDisplay.from_paths(paths, X_new, y_new, ax=left)
+    for name, path in paths.items():
+        RankDisplay.from_path(path, X_new, y_new, name=name, ax=left)
     left.set_title("accuracy on new digits")
     CoefficientDisplay.from_estimator(sparse, axes=(middle, right))
     middle.set_title(f"SLRR of rank {RANK}")

@@ -49,13 +49,13 @@ def fitted_models(X: np.ndarray, y: np.ndarray) -> dict[str, SVC | LDMClassifier
 
 def draw(axes: Axes, models: dict, X: np.ndarray, y: np.ndarray, title: str) -> None:
     """Draw the cumulative margins of all models, and a line at 0."""
-    display = MarginDistributionDisplay.from_estimators(models, X, y, ax=axes)
-    for name, line in zip(display.curves, display.lines_, strict=True):
-        line.set_color(COLOURS[name])
+    for name, model in models.items():
+        MarginDistributionDisplay.from_estimator(
+            model, X, y, name=name, ax=axes, color=COLOURS[name]
+        )
     axes.axvline(0, color="black", linewidth=0.5)
     axes.set_xlim(-1.2, 3)
     axes.set_title(title)
-    axes.legend(loc="lower right")
 
 
 def main() -> None:

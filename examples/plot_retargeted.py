@@ -7,7 +7,7 @@ ReLSR does not, because it depends only on differences between the scores of a s
 distance of ReLSR from its optimum on the digits by computing time, for Newton's method and for
 the papers' algorithm.
 
-The picture of the README is made by ``python examples/plot_retargeted.py
+The picture of the guide is made by ``python examples/plot_retargeted.py
 docs/images/retargeted.png``.
 """
 

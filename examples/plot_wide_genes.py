@@ -37,7 +37,7 @@ for name, colour in zip(names, ("#0072B2", "#E69F00", "#009E73"), strict=True):
 left.set_title(f"{model.score(X_new, y_new):.0%} of new patients are recognised")
 left.legend()
 
-penalties = np.geomspace(1, 16, 9)
+penalties = np.geomspace(1, 13, 9)
 genes = [SLRRClassifier(beta=beta, probability=False).fit(X, y) for beta in penalties]
 genes = [fit.selected_features_ for fit in genes]
 inside = [np.sum((member[each] < 2) & (each < 2000)) for each in genes]

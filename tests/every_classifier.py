@@ -1,10 +1,12 @@
-"""All classifiers of the package, searches with few candidates."""
+"""All classifiers of the package, searches and AutoClassifier with few candidates."""
 
 import pytest
+from searches import make_search
 
 import discreg
 
 SMALL_GRIDS = {
+    "families": ["logistic"],
     "betas": (1.0, 0.1),
     "group_penalties": (1.0,),
     "alphas": (0.1,),
@@ -27,6 +29,7 @@ every_estimator = pytest.mark.parametrize("name", [*MODELS, *SEARCHES, "AutoClas
 
 
 def make(name, **params):
-    model = getattr(discreg, name)()
-    given = {key: value for key, value in SMALL_GRIDS.items() if hasattr(model, key)}
-    return model.set_params(**given, **params)
+    found = getattr(discreg, name)
+    known = found().get_params()
+    params |= {key: value for key, value in SMALL_GRIDS.items() if key in known}
+    return make_search(found, **params) if name in SEARCHES else found(**params)

@@ -31,9 +31,8 @@ def convex_optimum(
     group_penalty=0.0,
     fit_intercept=True,
     within_class=0.0,
-    translation_penalty="centred",
 ) -> Optimum:
-    """Solve equation (4), (6), (10) of ReLSR or (16), (18) of GReLSR as written, with Clarabel.
+    """Solve equation (4), (6), (10) of ReLSR or (18) of GReLSR as written, with Clarabel.
 
     The penalty of the within-class scatter is added to it.
     """
@@ -62,11 +61,9 @@ def convex_optimum(
         of_class = weights[:, None] * true
         deviations = X - true @ ((of_class.T @ X) / of_class.sum(axis=0)[:, None])
         objective += within_class * cp.sum_squares((root[:, None] * deviations) @ W)
-    if model == "grelsr" and translation_penalty == "l1":
-        objective += group_penalty * weights @ cp.abs(own - 1)
-    elif model == "grelsr":
-        origin = true @ centres if translation_penalty == "centred" else 0.0
-        objective += group_penalty * cp.sum_squares(cp.multiply(root, own - 1 - origin))
+    if model == "grelsr":
+        spread = cp.multiply(root, own - 1 - true @ centres)
+        objective += group_penalty * cp.sum_squares(spread)
     problem = cp.Problem(cp.Minimize(objective), constraints)
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return Optimum(problem.value, W.value, b.value.ravel(), T.value)

@@ -22,16 +22,16 @@ N_ROWS, N_FEATURES, N_CLASSES = 240, 6, 3
 MODELS = {
     "LSR": LSRClassifier(),
     "LSR without intercept": LSRClassifier(fit_intercept=False),
-    "DLSR": DLSRClassifier(tol=1e-12),
-    "ReLSR": ReLSRClassifier(tol=1e-12),
-    "GReLSR": GReLSRClassifier(tol=1e-12),
+    "DLSR": DLSRClassifier(tol=1e-12, probability=False),
+    "ReLSR": ReLSRClassifier(tol=1e-12, probability=False),
+    "GReLSR": GReLSRClassifier(tol=1e-12, probability=False),
     "LRLR": LRLRClassifier(rank=1),
     "LRRR": LRRRClassifier(rank=1),
-    "SLRR": SLRRClassifier(beta=0.3, tol=1e-12),
+    "SLRR": SLRRClassifier(beta=0.3, tol=1e-12, probability=False),
     "DRM": DRMClassifier(kernel="linear"),
     "DRM, Nyström": DRMClassifier(n_components=15, random_state=0),
     "DRM, Fourier": DRMClassifier(n_components=20, approximation="random_features", random_state=0),
-    "ODM": ODMClassifier(kernel="linear", tol=1e-12),
+    "ODM": ODMClassifier(kernel="linear", tol=1e-12, probability=False),
 }
 BY_PARTS = ("LSR", "LSR without intercept", "LRLR", "LRRR", "DRM")
 # Rows of each chunk: evenly, and with empty chunks and chunks of one row.

@@ -3,19 +3,20 @@
 import gzip
 import io
 import re
+import shlex
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_runs import easy_frame, refused, run, start
+from cli_runs import PROGRAM, easy_frame, refused, run, start
 
 import discreg
 from discreg.base.errors import InputError
 from discreg.cli import main
-from discreg.tables.bundled import BUNDLED
 from discreg.tables.classifier import TableClassifier
+from discreg.tables.table import BUNDLED
 
 HEAVY = {"jinja2", "joblib", "matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
 
@@ -38,11 +39,10 @@ def test_without_arguments_it_prints_its_help(capsys):
     assert all(job in printed.out + printed.err for job in ("compare", "predict"))
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["predict", "--help"]])
-def test_help_imports_nothing_heavy(arguments):
+def test_help_imports_nothing_heavy():
     program = (
         "import sys; from discreg.cli import main\n"
-        f"try: main({arguments})\n"
+        "try: main(['compare', '--help'])\n"
         f"finally: print('loaded:', *{HEAVY} & set(sys.modules))"
     )
     process = start(program=program)
@@ -60,16 +60,27 @@ def test_without_the_extra_it_says_what_to_install():
     assert err == "The discreg command needs additional packages: pip install 'discreg[compare]'\n"
 
 
-def test_without_a_package_of_the_command_it_says_what_to_install(monkeypatch, capsys, table):
-    monkeypatch.setitem(sys.modules, "discreg.tables.table", None)
-    assert "pip install 'discreg[compare]'" in refused(capsys, "compare", table, "--target", "kind")
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("pandas", "pandas is missing: pip install 'discreg[compare]'"),
+        ("numpy.exceptions", "too old"),
+        ("scipy.stats", "too old (import of scipy.stats halted"),
+    ],
+)
+def test_without_a_package_of_the_command_it_says_what_to_install(module, message):
+    process = start("compare", program=f"import sys; sys.modules['{module}'] = None; {PROGRAM}")
+    _, err = process.communicate()
+    assert process.returncode == 2
+    assert message in err
+    assert "Traceback" not in err
 
 
 def test_an_error_inside_discreg_is_told_in_two_lines(monkeypatch, capsys, table):
     def broken(*arguments, **options):
         raise RuntimeError("wheel came off")
 
-    monkeypatch.setattr("discreg.tables.table.read_table", broken)
+    monkeypatch.setattr("discreg.tables.table.as_table", broken)
     monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
     assert run("compare", table, "--target", "kind") == 1
     printed = capsys.readouterr()
@@ -183,9 +194,9 @@ MISTAKES = {
     ),
     "one class": (["--target", "one"], "only one class, 'a'"),
     "regression": (["--target", "x2"], "looks like a measured quantity, not classes"),
-    "gaps in the target": (["--target", "gaps"], "missing in 2 of 90 rows (rows 3, 7)"),
+    "gaps in the target": (["--target", "gaps"], "missing in 2 of 90 rows: data rows 3, 7"),
     "both sources": (["--target", "kind", "--dataset", "iris"], "FILE or --dataset, not both"),
-    "model misspelt": (["--target", "kind", "--candidates", "LSR,Ridg"], "Did you mean Ridge?"),
+    "model misspelt": (["--target", "kind", "--candidates", "LSR,ReLS"], "Did you mean ReLSR?"),
     "empty model": (["--target", "kind", "--candidates", "LSR,"], "There is no model ''"),
     "no such module": (["--target", "kind", "--candidates", "no:model"], "cannot be imported"),
     "excluded misspelt": (["--target", "kind", "--exclude", "LSRR"], "Did you mean LSR?"),
@@ -203,6 +214,18 @@ MISTAKES = {
         ["--target", "kind", "--fold", "two", "--time-column", "x1"],
         "--fold and --time-column cannot be combined",
     ),
+    "groups and none": (
+        ["--target", "kind", "--groups", "two", "--no-groups"],
+        "--groups and --no-groups cannot be combined",
+    ),
+    "two rules": (
+        ["--target", "two", "--recall", "0.9", "--precision", "0.9"],
+        "are two decision rules",
+    ),
+    "rule of two classes": (["--target", "kind", "--recall", "0.9"], "two classes"),
+    "costs of nobody": (["--target", "two", "--costs", "maybe=2"], "no class 'maybe'"),
+    "costs misspelt": (["--target", "two", "--costs", "yes:2"], "LABEL=COST"),
+    "no such subgroup": (["--target", "kind", "--subgroup", "x9"], "no column 'x9'"),
     "no time": (["--target", "kind", "--time-budget", "soon"], "90s, 10m or 1h"),
     "negative time": (["--target", "kind", "--time-budget", "-3s"], "90s, 10m or 1h"),
     "no process": (["--target", "kind", "--n-jobs", "0"], "--n-jobs"),
@@ -241,7 +264,7 @@ def test_an_output_that_is_a_file_is_refused(table, capsys):
 def test_columns_without_a_file_and_unknown_data_sets_are_refused(capsys):
     assert "discreg compare FILE" in refused(capsys, "compare", "--target", "kind")
     message = refused(capsys, "compare", "--dataset", "irsi")
-    assert "Did you mean iris?" in message
+    assert "There are breast_cancer, wine, iris, digits" in message
     assert all(name in message for name in BUNDLED)
 
 
@@ -282,7 +305,7 @@ def test_control_characters_of_errors_and_warnings_do_not_reach_the_terminal(
         print(warnings.formatwarning(NASTY, UserWarning, "table.py", 1), file=sys.stderr)
         raise RuntimeError(NASTY)
 
-    monkeypatch.setattr("discreg.tables.table.read_table", broken)
+    monkeypatch.setattr("discreg.tables.table.as_table", broken)
     monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
     streams = sys.stdout, sys.stderr
     assert run("compare", table, "--target", "kind") == 1
@@ -327,7 +350,28 @@ def test_errors_have_their_exit_code(monkeypatch, capsys, table, case):
     def broken(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("discreg.tables.table.read_table", broken)
+    monkeypatch.setattr("discreg.tables.table.as_table", broken)
     monkeypatch.delenv("DISCREG_TRACEBACK", raising=False)
     assert run("compare", table, "--target", "kind") == code
     assert capsys.readouterr().err == message
+
+
+@pytest.mark.full
+def test_the_command_beside_red_flags_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    chance = np.random.default_rng(0)
+    frame = easy_frame(60).drop(columns="kind")
+    frame["unit no"] = np.repeat([f"P{place:02d}" for place in range(20)], 3)
+    frame["ill"] = np.repeat(chance.permutation(20) % 2, 3)
+    frame["code"], frame["copy"] = 3 - frame["ill"], np.where(frame["ill"], "x y", "z")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = ("--candidates", "LSR", "--folds", "3", "--no-groups", "--output", "out")
+    process = start("compare", "t.csv", "--target", "ill", *options, folder=tmp_path)
+    printed, err = process.communicate()
+    assert (process.returncode, "red flag" in err) == (0, False), err
+    (command,) = (line for line in printed.splitlines() if line.startswith("  discreg compare"))
+    monkeypatch.chdir(tmp_path)
+    assert command.strip() in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")
+    assert run(*shlex.split(command)[1:]) == 0
+    printed = capsys.readouterr().out
+    assert "No model is better than the class frequencies" in printed
+    assert (tmp_path / "out-groups-drop" / "report.html").exists()

@@ -21,6 +21,7 @@ def page_of_a_comparison(tmp_path_factory):
     return output / "report.html"
 
 
+@pytest.mark.full
 def test_the_page_loads_alone_and_fits_a_phone(page_of_a_comparison):
     asked, complaints = [], []
     with sync_playwright() as playwright:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from products import every_pair
 from scipy import sparse
 
 from discreg import DLSRClassifier, GReLSRClassifier, LRRRClassifier, LSRClassifier, ReLSRClassifier
@@ -11,9 +12,9 @@ MODELS = [LSRClassifier, DLSRClassifier, ReLSRClassifier, GReLSRClassifier, LRRR
 
 # No certificate can be small for a penalty of 1e-100: it divides rounding errors by the penalty.
 @pytest.mark.filterwarnings("ignore:.* stopped at a relative optimality gap")
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, "memmap"])
-@pytest.mark.parametrize("beta", [1e-100, 1e-12, 0.1])
-@pytest.mark.parametrize("model", MODELS)
+@every_pair(
+    model=MODELS, beta=[1e-100, 1e-12, 0.1], convert=[np.asarray, sparse.csr_array, "memmap"]
+)
 def test_a_constant_feature_has_no_coefficient(model, beta, convert, tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3

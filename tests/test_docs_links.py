@@ -26,11 +26,3 @@ def test_relative_links_point_to_files(page):
     targets = [markdown or html for markdown, html in TARGET.findall(text)]
     paths = [target.split("#")[0] for target in targets if "://" not in target]
     assert [path for path in paths if not (page.parent / path).exists()] == []
-
-
-def test_the_table_of_places_names_files_that_exist():
-    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = guide.split("## Where things are")[1].split("\n## ")[0]
-    named = re.findall(r"`(\w+/\w+\.py)`", section)
-    assert [name for name in named if not (ROOT / "src/discreg" / name).exists()] == []
-    assert len(named) > 30

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from products import every_pair
 
 import discreg
 
@@ -22,10 +23,12 @@ def samples(seed, scale, dtype):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("weight", [1e-15, 1.0, 1e15])
-@pytest.mark.parametrize("scale", [1e-150, 1e-75, 1e-20, 1.0, 1e20, 1e75, 1e150])
-@pytest.mark.parametrize("name", NAMES)
+@every_pair(
+    name=NAMES,
+    scale=[1e-150, 1e-75, 1e-20, 1.0, 1e20, 1e75, 1e150],
+    weight=[1e-15, 1.0, 1e15],
+    seed=range(4),
+)
 def test_scores_are_finite_or_refused_in_words(name, scale, weight, seed):
     X, y = samples(seed, scale, np.float32 if scale in (1e-20, 1e20) else np.float64)
     random = np.random.RandomState(seed)

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -68,20 +67,28 @@ PRINT_CACHE = "\nfrom discreg.linalg.compiled import cache_folder\nprint(cache_f
 @pytest.fixture(scope="module")
 def models():
     """A folder that every user can read, with each fitted estimator and what it decides."""
-    names = {}
-    exec(TABLE, names)
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        for name, n_rows in product(NAMES, (400, 60)):
-            X, y = names["table"](n_rows)
-            model = getattr(discreg, name)().fit(X, y)
+        for name in NAMES:
+            model = stored_fit(name, 60, Path(folder))
             path = Path(folder, f"{name}.pickle")
             path.write_bytes(pickle.dumps(model))
             discreg.save_model(model, path.with_suffix(".skops"))
-            np.save(Path(folder, f"{name}-{n_rows}.npy"), model.decision_function(X))
-        for path in Path(folder).iterdir():
-            path.chmod(0o644)
+            for ending in (".pickle", ".skops"):
+                path.with_suffix(ending).chmod(0o644)
         yield Path(folder)
+
+
+def stored_fit(name, n_rows, folder):
+    """A fitted estimator; what it decides is stored."""
+    names = {}
+    exec(TABLE, names)
+    X, y = names["table"](n_rows)
+    model = getattr(discreg, name)().fit(X, y)
+    path = folder / f"{name}-{n_rows}.npy"
+    np.save(path, model.decision_function(X))
+    path.chmod(0o644)
+    return model
 
 
 def run(program, folder, *arguments, options=(), user=None, sources=PACKAGE.parent, **variables):
@@ -103,14 +110,18 @@ def run(program, folder, *arguments, options=(), user=None, sources=PACKAGE.pare
 
 
 @pytest.mark.parametrize(
-    ("program", "options"),
-    [(LOAD_HERE, []), (LOAD_IN_A_SPAWNED_PROCESS, []), (LOAD_HERE, ["-OO"])],
-    ids=["fresh", "spawned", "-OO"],
+    "program", [LOAD_HERE, LOAD_IN_A_SPAWNED_PROCESS], ids=["fresh", "spawned"]
 )
-def test_models_load_where_nothing_was_compiled(program, options, models, tmp_path):
-    run(program, models, options=options, NUMBA_CACHE_DIR=str(tmp_path))
+@pytest.mark.full
+def test_models_load_where_nothing_was_compiled(program, models, tmp_path):
+    run(program, models, NUMBA_CACHE_DIR=str(tmp_path))
 
 
+def test_models_load_without_assert_statements(models):
+    run(LOAD_HERE, models, options=["-OO"])
+
+
+@pytest.mark.full
 def test_models_load_and_fit_where_numba_does_not_compile(models):
     run(FIT, models, 60, *NAMES, NUMBA_DISABLE_JIT="1")
 
@@ -118,6 +129,8 @@ def test_models_load_and_fit_where_numba_does_not_compile(models):
 @pytest.mark.full
 def test_models_load_and_fit_where_no_cache_can_be_written(models):
     """Files stand where cache folders would be made, which stops administrators, too."""
+    for name in COMPILING:
+        stored_fit(name, 400, models)  # rows, enough for compiled loops
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         ignored = shutil.ignore_patterns("__pycache__")
@@ -130,7 +143,7 @@ def test_models_load_and_fit_where_no_cache_can_be_written(models):
         printed = run(
             FIT + PRINT_CACHE,
             models,
-            400,  # rows, enough for compiled loops
+            400,
             *COMPILING,
             user=another_user(),
             sources=folder,

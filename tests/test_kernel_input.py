@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from products import every_value
 from scipy import sparse
+from searches import make_search
 
 from discreg import (
     DRMClassifier,
@@ -36,8 +38,7 @@ def with_duplicates(rows):
     return sparse.csr_matrix((data, rows.indices.repeat(2), 2 * rows.indptr), shape=rows.shape)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "cosine", "laplacian", "poly"])
+@every_value(model=[*MODELS, *MODELS], kernel=["linear", "rbf", "cosine", "laplacian", "poly"])
 def test_duplicate_entries_of_a_sparse_matrix_add_up(model, kernel):
     rows, y = sparse_rows()
     split = with_duplicates(rows)
@@ -72,30 +73,34 @@ def test_a_value_whose_square_overflows_is_refused(model):
         model(kernel="rbf").fit(X, y)
 
 
+def make(model, **params):
+    return make_search(model, **params) if model is LSRClassifierCV else model(**params)
+
+
 @pytest.mark.parametrize("model", [*MODELS, LSRClassifierCV])
 def test_tags_say_which_data_a_kernel_accepts(model):
     rows, y = sparse_rows()
     for kernel, accepts in (("rbf", True), ("linear", True), ("chi2", False)):
-        tags = model(kernel=kernel).__sklearn_tags__().input_tags
+        tags = make(model, kernel=kernel).__sklearn_tags__().input_tags
         assert (tags.sparse, tags.positive_only) == (accepts, not accepts)
     with pytest.raises(TypeError, match="Sparse data was passed"):
-        model(kernel="chi2").fit(rows, y)
+        make(model, kernel="chi2").fit(rows, y)
     with pytest.raises(ValueError, match="negative"):
-        model(kernel="chi2").fit(rows.toarray() - 1, y)
+        make(model, kernel="chi2").fit(rows.toarray() - 1, y)
 
 
 @pytest.mark.parametrize("model", [*MODELS, LSRClassifierCV])
 def test_parameters_of_a_kernel_function_are_refused_with_a_named_kernel(model):
     rows, y = sparse_rows()
     with pytest.raises(ValueError, match=r"kernel_params.*only for a callable kernel.*'rbf'"):
-        model(kernel="rbf", kernel_params={"gamma": 3.0}).fit(rows, y)
+        make(model, kernel="rbf", kernel_params={"gamma": 3.0}).fit(rows, y)
 
 
 @pytest.mark.parametrize("model", [*MODELS, LSRClassifierCV])
 def test_integers_beyond_the_largest_float_are_refused_by_name(model):
     rows, y = sparse_rows()
     with pytest.raises(ValueError, match=r"'coef0' parameter of \w+ must be a float"):
-        model(kernel="poly", coef0=10**400).fit(rows, y)
+        make(model, kernel="poly", coef0=10**400).fit(rows, y)
     name = "degrees" if model is LSRClassifierCV else "degree"
     with pytest.raises(ValueError, match=name):
-        model(kernel="poly", **{name: 10**400}).fit(rows, y)
+        make(model, kernel="poly", **{name: 10**400}).fit(rows, y)

@@ -38,7 +38,7 @@ def data():
 def requesting(model, metadata):
     """The estimator with requests for all metadata that its `fit` takes, and these metadata."""
     names = inspect.signature(model.fit).parameters.keys() & metadata.keys()
-    assert ("groups" in names) == hasattr(model, "scoring")
+    assert ("groups" in names) == (hasattr(model, "scoring") or hasattr(model, "families"))
     taken = {name: metadata[name] for name in names}
     model.set_fit_request(**dict.fromkeys(taken, True))
     return model.set_score_request(sample_weight=True), taken
@@ -87,8 +87,10 @@ def test_weights_and_groups_of_a_fold_reach_its_fit_in_cross_validation(name):
 
 def test_weights_and_groups_reach_the_fits_of_a_grid_search():
     X, y, metadata = data()
-    model, taken = requesting(discreg.LRRRClassifierCV(betas=[0.1, 1.0]), metadata)
-    grid = GridSearchCV(model, {"kernel": ["linear", "rbf"]}, cv=GroupKFold(2))
+    model, taken = requesting(
+        discreg.LRRRClassifierCV(discreg.LRRRClassifier(), betas=[0.1, 1.0]), metadata
+    )
+    grid = GridSearchCV(model, {"estimator__kernel": ["linear", "rbf"]}, cv=GroupKFold(2))
     grid.fit(X, y, **metadata)
     best = clone(model).set_params(**grid.best_params_).fit(X, y, **taken)
     assert_equal_models(grid.best_estimator_, best, X)

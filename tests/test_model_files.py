@@ -39,12 +39,11 @@ import discreg
 from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.candidates.registry import CANDIDATES
-from discreg.comparison.prepare import prepare_table
-from discreg.tables.classifier import TableClassifier
-from discreg.tables.expected import ExpectedColumns, expected_columns
-from discreg.tables.table import read_table
+from discreg.comparison.prepare import Plan, prepare
+from discreg.tables.classifier import ExpectedColumns, TableClassifier, expected_columns
+from discreg.tables.table import as_table
 
-NAMES = [candidate.name for candidate in CANDIDATES]
+NAMES = [each.name for each in CANDIDATES if each.origin in ("discreg", "scikit-learn")]
 ESTIMATORS = [name for name in discreg.__all__ if name.endswith(("Classifier", "ClassifierCV"))]
 KERNELS = [
     (name, kernel)
@@ -103,7 +102,9 @@ def grid_search(scoring, **settings):
         grid_search("accuracy"),
         grid_search(["f1_macro", "balanced_accuracy"], refit="f1_macro"),
         LSRClassifierCV(scoring="g_mean"),
-        discreg.DRMClassifierCV(penalty=(2, 1, "identity"), alphas=[0.1], max_iter=1000),
+        discreg.DRMClassifierCV(
+            discreg.DRMClassifier(penalty=(2, 1, "identity"), max_iter=1000), alphas=[0.1]
+        ),
         LSRClassifierCV(scoring=make_scorer(f1_score, average="macro")),
         GaussianProcessClassifier(),
         GaussianProcessClassifier(1.0 * RBF(2.0) + WhiteKernel()),
@@ -143,13 +144,12 @@ def test_a_model_of_sparse_rows_and_one_that_can_be_fitted_further_come_back(pat
 
 
 @pytest.mark.parametrize(
-    "moved",
-    [pytest.param(False, marks=pytest.mark.full, id="as written"), pytest.param(True, id="moved")],
-)
-@pytest.mark.parametrize(
-    "model",
-    [discreg.DRMClassifier(kernel="rbf"), CalibratedClassifierCV(LSRClassifier(), cv=2)],
-    ids=lambda model: type(model).__name__,
+    ("model", "moved"),
+    [
+        (discreg.DRMClassifier(kernel="rbf"), True),
+        pytest.param(discreg.DRMClassifier(kernel="rbf"), False, marks=pytest.mark.full),
+        pytest.param(CalibratedClassifierCV(LSRClassifier(), cv=2), True, marks=pytest.mark.full),
+    ],
 )
 def test_another_process_reads_the_file(path, model, moved):
     save_model(model.fit(X, Y), path)
@@ -203,13 +203,13 @@ def test_what_is_missing_without_skops_is_named(path, monkeypatch):
 @pytest.fixture
 def table(tmp_path):
     odd_frame().to_csv(tmp_path / "odd.csv", index=False)
-    return read_table(tmp_path / "odd.csv", target="kind")
+    return as_table(tmp_path / "odd.csv", target="kind")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_candidate_comes_back_as_it_was(tmp_path, path, monkeypatch, table, name):
-    experiment = prepare_table(table, candidates=[name], n_repeats=1, n_folds=3).experiment
+    experiment = prepare(table, Plan(candidates=[name], cv=3)).experiment
     kept = kept_models(monkeypatch)
     pipeline = experiment.final(name)
     sent = pickle.loads(pickle.dumps(pipeline))  # as from the process that fits it
@@ -244,12 +244,12 @@ def test_columns_are_found_by_name(small):
 def test_other_columns_are_refused_by_name(small):
     with pytest.raises(InputError, match="1 of 2 columns are missing: 'b'"):
         load_model(small).predict(pd.DataFrame({"a": [1.0]}))
-    with pytest.raises(InputError, match="a data frame, not ndarray"):
+    with pytest.raises(InputError, match="a data frame with 'a', 'b', not ndarray"):
         load_model(small).predict(np.ones((1, 2)))
 
 
 def test_expected_columns_come_back(path, table):
-    pipeline = prepare_table(table, candidates=["LSR"]).experiment.final("LSR")
+    pipeline = prepare(table, Plan(candidates=["LSR"])).experiment.final("LSR")
     save_model(TableClassifier.of(pipeline, table), path)
     assert load_model(path).expected == expected_columns(table)
     assert isinstance(load_model(path).expected, ExpectedColumns)
@@ -271,13 +271,31 @@ def test_a_file_names_the_release_that_wrote_it(path):
 @pytest.mark.parametrize(
     "path", sorted(FOLDER.glob("*/*.skops")), ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-@pytest.mark.filterwarnings("ignore:.*was saved by another release of discreg")
 def test_files_of_released_versions_predict_the_same(path):
     expected = json.loads(path.with_suffix(".json").read_text())
     new = rows_for(path.stem, made_table()[0])[: len(expected["labels"])]
     model = load_model(path)
     assert model.predict(new).tolist() == expected["labels"]
     np.testing.assert_allclose(model.predict_proba(new), expected["probabilities"], atol=1e-10)
+
+
+def test_a_search_without_a_model_predicts_and_can_be_fitted_again():
+    """Searches of 0.2.0 had the parameters of their models in place of a model."""
+    frame, labels = made_table()
+    rows = rows_for("search", frame)
+    fitted = LSRClassifierCV().fit(rows, labels)
+    state = {name: value for name, value in fitted.__getstate__().items() if name != "estimator"}
+    search = LSRClassifierCV.__new__(LSRClassifierCV)
+    search.__setstate__(state)
+    for each in (search, clone(search).fit(rows, labels)):
+        scores = each.decision_function(rows)
+        np.testing.assert_array_equal(scores, fitted.decision_function(rows))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+def test_an_automatic_choice_of_another_release_is_refused_by_name():
+    with pytest.raises(InputError, match=r"0\.2\.0.*fit it again"):
+        load_model(FOLDER.parent / "auto_0.2.0.skops")
 
 
 def test_the_files_of_a_release_are_those_that_it_would_write(tmp_path):
@@ -300,34 +318,3 @@ def test_classes_that_have_moved_since_are_found(path, model, place):
     save_model(model.fit(X, Y), path)
     move_classes(path, place)
     assert_same_predictions(load_model(path), model, X)
-
-
-def via_file(model, path):
-    save_model(model, path)
-    return load_model(path)
-
-
-def via_pickle(model, path):
-    return pickle.loads(pickle.dumps(model))
-
-
-@pytest.mark.parametrize("via", [via_file, via_pickle])
-@pytest.mark.parametrize(
-    ("model", "parameter"),
-    [
-        (discreg.ReLSRClassifier(kernel="rbf"), "cache_size"),
-        (discreg.ODMClassifier(), "tol"),
-        (LSRClassifierCV(), "scoring"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)
-def test_a_parameter_that_did_not_exist_yet_has_its_default(path, via, model, parameter):
-    old = clone(model).fit(X, Y)
-    delattr(old, parameter)
-    with pytest.warns(UserWarning, match=rf"set to their defaults: {parameter}\.") as warned:
-        read = via(old, path)
-    assert {warning.filename for warning in warned} == {__file__}
-    assert read.get_params() == model.get_params()
-    fitted = model.fit(X, Y)
-    assert_same_predictions(read, fitted, X)
-    assert_same_predictions(clone(read).fit(X, Y), fitted, X)

@@ -26,7 +26,7 @@ from skops import io
 from discreg import LSRClassifier, load_model, save_model
 from discreg.base.errors import InputError
 from discreg.comparison.running.nested_cv import NestedCrossValidation
-from discreg.tables.table import read_table
+from discreg.tables.table import as_table
 
 X, Y = (array[::6] for array in load_iris(return_X_y=True))
 
@@ -71,7 +71,7 @@ class Foreign(ClassifierMixin, BaseEstimator):
         (partial(rbf_kernel, gamma=1.0), r"functools\.partial"),
         (StandardScaler().fit, r"StandardScaler\.fit"),
         (load_model, r"discreg\.model_files\.load_model"),
-        (read_table, r"discreg\.tables\.table\.read_table"),
+        (as_table, r"discreg\.tables\.table\.as_table"),
         (NestedCrossValidation, r"discreg\.comparison\.running\.nested_cv\.NestedCrossValidation"),
         (subprocess.Popen, r"subprocess\.Popen"),
         (eval, r"builtins\.eval"),
@@ -90,7 +90,7 @@ def test_what_is_no_estimator_of_ours_or_of_scikit_learn_is_refused_by_name(path
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("discreg.tables.table", "read_table"),
+        ("discreg.tables.table", "as_table"),
         ("discreg.comparison.running.store", "Store"),
         ("discreg.cli", "main"),
         ("discreg", "LSRClassifier"),
@@ -140,7 +140,7 @@ def test_a_format_from_the_future_is_refused_with_advice(path):
         load_model(path)
 
 
-@pytest.mark.parametrize("name", ["GoneClassifier", "NestedCrossValidation", "read_table"])
+@pytest.mark.parametrize("name", ["GoneClassifier", "NestedCrossValidation", "as_table"])
 def test_what_discreg_no_longer_has_is_refused_with_advice(path, name):
     write_hostile(LSRClassifier().fit(X, Y), path)
     rewritten(

@@ -4,6 +4,9 @@
 each build; git ignores them. Links are written for readers of the files: relative paths in the
 repository. A link to a file that has a page becomes a link to the page, one to an example a link to
 its page in the gallery, and any other a link to the repository.
+
+A table of contents is written as a comment, which web views of the repository do not show:
+``<!-- toctree``, the options and pages of Sphinx's directive, and ``-->``.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from sphinx.application import Sphinx
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 BLANK_END = re.compile(r"\n\n```$")  # doctest needs a blank line there, readers do not
 ANCHOR = re.compile(r"^<a id=\"([\w-]+)\"></a>$", re.MULTILINE)
+TOCTREE = re.compile(r"^<!-- toctree\n(.*?)^-->$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(!?)(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 
 
@@ -32,11 +36,19 @@ def page_of(app: Sphinx, path: Path) -> str | None:
         if shown == inside:
             return f"{name}.md"
     folder, gallery = app.config.outside_examples
-    if path.suffix == ".py" and inside.startswith(f"{folder}/"):
+    if path.suffix == ".py" and inside == f"{folder}/{path.name}":
         return f"{gallery}/{path.stem}.rst"
     if path.is_relative_to(app.srcdir) and path.is_file():
         return path.relative_to(app.srcdir).as_posix()
     return None
+
+
+def with_one_title(text: str) -> str:
+    """Turn the second title of a page, and what follows, into sections below the first."""
+    if not text.startswith("# "):
+        return text
+    first, mark, others = text.partition("\n# ")
+    return first + re.sub(r"^#", "##", mark + others, flags=re.MULTILINE)
 
 
 def relinked(app: Sphinx, text: str, source: Path, docname: str) -> str:
@@ -59,7 +71,7 @@ def relinked(app: Sphinx, text: str, source: Path, docname: str) -> str:
 
     # Code has no links, but a link's text may have code.
     code = iter(BLANK_END.sub("\n```", piece) for piece in CODE.findall(text))
-    hidden = LINK.sub(link, CODE.sub("\0", text))
+    hidden = with_one_title(LINK.sub(link, CODE.sub("\0", text)))
     return re.sub("\0", lambda _: next(code), hidden)
 
 
@@ -77,7 +89,8 @@ def write_pages(app: Sphinx) -> None:
 def relink_page(app: Sphinx, docname: str, source: list[str]) -> None:
     path = Path(app.srcdir, f"{docname}.md")
     if path.exists() and docname not in app.config.outside_pages:
-        source[0] = relinked(app, source[0], path, docname)
+        text = TOCTREE.sub(r"```{toctree}\n\1```", source[0])
+        source[0] = relinked(app, text, path, docname)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from discreg.base.errors import InputError
-from discreg.comparison.running.experiment import Key
+from discreg.comparison.running.store import Key
 from discreg_reproduction import experiment, registry
 from discreg_reproduction.experiment import Reproduction, chosen_studies
 from discreg_reproduction.papers import PAPERS, studies

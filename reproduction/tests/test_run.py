@@ -1,6 +1,6 @@
 """What a study says of fits that were not made."""
 
-from discreg.comparison.running.experiment import Key
+from discreg.comparison.running.store import Key
 from discreg_reproduction.run import _notes
 
 

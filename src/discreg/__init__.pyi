@@ -6,7 +6,6 @@ from . import onnx as onnx
 from . import representation as representation
 from . import retargeted as retargeted
 from .auto import AutoClassifier as AutoClassifier
-from .auto import PredictionExplanation as PredictionExplanation
 from .base.metrics import g_mean_score as g_mean_score
 from .base.penalty_path import PenaltyPath as PenaltyPath
 from .base.penalty_path import penalty_path as penalty_path

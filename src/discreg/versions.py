@@ -11,8 +11,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from discreg import __version__
 from discreg.linalg.compiled import cache_folder
 
-__all__ = ["show_versions"]
-
 
 def show_versions() -> None:
     """Print the versions of Python, of discreg and of all packages that it can use.

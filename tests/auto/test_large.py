@@ -1,17 +1,27 @@
-"""Rows that are not in memory: members are chosen on a sample and fitted to all rows."""
+"""Rows that are not in memory, and many rows: members are chosen on a sample."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
 from discreg import AutoClassifier
-from discreg.auto import _auto
+from discreg.auto import _auto, _candidates
+from discreg.auto._least_squares import spectrum_of
+from discreg.auto._samples import FEWEST_OF_CLASS, sample_of_blocks
+from discreg.blocks.source import ArrayBlocks
 from discreg.linalg.kernel_approximation import hash_rows
 
 pytest.importorskip("dask")
 import dask.array as da
 
 N_ROWS = 3_000
+QUICK = {"families": ["kernels"]}
+
+
+@pytest.fixture(autouse=True)
+def _small_samples(monkeypatch):
+    monkeypatch.setattr(_auto, "MOST_ROWS", 1_200)
+    monkeypatch.setattr(_candidates, "n_components_for", lambda n_rows: 100)
 
 
 @pytest.fixture(scope="module")
@@ -20,62 +30,76 @@ def data():
         N_ROWS, 5, n_informative=4, n_redundant=0, class_sep=1.5, weights=[0.7], random_state=0
     )
     labels = np.where(y == 1, "b", "a").astype("U4")
-    labels[:11] = "rare"
-    X[:11] += 8.0
+    labels[:60] = "rare"
+    X[:60] += 8.0
     return X, labels
 
 
-@pytest.fixture(scope="module")
-def fitted(data):
-    X, y = data
+def fit(X, y, **params):
     chunks = da.from_array(X, chunks=(700, 5)), da.from_array(y, chunks=700)
-    return AutoClassifier(random_state=0).fit(*chunks)
+    return AutoClassifier(**QUICK, random_state=0, **params).fit(*chunks)
 
 
-def test_members_are_fitted_to_all_rows(fitted, data):
+def test_a_sample_keeps_rare_classes_and_the_shares_of_all(data):
     X, y = data
-    indices = np.searchsorted(fitted.classes_, y)
-    for member in fitted.estimators_:
-        scaler, classifier = member
-        again = type(classifier)(**classifier.get_params()).fit(scaler.transform(X), indices)
-        np.testing.assert_allclose(
-            member.decision_function(X), again.decision_function(scaler.transform(X)), atol=1e-6
-        )
+    indices = np.unique(y, return_inverse=True)[1]
+    samples = sample_of_blocks(ArrayBlocks(X, indices, None, None), 600, None, 0)
+    counts = np.bincount(samples.y)
+    assert counts[2] == FEWEST_OF_CLASS
+    assert counts.sum() < 700
+    np.testing.assert_allclose(samples.shares, np.bincount(indices) / N_ROWS)
 
 
-def test_the_sample_is_a_part_with_all_classes(fitted, data):
+@pytest.mark.parametrize("place", [0, 3])
+def test_kernels_are_fitted_to_all_rows(data, place):
     X, y = data
-    assert max(fitted.cv_results_["n_samples"]) < N_ROWS
-    assert fitted.classes_.tolist() == ["a", "b", "rare"]
-    assert np.mean(fitted.predict(X)[:11] == "rare") > 0.9
-    assert abs(fitted.score(X, y) - fitted.held_out_accuracy_) < 0.05
+    indices = np.unique(y, return_inverse=True)[1]
+    source = ArrayBlocks(X, indices, None, None, block_bytes=8_000)
+    samples = sample_of_blocks(source, 600, None, 0)
+    kind = _candidates.kernel_kinds(samples)[place]
+    kernel, scaling = kind.options["kernel"], kind.options["scaling"]
+    spectrum = spectrum_of(kernel, samples, scaling, 50)
+    penalty = 1e-3 * spectrum.values.sum()
+    model = spectrum.model(penalty)
+    # Ridge regression of the centred features of all rows.
+    Z = samples.scalings[scaling](X)
+    if model.rows is not None:
+        values, vectors = np.linalg.eigh(kernel(model.rows))
+        Z = kernel(Z, model.rows) @ (vectors / np.sqrt(values))
+    targets = np.eye(3)[indices]
+    centred = Z - Z.mean(axis=0)
+    coef = np.linalg.solve(centred.T @ centred + penalty * np.eye(Z.shape[1]), centred.T @ targets)
+    expected = targets.mean(axis=0) + centred @ coef
+    np.testing.assert_allclose(model(samples.scalings[scaling](X)), expected, atol=1e-5)
 
 
-def test_the_relative_penalty_is_that_of_the_sample(fitted):
-    results = fitted.cv_results_
-    expected = []
-    for k in np.flatnonzero(results["weight"]):
-        kernel, beta = results["kernel"][k], results["params"][k]["beta"]
-        factor = 1.0 if kernel == "linear" else N_ROWS / results["n_samples"][k]
-        expected.append((kernel, factor * beta))
-    found = [(member[-1].kernel, member[-1].beta) for member in fitted.estimators_]
-    assert [kernel for kernel, _ in sorted(found)] == [kernel for kernel, _ in sorted(expected)]
-    np.testing.assert_allclose(*([beta for _, beta in sorted(each)] for each in (found, expected)))
-
-
-def test_chunks_and_their_order_do_not_matter(fitted, data):
+def test_members_are_good_on_all_rows(data):
     X, y = data
-    order = np.r_[2_000:N_ROWS, 0:2_000]
-    chunks = da.from_array(X[order], chunks=(1_000, 5)), y[order]
-    other = AutoClassifier(random_state=0).fit(*chunks)
-    np.testing.assert_allclose(other.predict_proba(X), fitted.predict_proba(X), atol=1e-6)
-
-
-def test_predictions_on_dask_are_lazy(fitted, data):
-    X, _ = data
-    lazy = fitted.predict_proba(da.from_array(X, chunks=(500, 5)))
+    model = fit(X, y)
+    assert max(model.cv_results_["n_samples"]) < 1_400
+    assert model.classes_.tolist() == ["a", "b", "rare"]
+    assert np.mean(model.predict(X)[:60] == "rare") > 0.9
+    assert abs(model.score(X, y) - model.held_out_accuracy_) < 0.04
+    lazy = model.predict_proba(da.from_array(X, chunks=(500, 5)))
     assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(lazy.compute(), fitted.predict_proba(X))
+    np.testing.assert_allclose(lazy.compute(), model.predict_proba(X))
+
+
+def test_chunks_and_memory_do_not_matter(data, tmp_path, monkeypatch):
+    X, y = data
+    expected = fit(X, y).predict_proba(X)
+    order = np.r_[2_000:N_ROWS, 0:2_000]
+    np.testing.assert_allclose(fit(X[order], y[order]).predict_proba(X), expected, atol=1e-6)
+    in_memory = AutoClassifier(**QUICK, random_state=0).fit(X, y)
+    np.testing.assert_allclose(in_memory.predict_proba(X), expected, atol=1e-6)
+    monkeypatch.setattr("discreg.blocks.source.largest_block", lambda: 800 * 5 * 8)
+    monkeypatch.setattr("discreg.blocks.source.largest_block", lambda: 800 * 5 * 8)
+    rows = Recorded(tmp_path / "rows", dtype=np.float64, mode="w+", shape=X.shape)
+    rows[:] = X
+    Recorded.most = 0
+    model = AutoClassifier(**QUICK, random_state=0).fit(rows, y)
+    assert 0 < Recorded.most <= 800
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-6)
 
 
 class Recorded(np.memmap):
@@ -90,34 +114,13 @@ class Recorded(np.memmap):
         return found
 
 
-def test_a_memory_map_is_read_in_blocks(fitted, data, tmp_path, monkeypatch):
-    X, y = data
-    monkeypatch.setattr("discreg.blocks.validation.largest_block", lambda: 800 * 5 * 8)
-    monkeypatch.setattr("discreg.blocks.source.largest_block", lambda: 800 * 5 * 8)
-    rows = Recorded(tmp_path / "rows", dtype=np.float64, mode="w+", shape=X.shape)
-    rows[:] = X
-    Recorded.most = 0
-    model = AutoClassifier(random_state=0).fit(rows, y)
-    assert 0 < Recorded.most <= 800
-    np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), atol=1e-6)
-
-
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_models_of_very_many_rows_are_linear(data, monkeypatch, in_memory):
-    monkeypatch.setattr(_auto, "MANY_FOR_KERNELS", N_ROWS)
-    X, y = data
-    model = AutoClassifier().fit(X if in_memory else da.from_array(X, chunks=(1_000, 5)), y)
-    assert set(model.cv_results_["kernel"]) == {"linear", "none"}
-    assert model.score(X, y) > 0.8
-
-
 def test_sample_weights_are_equivalent_to_repeated_rows(data):
-    X, y = data[0][:900], data[1][:900]
+    X, y = data[0][:1_500], data[1][:1_500]
     weights = np.where(hash_rows(X, 0) % np.uint64(3) == 0, 2.0, 1.0)
     repeats = weights.astype(int)
-    weighted = AutoClassifier(random_state=0).fit(da.from_array(X, chunks=(300, 5)), y, weights)
+    weighted = AutoClassifier(**QUICK).fit(da.from_array(X, chunks=(300, 5)), y, weights)
     rows = da.from_array(X.repeat(repeats, axis=0), chunks=(400, 5))
-    repeated = AutoClassifier(random_state=0).fit(rows, y.repeat(repeats))
+    repeated = AutoClassifier(**QUICK).fit(rows, y.repeat(repeats))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
 
 
@@ -125,3 +128,10 @@ def test_groups_need_rows_in_memory(data):
     X, y = data
     with pytest.raises(ValueError, match="groups needs X in memory"):
         AutoClassifier().fit(da.from_array(X, chunks=(1_000, 5)), y, groups=np.arange(N_ROWS))
+
+
+def test_approximated_kernels_are_as_good_as_estimated():
+    X, y = make_classification(2_600, 5, class_sep=1.0, flip_y=0.1, random_state=0)
+    model = AutoClassifier(families=["kernels", "trees"]).fit(X[:2_200], y[:2_200])
+    difference = model.score(X[2_200:], y[2_200:]) - model.held_out_accuracy_
+    assert abs(difference) < 0.05

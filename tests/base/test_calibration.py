@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 from sklearn.metrics import log_loss as reference_log_loss
 
@@ -35,7 +35,7 @@ def smoothed_loss(scores, y, weights, tau):
     n_classes = scores.shape[1]
     total = 0.0
     for row, own, weight in zip(log_softmax(tau * scores, axis=1), y, weights, strict=True):
-        size = weights.sum()
+        size = weights.sum() ** 2 / (weights @ weights)
         targets = np.full(n_classes, 1 / (size + 2) / (n_classes - 1))
         targets[own] = (size + 1) / (size + 2)
         total -= weight * targets @ row
@@ -76,9 +76,9 @@ def test_perfect_separation_has_a_finite_temperature():
 
 def test_more_samples_that_are_separated_are_trusted_more():
     taus = []
-    for n_samples in (6, 60, 600, 6_000_000):
-        y = np.arange(6) % 3
-        taus.append(fit_temperature(np.eye(3)[y], y, np.full(6, n_samples / 6)).inverse)
+    for n_samples in (12, 60, 600, 60_000):
+        y = np.arange(n_samples) % 3
+        taus.append(fit_temperature(np.eye(3)[y], y, np.ones(n_samples)).inverse)
     assert np.all(np.diff(taus) > 0)
     assert np.isfinite(taus[-1])
 
@@ -94,8 +94,8 @@ def test_scores_that_are_always_wrong_have_a_positive_temperature():
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -3e5])
 def test_scores_that_are_all_equal_have_some_temperature(value):
-    y = np.arange(9) % 3
-    tau = fit_temperature(np.full((9, 3), value), y, np.ones(9)).inverse
+    y = np.arange(12) % 3
+    tau = fit_temperature(np.full((12, 3), value), y, np.ones(12)).inverse
     assert np.isfinite(tau)
     assert tau > 0
 
@@ -111,15 +111,70 @@ def test_scores_that_hardly_differ_have_a_finite_temperature(strength):
     assert 0 < loss < np.inf
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
-def test_weight_k_equals_k_copies(seed, n_classes):
-    scores, y = noisy_scores(30, n_classes, seed=seed)
-    copies = np.random.default_rng(seed).integers(1, 4, size=30)
-    rows = np.repeat(np.arange(30), copies)
-    weighted = fit_temperature(scores, y, copies.astype(float))
-    copied = fit_temperature(scores[rows], y[rows], np.ones(len(rows)))
-    assert weighted.inverse == pytest.approx(copied.inverse, rel=1e-9)
-    assert weighted.spread == copied.spread
+@given(st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.booleans())
+def test_the_scale_of_the_weights_does_not_matter(seed, factor, has_offsets):
+    scores, y = noisy_scores(30, seed=seed)
+    weights = np.random.default_rng(seed).uniform(0.2, 3, size=30)
+    offsets = np.zeros(3) if has_offsets else None
+    one = fit_temperature(scores, y, weights, offsets)
+    other = fit_temperature(scores, y, factor * weights, offsets)
+    np.testing.assert_allclose(
+        probabilities(scores, other), probabilities(scores, one), rtol=1e-6, atol=1e-9
+    )
+
+
+def rare_scores(n_samples, share, seed):
+    """Scores of two or three classes that are as frequent as each other, and rare ones in fact."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n_samples) < share).astype(int)
+    x = rng.normal(size=n_samples) + 2 * y - 1  # the log-odds of equally frequent classes are 2 x
+    return np.column_stack([-x, x]), y
+
+
+def test_offsets_are_the_optimum_of_their_loss():
+    scores, y = noisy_scores(80, 4)
+    scores[:, 2] += 1.0
+    weights = np.random.default_rng(1).uniform(0.2, 3, size=80)
+    prior = np.array([0.5, -1.0, 0.2, 0.0])
+    found = fit_temperature(scores, y, weights, prior)
+    assert found.offsets is not None
+    size = weights.sum() ** 2 / (weights @ weights)
+    shares = np.bincount(y, weights) / weights.sum()
+    targets = ((size + 1) * np.eye(4)[y] + shares) / (size + 2)
+    logits = damped(scores, found.spread)
+
+    def loss(at):
+        logs = log_softmax(at[0] * logits + at[1:], axis=1)
+        fit = -(targets * logs).sum(axis=1) @ weights * size / weights.sum()
+        return fit + 0.5 * np.sum((at[1:] - prior + prior.mean()) ** 2)
+
+    best = minimize(loss, np.array([1.0, *prior]), method="BFGS", options={"gtol": 1e-9})
+    ours = np.array([found.inverse, *found.offsets])
+    np.testing.assert_allclose(ours, best.x, atol=1e-5)
+    assert loss(ours) <= best.fun * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("n_samples", "share"), [(100, 0.1), (300, 0.05), (2_000, 0.02)])
+def test_offsets_restore_how_frequent_the_classes_are(n_samples, share):
+    errors = []
+    for seed in range(30):
+        scores, y = rare_scores(n_samples, share, seed)
+        found = fit_temperature(scores, y, np.ones(n_samples), np.log([1 - y.mean(), y.mean()]))
+        new, _ = rare_scores(20_000, share, seed + 1_000)
+        errors.append(probabilities(new, found)[:, 1].mean() - share)
+    assert abs(np.mean(errors)) < 0.2 * share
+
+
+def test_offsets_of_scores_that_say_nothing_give_the_class_shares():
+    y = np.repeat([0, 1], [190, 10])
+    scores = np.random.default_rng(0).normal(size=(200, 2))
+    found = fit_temperature(scores, y, np.ones(200), np.log([0.95, 0.05]))
+    assert probabilities(scores, found)[:, 1].mean() == pytest.approx(0.05, abs=1e-3)
+    constant = Temperature.constant(np.array([0.95, 0.05]))
+    np.testing.assert_allclose(probabilities(scores, constant), [[0.95, 0.05]] * 200, rtol=1e-12)
+    np.testing.assert_allclose(
+        log_probabilities(1e300 * scores, constant), np.log([[0.95, 0.05]] * 200), rtol=1e-12
+    )
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-9, 1e9))

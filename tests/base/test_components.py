@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from products import every_value
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
@@ -31,22 +32,22 @@ from discreg import (
     load_model,
     save_model,
 )
-from discreg.base import components
+from discreg.base import validation
 from discreg.blocks import mapped
 from discreg.inspection import CoefficientDisplay
 from discreg.linalg import resources
 
 IN_BLOCKS = {
     "LSR": LSRClassifier(),
-    "DLSR": DLSRClassifier(tol=1e-10),
-    "ReLSR": ReLSRClassifier(tol=1e-10),
-    "GReLSR": GReLSRClassifier(tol=1e-10),
+    "DLSR": DLSRClassifier(tol=1e-10, probability=False),
+    "ReLSR": ReLSRClassifier(tol=1e-10, probability=False),
+    "GReLSR": GReLSRClassifier(tol=1e-10, probability=False),
     "LRLR": LRLRClassifier(),
     "LRRR": LRRRClassifier(beta=0.1),
     "DRM": DRMClassifier(),
-    "ODM": ODMClassifier(C1=10.0, tol=1e-10),
+    "ODM": ODMClassifier(C1=10.0, tol=1e-10, probability=False),
 }
-MODELS = IN_BLOCKS | {"LDM": LDMClassifier(C=10.0, tol=1e-9)}
+MODELS = IN_BLOCKS | {"LDM": LDMClassifier(C=10.0, tol=1e-9, probability=False)}
 INCREMENTAL = ("LSR", "LRLR", "LRRR", "DRM")
 
 
@@ -66,8 +67,7 @@ def same_scores(one, other, X, atol=1e-6):
     )
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly"])
+@every_value(name=MODELS, kernel=["rbf", "laplacian", "poly", "rbf"])
 def test_with_all_samples_in_the_basis_the_kernel_is_exact(name, kernel):
     X, y = samples()
     exact = with_components(MODELS[name], None, kernel=kernel).fit(X, y)
@@ -90,8 +90,7 @@ def test_more_random_features_are_nearer_to_the_exact_kernel(name):
     assert apart[1] < 0.5 * apart[0]
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
+@every_value(name=MODELS, approximation=["nystroem", "random_features"])
 def test_weights_are_copies(name, approximation):
     """Copies do not change the gamma, the basis or the model."""
     X, y = samples()
@@ -102,8 +101,7 @@ def test_weights_are_copies(name, approximation):
     same_scores(weighted, copied, X, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
+@every_value(name=MODELS, approximation=["random_features", "nystroem"])
 def test_sparse_rows_pickles_and_files_have_the_same_scores(name, approximation, tmp_path):
     X, y = samples()
     X = np.where(X > 0, X, 0)
@@ -144,8 +142,7 @@ def wide_samples():
     )
 
 
-@pytest.mark.parametrize("name", IN_BLOCKS)
-@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
+@every_value(name=IN_BLOCKS, approximation=["nystroem", "random_features"])
 def test_a_memory_map_gives_the_model_of_the_array(name, approximation, tmp_path):
     X, y = wide_samples()
     model = with_components(IN_BLOCKS[name], approximation=approximation)
@@ -162,19 +159,19 @@ def test_a_memory_map_gives_the_model_of_the_array(name, approximation, tmp_path
 def test_components_that_do_not_fit_are_computed_block_by_block(name, monkeypatch):
     X, y = samples()
     array = with_components(IN_BLOCKS[name]).fit(X, y)
-    monkeypatch.setattr(components, "LARGEST_FEATURES", 1000)
+    monkeypatch.setattr(validation, "LARGEST_FEATURES", 1000)
     monkeypatch.setattr(mapped, "FEATURE_BYTES", 1000)  # batches of 64 rows
     same_scores(with_components(IN_BLOCKS[name]).fit(X, y), array, X)
 
 
-@pytest.mark.parametrize("name", IN_BLOCKS)
-@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
-@pytest.mark.parametrize("is_kept", [True, False])
+@every_value(
+    name=IN_BLOCKS, approximation=["random_features", "nystroem"], is_kept=[True, True, False]
+)
 def test_dask_gives_the_model_of_the_array(name, approximation, is_kept, monkeypatch):
     """Whether the components are kept in memory or computed in every pass."""
     dask_array = pytest.importorskip("dask.array")
     if not is_kept:
-        monkeypatch.setattr(components, "LARGEST_FEATURES", 1000)
+        monkeypatch.setattr(validation, "LARGEST_FEATURES", 1000)
     X, y = samples()
     model = with_components(IN_BLOCKS[name], 20, approximation=approximation)
     chunks = dask_array.from_array(X, chunks=(25, -1)), dask_array.from_array(y, chunks=25)
@@ -266,8 +263,7 @@ def test_bad_numbers_in_blocks_are_refused(value, approximation):
         model.fit(dask_array.from_array(X, chunks=(25, -1)), y)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("approximation", ["nystroem", "random_features"])
+@every_value(name=MODELS, approximation=["nystroem", "random_features"])
 def test_the_error_of_the_kernel_is_reported(name, approximation):
     X, y = wide_samples()
     X, y = X[:700, :5], y[:700]
@@ -297,8 +293,8 @@ def test_the_error_of_the_kernel_is_that_of_rows_outside_the_basis():
 @pytest.fixture
 def few_exact_rows(monkeypatch):
     """Approximate kernels of more than 80 rows by default, by 20 components."""
-    monkeypatch.setattr(components, "EXACT_ROWS", 80)
-    monkeypatch.setattr(components, "AUTO_COMPONENTS", 20)
+    monkeypatch.setattr(validation, "EXACT_ROWS", 80)
+    monkeypatch.setattr(validation, "AUTO_COMPONENTS", 20)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -336,11 +332,11 @@ def test_a_memory_map_of_few_rows_is_exact_by_default(tmp_path):
 @pytest.mark.parametrize(
     "search",
     [
-        LSRClassifierCV(kernel="rbf", random_state=0),
-        LRRRClassifierCV(kernel="rbf", random_state=0, cv=3),
-        ReLSRClassifierCV(kernel="rbf", random_state=0, cv=3, betas=[0.1, 0.01]),
-        DRMClassifierCV(random_state=0, alphas=[0.1], betas=[0.01, 0.1]),
-        ODMClassifierCV(random_state=0, cv=3, C1s=[10], C2s=[10], Ds=[0.2]),
+        LSRClassifierCV(LSRClassifier(kernel="rbf", random_state=0)),
+        LRRRClassifierCV(LRRRClassifier(kernel="rbf", random_state=0), cv=3),
+        ReLSRClassifierCV(ReLSRClassifier(kernel="rbf", random_state=0), cv=3, betas=[0.1, 0.01]),
+        DRMClassifierCV(DRMClassifier(random_state=0), alphas=[0.1], betas=[0.01, 0.1]),
+        ODMClassifierCV(ODMClassifier(random_state=0), cv=3, C1s=[10], C2s=[10], Ds=[0.2]),
     ],
     ids=lambda search: type(search).__name__,
 )
@@ -350,7 +346,7 @@ def test_a_search_approximates_its_folds_as_the_fit_of_all_rows(search, few_exac
     with pytest.warns(UserWarning, match="by 20 components") as caught:
         auto = clone(search).set_params(gammas=[0.05]).fit(X, y)
     assert [w for w in caught if not issubclass(w.category, ConvergenceWarning)] == caught.list[:1]
-    given = clone(search).set_params(gammas=[0.05], n_components=20).fit(X, y)
+    given = clone(search).set_params(gammas=[0.05], estimator__n_components=20).fit(X, y)
     assert auto.best_estimator_.n_components_ == 20
     np.testing.assert_allclose(
         auto.cv_results_["mean_test_score"], given.cv_results_["mean_test_score"]

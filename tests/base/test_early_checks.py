@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from products import every_value
+from searches import make_search
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer
@@ -20,8 +22,8 @@ from discreg import (
     LDMClassifierCV,
     LRLRClassifierCV,
     LRRRClassifierCV,
-    LSRClassifier,
     LSRClassifierCV,
+    ODMClassifier,
     ODMClassifierCV,
     ReLSRClassifier,
     ReLSRClassifierCV,
@@ -76,13 +78,13 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("params", "arguments", "message"), MISTAKES)
-@pytest.mark.parametrize("search", SEARCHES)
-def test_mistakes_are_named_before_the_first_fit(search, params, arguments, message, monkeypatch):
+@every_value(search=[*SEARCHES, *SEARCHES], mistake=MISTAKES)
+def test_mistakes_are_named_before_the_first_fit(search, mistake, monkeypatch):
+    params, arguments, message = mistake
     forbid_fits(monkeypatch, search)
     X, y = iris()
     with pytest.raises((ValueError, TypeError), match=message):
-        search(**SEARCHES[search] | params).fit(**{"X": X, "y": y} | arguments)
+        make_search(search, **SEARCHES[search] | params).fit(**{"X": X, "y": y} | arguments)
 
 
 KERNEL_MISTAKES = [
@@ -97,14 +99,12 @@ KERNEL_MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("params", "message"), KERNEL_MISTAKES)
-@pytest.mark.parametrize("search", WITH_KERNEL)
-def test_mistakes_in_the_kernel_are_named_before_the_first_fit(
-    search, params, message, monkeypatch
-):
+@every_value(search=WITH_KERNEL, mistake=KERNEL_MISTAKES)
+def test_mistakes_in_the_kernel_are_named_before_the_first_fit(search, mistake, monkeypatch):
+    params, message = mistake
     forbid_fits(monkeypatch, search)
     with pytest.raises(ValueError, match=message):
-        search(**SEARCHES[search] | params).fit(*iris())
+        make_search(search, **SEARCHES[search] | params).fit(*iris())
 
 
 @pytest.mark.parametrize("search", [each for each in SEARCHES if each is not DRMClassifierCV])
@@ -112,22 +112,34 @@ def test_other_mistakes_are_named_before_the_first_fit(search, monkeypatch):
     forbid_fits(monkeypatch, search)
     X, y = iris()
     with pytest.raises(ValueError, match="'fit_intercept' parameter"):
-        search(**SEARCHES[search], fit_intercept="no").fit(X, y)
+        make_search(search, **SEARCHES[search], fit_intercept="no").fit(X, y)
     with pytest.raises(ValueError, match="'probability' parameter"):
-        search(**SEARCHES[search], probability="no").fit(X, y)
+        make_search(search, **SEARCHES[search], probability="no").fit(X, y)
 
 
 OWN_MISTAKES = [
-    (SLRRClassifierCV(stopping="change"), "stopping='change' requires"),
+    (SLRRClassifierCV(SLRRClassifier(stopping="change")), "stopping='change' requires"),
     (GReLSRClassifierCV(group_penalties=[1e7]), "group_penalties must hold"),
-    (DRMClassifierCV(reject_above=0.5, unknown_label=1), "unknown_label must be"),
-    (DRMClassifierCV(reject_above=0.5, unknown_label="new"), "unknown_label must be"),
-    (ODMClassifierCV(kernel="rbf", solver="svrg"), "solver='svrg' needs kernel='linear'"),
-    (LDMClassifierCV(kernel="rbf", solver="svrg"), "solver='svrg' needs kernel='linear'"),
-    (ODMClassifierCV(kernel="rbf", solver="newton"), "solver='newton' needs kernel='linear'"),
-    (ODMClassifierCV(random_state="a"), "seed"),
-    (LDMClassifierCV(random_state="a"), "seed"),
-    (DRMClassifierCV(random_state="a"), "seed"),
+    (DRMClassifierCV(DRMClassifier(reject_above=0.5, unknown_label=1)), "unknown_label must be"),
+    (
+        DRMClassifierCV(DRMClassifier(reject_above=0.5, unknown_label="new")),
+        "unknown_label must be",
+    ),
+    (
+        ODMClassifierCV(ODMClassifier(kernel="rbf", solver="svrg")),
+        "solver='svrg' needs kernel='linear'",
+    ),
+    (
+        LDMClassifierCV(LDMClassifier(kernel="rbf", solver="svrg")),
+        "solver='svrg' needs kernel='linear'",
+    ),
+    (
+        ODMClassifierCV(ODMClassifier(kernel="rbf", solver="newton")),
+        "solver='newton' needs kernel='linear'",
+    ),
+    (ODMClassifierCV(ODMClassifier(random_state="a")), "seed"),
+    (LDMClassifierCV(LDMClassifier(random_state="a")), "seed"),
+    (DRMClassifierCV(DRMClassifier(random_state="a")), "seed"),
 ]
 
 
@@ -144,12 +156,12 @@ def test_a_fold_without_a_class_is_named_and_its_samples_count_as_errors(search)
     labels = np.array(["a", "b", "c"])[y]
     third = np.flatnonzero(y == 2)
     folds = [(np.setdiff1d(np.arange(150), third), third), *StratifiedKFold(2).split(X, y)]
-    tried = search(**SEARCHES[search], cv=folds)
+    tried = make_search(search, **SEARCHES[search], cv=folds)
     with pytest.warns(UserWarning, match=r"1 of 3 folds lack a class.*fold 0.*class 'c'") as caught:
         tried.fit(X, labels)
     assert [each.filename for each in caught] == [__file__]
     assert tried.cv_results_["split0_test_score"].max() == 0.0
-    others = search(**SEARCHES[search], cv=folds[1:]).fit(X, labels)
+    others = make_search(search, **SEARCHES[search], cv=folds[1:]).fit(X, labels)
     for number in (1, 2):
         np.testing.assert_array_equal(
             tried.cv_results_[f"split{number}_test_score"],
@@ -157,8 +169,7 @@ def test_a_fold_without_a_class_is_named_and_its_samples_count_as_errors(search)
         )
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("class_weight", [None, "balanced", {2: 2.0}])
+@every_value(search=SEARCHES, class_weight=[None, "balanced", {2: 2.0}])
 def test_samples_of_weight_zero_are_as_absent_ones(search, class_weight):
     """Also where they leave the training part of a fold without a class."""
     X, y = iris()
@@ -174,7 +185,7 @@ def test_samples_of_weight_zero_are_as_absent_ones(search, class_weight):
         ((X, y), weights, folds),
         ((X[kept], y[kept]), None, remaining),
     ):
-        tried = search(**SEARCHES[search], cv=cv, class_weight=class_weight)
+        tried = make_search(search, **SEARCHES[search], cv=cv, class_weight=class_weight)
         with pytest.warns(UserWarning, match="folds lack a class"):
             found.append(tried.fit(*data, sample_weight=given).cv_results_["mean_test_score"])
     np.testing.assert_allclose(*found)
@@ -185,16 +196,18 @@ def test_a_fold_with_one_class_is_refused_before_the_first_fit(monkeypatch):
     for search, few in SEARCHES.items():
         forbid_fits(monkeypatch, search)
         with pytest.raises(ValueError, match=r"fold 1 cannot be fitted.*one class only"):
-            search(**few, cv=[(np.arange(120), [140]), (np.arange(50), [140])]).fit(X, y)
+            make_search(search, **few, cv=[(np.arange(120), [140]), (np.arange(50), [140])]).fit(
+                X, y
+            )
         with pytest.raises(ValueError, match="test part of fold 0 has no sample"):
-            search(**few, cv=[(np.arange(150), [])]).fit(X, y)
+            make_search(search, **few, cv=[(np.arange(150), [])]).fit(X, y)
 
 
 def test_no_fold_with_all_classes():
     X, y = iris()
     for search, few in SEARCHES.items():
         with pytest.warns(UserWarning, match="3 of 3 folds lack a class"):
-            tried = search(**few, cv=KFold(3)).fit(X, y)
+            tried = make_search(search, **few, cv=KFold(3)).fit(X, y)
         assert tried.best_score_ == 0.0
 
 
@@ -212,34 +225,13 @@ def test_a_users_metric_sees_only_scores_of_fitted_models():
     assert LSRClassifierCV(betas=[1.0], scoring=undefined).fit(X, y).best_score_ > 0
 
 
-class UnscaledCV(LSRClassifierCV):
-    """A search that fixes a parameter."""
-
-    def __init__(self, *, betas=(10.0, 1.0), cv=None):
-        super().__init__(betas=betas, scale_beta=False, cv=cv)
-
-
-@pytest.mark.parametrize("cv", [None, 3])
-def test_a_parameter_that_a_subclass_fixes_holds_in_search_and_refit(cv):
-    X, y = iris()
-    fixed = UnscaledCV(betas=[30.0, 1.0], cv=cv).fit(X, y)
-    plain = LSRClassifierCV(betas=[30.0, 1.0], scale_beta=False, cv=cv).fit(X, y)
-    assert fixed.best_estimator_.scale_beta is False
-    np.testing.assert_array_equal(
-        fixed.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
-    )
-    np.testing.assert_array_equal(fixed.coef_, plain.coef_)
-    expected = LSRClassifier(scale_beta=False, **fixed.best_params_).fit(X, y)
-    np.testing.assert_allclose(fixed.coef_, expected.coef_)
-
-
 SLOW = {  # too few iterations, or a tolerance below rounding
     DLSRClassifierCV: {"betas": [1e-3, 1e-4], "max_iter": 1},
     ReLSRClassifierCV: {"betas": [1e-3, 1e-4], "max_iter": 1},
     GReLSRClassifierCV: {"betas": [1e-3, 1e-4], "group_penalties": [1.0], "max_iter": 1},
     SLRRClassifierCV: {"betas": [0.02], "ranks": [1, 2], "tol": 1e-12, "max_iter": 1},
-    ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1], "tol": 1e-9, "max_iter": 1}
-    | {"solver": "dcd"},
+    ODMClassifierCV: {"C1s": [10.0], "C2s": [10.0], "Ds": [0.1], "tol": 1e-12, "max_iter": 1}
+    | {"kernel": "linear", "solver": "svrg"},
     LDMClassifierCV: {"Cs": [10.0], "lambda1s": [0.0, 10.0], "tol": 1e-30},
 }
 
@@ -252,8 +244,7 @@ SLOW = {  # too few iterations, or a tolerance below rounding
         ("fit", make_pipeline(LDMClassifier(tol=1e-30))),
         ("fit_transform", SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1)),
         ("fit", make_pipeline(SLRRClassifier(beta=0.02, rank=1, tol=1e-12, max_iter=1))),
-        ("fit", make_pipeline(SLRRClassifierCV(**SLOW[SLRRClassifierCV]))),
-        ("fit", DRMClassifier(penalty="lasso", probability=True, max_iter=1)),
+        ("fit", make_pipeline(make_search(SLRRClassifierCV, **SLOW[SLRRClassifierCV]))),
         ("score", DRMClassifier(solver="gd", max_iter=1).fit(*iris())),
     ],
 )
@@ -263,13 +254,12 @@ def test_the_convergence_warning_of_each_method_names_the_callers_line(method, m
     assert [each.filename for each in caught] == [__file__]
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@every_value(search=SEARCHES, n_jobs=[2, None, None])
 def test_at_most_one_convergence_warning_at_the_callers_line(search, n_jobs):
     X, y = iris()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        search(**SLOW.get(search, SEARCHES[search]), cv=3, n_jobs=n_jobs).fit(X, y)
+        make_search(search, **SLOW.get(search, SEARCHES[search]), cv=3, n_jobs=n_jobs).fit(X, y)
     assert [each.filename for each in caught] == [__file__] * (search in SLOW)
     for each in caught:
         assert "fits on held-out samples stopped before tol was reached" in str(each.message)
@@ -279,10 +269,13 @@ def test_at_most_one_convergence_warning_at_the_callers_line(search, n_jobs):
 def test_drm_solvers_that_do_not_fit_the_kernel_are_refused_before_the_first_fit(cv):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"^solver='scatter' requires a linear kernel"):
-        DRMClassifierCV(solver="scatter", kernel="rbf", cv=cv).fit(X, y)
+        DRMClassifierCV(DRMClassifier(solver="scatter", kernel="rbf"), cv=cv).fit(X, y)
     with pytest.raises(ValueError, match=r"^solver='closed' requires penalty='ridge'"):
         DRMClassifier(solver="closed", penalty="lasso").fit(X, y)
     search = DRMClassifierCV(
-        solver="scatter", kernel="rbf", n_components=20, cv=cv, alphas=[1.0], betas=[1.0]
+        DRMClassifier(solver="scatter", kernel="rbf", n_components=20),
+        cv=cv,
+        alphas=[1.0],
+        betas=[1.0],
     )
     assert search.fit(X, y).score(X, y) > 0.9

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from discreg import LSRClassifier, LSRClassifierCV
-from discreg.base.calibration import Calibration, probabilities
+from discreg.base.calibration import Calibration, fit_temperature, probabilities
 
 
 def noisy(n_samples, n_classes=4, seed=0):
@@ -17,10 +17,10 @@ def noisy(n_samples, n_classes=4, seed=0):
     return np.eye(n_classes)[y] + 0.6 * rng.normal(size=(n_samples, n_classes)), y
 
 
-def calibrated(scores, y, weights=None, units=None):
-    ones = np.ones(len(y))
-    weights = ones if weights is None else weights
-    return Calibration.of(scores, y, weights, ones if units is None else units, scores.shape[1])
+def calibrated(scores, y, weights=None):
+    weights = np.ones(len(y)) if weights is None else weights
+    temperature = fit_temperature(scores, y, weights)
+    return Calibration.of(scores, y, weights, scores.shape[1], temperature)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
@@ -35,22 +35,9 @@ def test_limit_is_the_quantile_of_one_more_score(level):
     assert_array_equal(inside, 1 - shares[:, 0] <= (own[rank - 1] if rank <= 57 else np.inf))
 
 
-def test_weights_count_as_copies():
-    scores, y = noisy(80)
-    copies = np.arange(80) % 3 + 1
-    one = calibrated(scores, y, copies.astype(float))
-    repeated = np.repeat(np.arange(80), copies)
-    other = calibrated(scores[repeated], y[repeated])
-    assert one.temperature.inverse == pytest.approx(other.temperature.inverse, rel=1e-10)
-    shares = probabilities(noisy(200, seed=1)[0], one.temperature)
-    for conditional in (False, True):
-        options = {"class_conditional": conditional, "allow_empty": True}
-        assert_array_equal(one.sets(shares, 0.8, **options), other.sets(shares, 0.8, **options))
-
-
 def test_scale_of_all_weights_does_not_matter():
     scores, y = noisy(80)
-    small = calibrated(scores, y, np.full(80, 1e-3), np.full(80, 1e-3))
+    small = calibrated(scores, y, np.full(80, 1e-3))
     large = calibrated(scores, y)
     sets = [each.sets(probabilities(scores, each.temperature), 0.9) for each in (small, large)]
     assert_array_equal(*sets)
@@ -125,10 +112,8 @@ def test_search_predicts_the_sets_of_its_best_estimator():
     [
         ({"confidence_level": 1}, "confidence_level must be a number between 0 and 1, got 1"),
         ({"confidence_level": "0.9"}, "confidence_level must be a number"),
-        ({"method": "split"}, "method must be 'loo' or 'full', got 'split'"),
         ({"allow_empty": 1}, "allow_empty must be True or False, got 1"),
         ({"class_conditional": "yes"}, "class_conditional must be True or False"),
-        ({"method": "full"}, "needs a model that keeps its training samples"),
     ],
 )
 def test_mistakes_in_the_call_are_named(wrong, message):

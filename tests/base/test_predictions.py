@@ -53,7 +53,7 @@ def test_samples_are_read_once(name):
 def test_memory_does_not_grow_with_the_number_of_samples(model, monkeypatch):
     for name in ("fitted_kernel", "kernel_approximation"):
         monkeypatch.setattr(f"discreg.linalg.{name}.BATCH_BYTES", 1 << 16)
-    for name in ("_problem", "_scatter"):
+    for name in ("_problem", "_closed"):
         monkeypatch.setattr(f"discreg.representation.{name}.BATCH_BYTES", 1 << 16)
     random = np.random.default_rng(0)
     X = random.random((60, 30))

@@ -18,6 +18,8 @@ from sklearn.preprocessing import scale
 import discreg
 from discreg import load_model, save_model
 
+BALANCED = ("LRLRClassifier", "LRRRClassifier", "SLRRClassifier")  # weigh all classes equally
+OF_SHARES = [name for name in MODELS if name not in BALANCED]
 STREAMED = [name for name in MODELS if name != "LDMClassifier"]
 
 
@@ -49,7 +51,8 @@ def test_probabilities_agree_with_predictions(name, n_classes):
     assert shares.shape == (90, n_classes)
     assert_allclose(shares.sum(axis=1), 1)
     assert np.all(shares >= 0)
-    assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
+    if name.removesuffix("CV") not in BALANCED:
+        assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
     assert_allclose(np.exp(model.predict_log_proba(X)), shares, rtol=1e-9)
     sets = model.predict_set(X)
     assert np.all(sets[np.arange(90), shares.argmax(axis=1)])
@@ -59,9 +62,11 @@ def test_probabilities_agree_with_predictions(name, n_classes):
 def test_held_out_scores_are_those_of_the_training_samples(name):
     X, y = noisy(n_classes=2)
     model = make(name).fit(X, y)
-    scores = model.loo_decision_function_
+    scores = model.held_out_decision_function_
     assert scores.shape == (90,)
-    assert isinstance(model.loo_is_exact_, bool)
+    closed = ("LSR", "LRLR", "LRRR", "DRM")
+    expected = "one row at a time" if name.startswith(closed) else "5 folds"
+    assert model.held_out_by_ == expected
     held_out, seen = np.mean((scores > 0) == y), model.score(X, y)
     assert held_out <= seen
     assert held_out > 0.6
@@ -88,7 +93,7 @@ def test_probabilities_are_better_than_those_of_training_scores(name):
 
 
 @every_model
-def test_weight_k_calibrates_as_k_copies(name):
+def test_weight_k_calibrates_as_k_equal_rows(name):
     X, y = noisy(60)
     copies = np.random.default_rng(0).integers(0, 4, 60)
     weighted = make(name).fit(X, y, copies.astype(float))
@@ -111,7 +116,7 @@ def test_rows_of_weight_zero_do_not_calibrate(name):
     assert zeros.inverse_temperature_ == pytest.approx(without.inverse_temperature_, **tolerance)
     unseen = weights == 0
     assert_allclose(
-        zeros.loo_decision_function_[unseen], zeros.decision_function(X[unseen]), atol=1e-8
+        zeros.held_out_decision_function_[unseen], zeros.decision_function(X[unseen]), atol=1e-8
     )
 
 
@@ -123,12 +128,27 @@ def test_a_class_of_one_sample_is_named_and_has_probabilities(name):
         warnings.simplefilter("always")
         model = make(name).fit(X, y)
     messages = [str(each.message) for each in caught]
-    assert any("Class 7 has only one sample, which cannot be held out" in m for m in messages)
+    assert any("Class 7 has only one distinct row, which cannot be held out" in m for m in messages)
     shares = model.predict_proba(X)
     assert shares.shape == (91, 4)
     assert np.isfinite(shares).all()
     if name in MODELS:
-        assert not hasattr(model, "loo_decision_function_")
+        assert not hasattr(model, "held_out_decision_function_")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "name", [each for each in MODELS if each[:4] not in ("LRLR", "LRRR", "SLRR")]
+)
+def test_predictions_agree_with_probabilities_that_need_offsets(name, dtype):
+    """Four unequal classes: without offsets, probabilities would not have their shares."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1_300, 5)).astype(dtype)
+    logits = X[:, :4] * [1.2, 1.0, 0.8, 0.6] + [0.8, 0.3, 0.0, -1.2]
+    y = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    model = make(name).fit(X[:300], y[:300])
+    shares = model.predict_proba(X[300:])
+    assert_array_equal(shares.argmax(axis=1), model.predict(X[300:]))
 
 
 @every_model
@@ -164,7 +184,7 @@ def test_no_probabilities_without_the_parameter(name):
     model = make(name).fit(X, y).set_params(probability=False).fit(X, y)
     for attribute in (
         *("predict_proba", "predict_log_proba", "predict_set"),
-        *("inverse_temperature_", "loo_decision_function_", "loo_is_exact_"),
+        *("inverse_temperature_", "held_out_decision_function_", "held_out_by_"),
     ):
         assert not hasattr(model, attribute)
     with pytest.raises(AttributeError) as caught:
@@ -175,6 +195,7 @@ def test_no_probabilities_without_the_parameter(name):
 @every_model
 def test_types_of_the_samples(name):
     X, y = noisy()
+    X = X.astype(np.float32).astype(np.float64)  # rows are assigned to folds by their values
     dense = make(name).fit(X, y)
     from_sparse = make(name).fit(sparse.csr_array(X), y)
     assert_allclose(
@@ -213,9 +234,13 @@ def test_rows_in_blocks_have_the_probabilities_of_an_array(name, tmp_path):
     np.save(tmp_path / "X.npy", X)
     with config_context(working_memory=0.03):
         blocks = linear(name).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
-    assert blocks.inverse_temperature_ == pytest.approx(whole.inverse_temperature_, rel=1e-4)
-    assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-4)
-    assert_array_equal(blocks.predict_set(X[:500]), whole.predict_set(X[:500]))
+    if whole.held_out_by_ == "one row at a time":
+        assert blocks.inverse_temperature_ == pytest.approx(whole.inverse_temperature_, rel=1e-4)
+        assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-4)
+        assert_array_equal(blocks.predict_set(X[:500]), whole.predict_set(X[:500]))
+    else:
+        assert blocks.held_out_by_ == "600 rows"
+        assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=0.05)
 
 
 IN_PARTS = [name for name in MODELS if hasattr(linear(name), "partial_fit")]
@@ -234,20 +259,57 @@ def test_parts_have_the_probabilities_of_all_rows(name):
     two.partial_fit(X[150:], y[150:], classes=[0, 1, 2])
     merged = one.merge(two)
     assert merged.inverse_temperature_ == pytest.approx(whole.inverse_temperature_, rel=1e-6)
-    assert not hasattr(parts, "loo_decision_function_")
+    assert not hasattr(parts, "held_out_decision_function_")
     assert b"_partial_fit_state" in pickle.dumps(parts)
     assert pickle.loads(pickle.dumps(parts))._partial_fit_state.kept is None
     assert parts._partial_fit_state.kept is not None
 
 
-def test_balanced_weights_change_the_population():
-    X, y = make_classification(600, 8, weights=[0.9], n_informative=4, random_state=0)
-    natural = discreg.LSRClassifier().fit(X, y).predict_proba(X)[:, 1].mean()
-    balanced = (
-        discreg.LSRClassifier(class_weight="balanced").fit(X, y).predict_proba(X)[:, 1].mean()
+@every_model
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 10.0}])
+def test_probabilities_estimate_the_population_whatever_the_class_weight(name, class_weight):
+    X, y = make_classification(
+        3_400, 8, weights=[0.9], n_informative=4, n_redundant=0, flip_y=0.05, random_state=0
     )
-    assert natural < 0.2
-    assert balanced > natural + 0.1
+    model = make(name, class_weight=class_weight).fit(X[:400], y[:400])
+    assert model.predict_proba(X[400:])[:, 1].mean() == pytest.approx(y[400:].mean(), abs=0.04)
+    if class_weight is not None:
+        plain = make(name).fit(X[:400], y[:400])
+        assert model.predict(X[400:]).mean() >= plain.predict(X[400:]).mean()
+
+
+@every_model
+def test_sample_weights_define_the_population(name):
+    X, y = noisy(300, n_classes=2)
+    weights = np.where(y == 1, 4.0, 1.0)
+    model = make(name).fit(X, y, weights)
+    wanted = np.average(y, weights=weights)
+    assert np.average(model.predict_proba(X)[:, 1], weights=weights) == pytest.approx(
+        wanted, abs=0.06
+    )
+
+
+@every_model
+def test_heavy_weights_find_no_structure_in_noise(name):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 5)), np.arange(80) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # worse than chance
+        model = make(name).fit(X, y, np.full(80, 10.0))
+    assert np.mean((model.held_out_decision_function_ > 0) == y) < 0.68
+    X_new, y_new = rng.normal(size=(2_000, 5)), rng.integers(0, 2, 2_000)
+    covered = model.predict_set(X_new, 0.9)[np.arange(2_000), y_new].mean()
+    assert covered > 0.8
+
+
+def test_scores_worse_than_chance_give_the_class_frequencies():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 3)), np.repeat([0, 1], [45, 15])
+    # The model without a row of the majority is drawn to the other rows.
+    with pytest.warns(UserWarning, match="worse than chance: .*class frequencies"):
+        model = discreg.LSRClassifier(beta=1e6).fit(X, y)
+    assert_allclose(model.predict_proba(X), [[0.75, 0.25]] * 60, rtol=1e-12)
+    assert model.predict_set(X, 0.7).any(axis=1).all()
 
 
 def test_probabilities_of_wine_are_calibrated():
@@ -282,20 +344,16 @@ def test_a_search_with_groups_calibrates_on_new_groups(name):
         covers = sets[np.arange(len(y_new)), y_new].mean() > 0.83
         assert covers == (given is not None)
     search.fit(X, y, groups=groups)
-    if name != "ODM":  # which is judged in folds: the mean of their scores
-        held_out = np.mean((search.loo_decision_function_ > 0) == y)
-        assert held_out == pytest.approx(search.best_score_)
+    assert search.held_out_by_ == "5 folds of whole groups"
 
 
-def test_scores_that_are_not_determined_are_reported():
+def test_folds_hold_out_rows_whose_leave_one_out_is_not_determined():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 100)), np.arange(40) % 2
-    with pytest.warns(UserWarning, match="40 of 40 samples have no held-out scores.*contain all"):
-        model = discreg.LSRClassifier(beta=0.0).fit(X, y)
-    assert not model.loo_is_exact_
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert discreg.LSRClassifier(beta=1.0).fit(X, y).loo_is_exact_
+    X[:, 0] += 20 * y
+    model = discreg.LSRClassifier(beta=0.0).fit(X, y)
+    assert model.held_out_by_ == "5 folds"
+    assert np.mean((model.held_out_decision_function_ > 0) == y) > 0.9
 
 
 @pytest.mark.parametrize("name", IN_PARTS)
@@ -328,3 +386,11 @@ def test_models_from_other_processes_merge():
         pickle.loads(pickle.dumps(part(here))).merge(sent)
     sent = [pickle.loads(pickle.dumps(part(rows, probability=False))) for rows in (here, there)]
     assert_allclose(sent[0].merge(sent[1]).coef_, whole.coef_, atol=1e-9)
+
+
+def test_groups_may_outnumber_the_rows_of_every_class():
+    X, y = load_wine(return_X_y=True)
+    rows = np.r_[0:4, 60:64]
+    search = make("ReLSRClassifierCV", betas=[0.1]).fit(X[rows], y[rows], groups=np.arange(8))
+    assert search.best_estimator_.held_out_by_ == "5 folds of whole groups"
+    assert np.isfinite(search.predict_proba(X)).all()

@@ -35,8 +35,8 @@ def test_parts_that_do_not_fit(name):
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        ([0, 1, 2, None], "classes contains missing labels"),
-        ([0.0, 1.0, np.nan], "classes contains NaN"),
+        ([0, 1, 2, None], "classes has missing labels"),
+        ([0.0, 1.0, np.nan], "classes has missing"),
         ([0.5, 1.25], "Unknown label type"),
         ([1000, 2000], "label 0, which is not one of the classes|label 1, which|label 2, which"),
     ],

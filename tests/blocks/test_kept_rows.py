@@ -5,10 +5,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from discreg.blocks.kept_rows import MOST_ROWS, keep_rows, kept_of_block
+from discreg.blocks import kept_rows
+from discreg.blocks.kept_rows import MOST_ROWS, kept_of_block, row_keys
 from discreg.blocks.source import Block
 
 ONES = np.ones(3)
+
+
+def keep(X, y, weights):
+    return kept_rows.keep_rows(X, row_keys(X, weights), y, weights)
 
 
 def rows(n_rows, seed=0):
@@ -25,32 +30,37 @@ def in_blocks(X, y, weights, step):
 
 
 def assert_same(one, other):
-    for name in ("X", "y", "weights", "units"):
+    for name in ("X", "y", "weights"):
         assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def test_few_rows_are_all_kept_in_their_order():
+def test_few_rows_are_all_kept():
     X, y = rows(MOST_ROWS)
-    kept = keep_rows(X, y, np.ones(len(y)), ONES)
-    assert_array_equal(kept.places, np.arange(len(y)))
-    assert_array_equal(kept.X, X)
+    kept = keep(X, y, np.ones(len(y)))
+    assert_array_equal(kept.X[kept.numbers], X)
+    assert_array_equal(kept.places[kept.numbers], np.arange(len(y)))
+    some = kept.take(np.arange(0, len(y), 2))
+    has = some.numbers >= 0
+    assert_array_equal(some.X[some.numbers[has]], X[has])
+    assert np.count_nonzero(has) == len(some)
 
 
 def test_rows_of_weight_zero_are_not_kept():
     X, y = rows(50)
     copies = np.arange(50) % 2.0
-    assert_array_equal(keep_rows(X, y, copies, ONES).places, np.arange(1, 50, 2))
-    assert_array_equal(keep_rows(X, y, np.ones(50), np.array([1.0, 0, 1])).y == 1, False)
+    kept = keep(X, y, copies)
+    assert_array_equal(np.sort(kept.places), np.arange(1, 50, 2))
+    assert_array_equal(kept.numbers < 0, copies == 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_draw_depends_neither_on_the_order_nor_on_blocks(dtype):
     X, y = rows(7_000)
     X, ones = X.astype(dtype), np.ones(len(y))
-    kept = keep_rows(X, y, ones, ONES)
+    kept = keep(X, y, ones)
     assert len(kept) == MOST_ROWS
     order = np.random.default_rng(1).permutation(len(y))
-    assert_same(kept, keep_rows(np.asfortranarray(X[order]), y[order], ones, ONES))
+    assert_same(kept, keep(np.asfortranarray(X[order]), y[order], ones))
     for step in (500, 2_500):
         assert_same(kept, in_blocks(X, y, ones, step))
     assert_array_equal(X[kept.places], kept.X)
@@ -59,8 +69,8 @@ def test_draw_depends_neither_on_the_order_nor_on_blocks(dtype):
 def test_sparse_rows_are_drawn_like_dense_ones():
     X, y = rows(3_000)
     X[np.abs(X) < 1] = 0
-    dense = keep_rows(X, y, np.ones(3_000), ONES)
-    kept = keep_rows(sparse.csr_array(X), y, np.ones(3_000), ONES)
+    dense = keep(X, y, np.ones(3_000))
+    kept = keep(sparse.csr_array(X), y, np.ones(3_000))
     assert_array_equal(kept.places, dense.places)
     both = in_blocks(sparse.csr_array(X), y, np.ones(3_000), 1_000)
     assert_array_equal(both.X.toarray(), dense.X)
@@ -69,21 +79,18 @@ def test_sparse_rows_are_drawn_like_dense_ones():
 def test_a_row_of_weight_three_is_drawn_like_three_rows():
     X, y = rows(3_000)
     copies = np.arange(3_000) % 4
-    weighted = keep_rows(X, y, copies.astype(float), ONES)
+    weighted = keep(X, y, copies.astype(float))
     repeated = np.repeat(np.arange(3_000), copies)
-    assert_same(weighted, keep_rows(X[repeated], y[repeated], np.ones(len(repeated)), ONES))
+    assert_same(weighted, keep(X[repeated], y[repeated], np.ones(len(repeated))))
 
 
 def test_many_copies_of_few_rows_are_merged():
-    """Rows that differ only in the label or in the unit of weight stay apart."""
+    """Rows that differ only in the label stay apart."""
     X, y = rows(60_000)
     X = (X > 0).astype(float)
-    kept = keep_rows(X, y, np.ones(60_000), ONES)
+    kept = keep(X, y, np.ones(60_000))
     assert len(kept) == 16 * 3
     assert kept.weights.sum() == 60_000
-    halves = keep_rows(X, y, np.where(X[:, 0] > 0, 0.5, 1.0), ONES)
-    assert set(halves.units) == {0.5, 1.0}
-    assert len(halves) == 16 * 3
 
 
 def test_draw_is_a_fair_sample():
@@ -91,15 +98,7 @@ def test_draw_is_a_fair_sample():
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.integers(0, 2, 50_000), rng.integers(0, 50, (50_000, 6)).T[0]])
     X = np.column_stack([X, rng.integers(0, 50, (50_000, 4))]).astype(float)
-    kept = keep_rows(X, rng.integers(0, 3, 50_000), np.ones(50_000), ONES)
+    kept = keep(X, rng.integers(0, 3, 50_000), np.ones(50_000))
     assert len(kept) == MOST_ROWS
     assert kept.X[:, 0].mean() == pytest.approx(0.5, abs=0.05)
     assert_allclose(np.bincount(kept.y) / MOST_ROWS, 1 / 3, atol=0.05)
-
-
-def test_one_unit_leaves_a_heavy_row_and_all_of_a_light_one():
-    X, y = rows(4)
-    y[:] = [0, 1, 2, 0]
-    kept = keep_rows(X, y, np.array([3.0, 1.0, 0.25, 0.5]), np.array([2.0, 1.0, 4.0]))
-    assert_array_equal(kept.weights, [6, 1, 1, 1])
-    assert_array_equal(kept.units, [2, 1, 1, 1])

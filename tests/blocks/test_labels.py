@@ -1,15 +1,12 @@
 """Labels and weights become indices and one number a row."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from discreg.blocks.validation import (
-    encode_labels,
-    find_labels,
-    row_weights,
-    sample_weights,
-)
-from discreg.linalg.rows import one_hot
+from discreg import LSRClassifier, ReducedRankRegression
+from discreg.base.validation import LabelledRows, encode_labels, sample_weights
+from discreg.linalg.rows import find_labels, one_hot
 
 
 def test_labels_of_any_kind_are_sorted():
@@ -25,6 +22,39 @@ def test_one_class_is_refused_by_name():
         encode_labels(np.array(["only", "only"]))
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(["a", "b", pd.NA], dtype="string"),
+        pd.Series([1, 2, pd.NA], dtype="Int64"),
+        pd.Series([True, False, pd.NA], dtype="boolean"),
+        pd.Categorical(["a", "b", None]),
+        ["a", "b", None],
+    ],
+)
+def test_missing_labels_are_named_in_every_type_of_pandas(labels):
+    with pytest.raises(ValueError, match="y has missing labels"):
+        LSRClassifier().fit(np.eye(3), labels)
+
+
+def test_bytes_are_no_labels():
+    with pytest.raises(ValueError, match=r"y contains bytes.*np\.char\.decode\(y\)"):
+        LSRClassifier().fit(np.eye(3), np.array([b"a", b"b", b"a"]))
+
+
+@pytest.mark.parametrize("cell", ["female", pd.Timestamp("2024-01-31")])
+def test_columns_without_numbers_need_a_preprocessor(cell):
+    rows = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "other": cell})
+    fitted = LSRClassifier().fit(rows[["size"]].assign(other=1.0), [0, 1, 0, 1])
+    for call in (
+        lambda: LSRClassifier().fit(rows, [0, 1, 0, 1]),
+        lambda: ReducedRankRegression().fit(rows, [0.0, 1.0, 0.5, 2.0]),
+        lambda: fitted.predict(rows),
+    ):
+        with pytest.raises(ValueError, match="TablePreprocessor"):
+            call()
+
+
 def test_weights_are_a_fresh_array():
     given = np.array([1.0, 2.0])
     weights = sample_weights(given, 2)
@@ -35,11 +65,13 @@ def test_weights_are_a_fresh_array():
 
 
 def test_class_weights_multiply():
-    classes, indices = encode_labels(np.array(["a", "a", "b", "b", "b"]))
-    weights = row_weights([1, 1, 2, 2, 2], {"a": 3.0}, classes, indices)
-    np.testing.assert_array_equal(weights, [3, 3, 2, 2, 2])
-    balanced = row_weights([1, 1, 2, 2, 2], "balanced", classes, indices)
-    np.testing.assert_allclose([balanced[:2].sum(), balanced[2:].sum()], [4, 4])
+    labels, given = np.array(["a", "a", "b", "b", "b"]), [1, 1, 2, 2, 2]
+    model = LSRClassifier(class_weight={"a": 3.0})
+    rows = LabelledRows.of(model, np.eye(5), labels, given)
+    np.testing.assert_array_equal(rows.weights, [3, 3, 2, 2, 2])
+    np.testing.assert_array_equal(rows.sizes, [2, 6])
+    rows = LabelledRows.of(LSRClassifier(class_weight="balanced"), np.eye(5), labels, given)
+    np.testing.assert_allclose([rows.weights[:2].sum(), rows.weights[2:].sum()], [4, 4])
 
 
 @pytest.mark.parametrize(

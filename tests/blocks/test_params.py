@@ -5,12 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discreg.blocks.validation import (
-    Boolean,
-    Choice,
-    Number,
-    check_params,
-)
+from discreg.base.validation import Boolean, Choice, Number, check_params
 
 
 def test_numbers():

@@ -7,27 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from report_findings import rare
+from report_findings import flagged, rare
 from rich.console import Console
 
 from discreg.comparison import console
-from discreg.comparison.prepare import prepare_table
-from discreg.comparison.result import Comparison
+from discreg.comparison.prepare import Plan, prepare
 from discreg.comparison.running.engine import Progress
-from discreg.comparison.running.experiment import Key
-from discreg.tables.table import Table
+from discreg.comparison.running.store import Key
+from discreg.tables.table import as_table
 
 HOSTILE = "[red]a:smile:\\[/b]"
 CLEARS = "\x1b[2J\x1b]0;title\a\r!"  # clears the screen, changes the title, overwrites the line
 
 
 def prepared(name, X, y):
-    return prepare_table(Table.from_arrays(name, X, y), candidates=["LSR"], n_folds=2)
-
-
-def comparison_of(findings):
-    evidence, verdict, table = findings.evidence, findings.verdict, findings.table
-    return Comparison(evidence=evidence, verdict=verdict, table=table, findings=findings)
+    return prepare(as_table(X, y, name=name), Plan(candidates=["LSR"], cv=2))
 
 
 def ranked(printed):
@@ -47,25 +41,24 @@ def test_control_characters_do_not_reach_the_terminal(capsys, tmp_path):
     y = np.repeat([CLEARS, "b"], 5)
     X = pd.DataFrame({CLEARS: np.arange(10.0) ** 2, "same": 1.0})
     console.show_prepared(prepared(CLEARS, X, y))
-    findings = rare()
-    verdict = replace(findings.verdict, sentence=CLEARS, not_judged={"LSR": CLEARS})
-    findings = replace(findings, verdict=verdict, incomplete=f"no {CLEARS}")
+    comparison = rare()
+    verdict = replace(comparison.verdict, sentences=(CLEARS,), not_judged={"LSR": CLEARS})
+    findings = replace(comparison.findings, incomplete=f"no {CLEARS}")
     (tmp_path / f"{CLEARS}.html").touch()
-    console.show_comparison(comparison_of(findings), tmp_path)
+    shown = replace(comparison, verdict=verdict, findings=findings)
+    console.show_comparison(shown, tmp_path)
     printed = capsys.readouterr().out
     assert printed.count(r"\x1b[2J\x1b]0;title\x07") >= 6
     assert not {"\x1b", "\a", "\r"} & {*printed}
 
 
 def test_flags_are_printed(capsys):
-    table = Table.from_arrays(
-        "few", np.random.default_rng(0).normal(size=(40, 2)), [0] * 36 + [1] * 4
-    )
-    console.show_prepared(prepare_table(table, candidates=["LSR"]))
+    table = as_table(np.random.default_rng(0).normal(size=(40, 2)), [0] * 36 + [1] * 4)
+    console.show_prepared(prepare(table, Plan(candidates=["LSR"])))
     printed = capsys.readouterr().out
     assert "rare class: " in printed
-    assert "ranked by balanced accuracy, because the rarest class '1' has 10" in printed
-    assert "There are 4 folds instead of 5" in printed
+    assert "Labels follow the threshold of the prior" in printed
+    assert "There are 4 folds instead of 10" in printed
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -84,35 +77,31 @@ def test_many_classes_are_counted(capsys):
 
 
 def test_the_ranking_has_every_judged_model_once_the_best_first(capsys, tmp_path):
-    findings = rare()
-    console.show_comparison(comparison_of(findings), tmp_path)
+    console.show_comparison(rare(), tmp_path)
     printed = capsys.readouterr().out.splitlines()
-    judged = findings.table[findings.table["reason"] == ""]
-    assert ranked(printed) == [str(name) for name in judged.index]
-    assert findings.verdict.sentence in printed
+    names = [str(name) for name in rare().table.index]
+    assert [name for name in ranked(printed) if name in names] == names
+    assert set(rare().verdict.sentences) <= {*printed}
 
 
-def test_a_model_that_is_not_judged_is_named_with_the_reason(capsys, tmp_path):
-    findings = rare()
-    verdict = replace(findings.verdict, not_judged={"SVC": "finished 0 of 5 folds"})
-    console.show_comparison(comparison_of(replace(findings, verdict=verdict)), tmp_path)
-    assert "SVC is not ranked: finished 0 of 5 folds" in capsys.readouterr().out.splitlines()
+def test_a_red_flag_is_printed_with_the_command_and_without_scores(capsys, tmp_path):
+    console.show_comparison(flagged(), tmp_path)
+    printed = capsys.readouterr().out
+    assert "--groups patient_id" in printed
+    assert "log-loss" not in printed
 
 
 def test_files_are_named_in_one_line_each_and_others_are_not(capsys, tmp_path):
     folder = tmp_path / ("long name " * 20).strip()
     folder.mkdir()
-    for name in ("model.skops", "report.html", "results.sqlite", "results.parquet"):
+    for name in ("model.skops", "report.html", "results.sqlite", "predictions.parquet"):
         (folder / name).touch()
-    findings = replace(rare(), model_file="model.skops")
-    console.show_comparison(comparison_of(findings), folder)
-    paths = [str(folder / name) for name in ("model.skops", "report.html", "results.parquet")]
+    console.show_comparison(rare(), folder)
+    paths = [str(folder / name) for name in ("model.skops", "predictions.parquet", "report.html")]
     assert capsys.readouterr().out.splitlines()[-3:] == paths
-    findings = replace(findings, model_file=None)  # an old model is there
-    console.show_comparison(comparison_of(findings), folder)
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[-2:] == paths[1:]
-    assert paths[0] not in printed
+    findings = replace(rare().findings, model_file=None)  # an old model is there
+    console.show_comparison(replace(rare(), findings=findings), folder)
+    assert paths[0] not in capsys.readouterr().out.splitlines()
 
 
 def test_the_bar_tells_how_far_a_run_is_and_how_long_it_takes(monkeypatch):

@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -23,22 +23,30 @@ from sklearn.utils.validation import check_is_fitted
 from discreg import LSRClassifier, TablePreprocessor
 from discreg.base.errors import InputError
 from discreg.model_files import load_model, save_model
-from discreg.tables.classifier import TableClassifier
-from discreg.tables.expected import expected_columns
-from discreg.tables.table import read_table
+from discreg.tables.classifier import Rule, TableClassifier, expected_columns
+from discreg.tables.table import as_table
 
 MODELS = {"LSR": LSRClassifier(), "Logistic": LogisticRegression()}
-THRESHOLDS = {0.5: 0.7, 0.9: 0.3}
+THRESHOLDS = [
+    {"wanted": 0.5, "threshold": 0.7, "recall": 0.56, "low": 0.4, "high": 0.7},
+    {"wanted": 0.9, "threshold": 0.3, "recall": 0.95, "low": 0.8, "high": 0.99},
+]
 
 
 def fitted_to(path, model, **columns):
     """The path of a model, beside the file of the rows that it was fitted to."""
-    table = read_table(path, **columns)
+    table = as_table(path, **columns)
     kinds = expected_columns(table).kinds
     before = TablePreprocessor(scale=True, kinds=kinds) if kinds else MaxAbsScaler()
     pipeline = make_pipeline(before, MODELS[model]).fit(table.X, table.y)
-    thresholds = THRESHOLDS if len(table.class_counts) == 2 else None
-    fitted = TableClassifier.of(pipeline, table, thresholds=thresholds)
+    is_pair = len(table.class_counts) == 2
+    rarer = int(np.unique(table.y, return_counts=True)[1].argmin())
+    fitted = TableClassifier.of(
+        pipeline,
+        table,
+        rule=Rule(positive=rarer) if is_pair else None,
+        recalls=THRESHOLDS if is_pair else None,
+    )
     save_model(fitted, path.with_name(f"{model}.skops"))
     return path.with_name(f"{model}.skops")
 
@@ -59,10 +67,11 @@ def test_labels_and_probabilities_are_written_row_by_row(table, capsys):
     assert capsys.readouterr().out == f"Wrote 60 labels to {output}.\n"
     predicted = pd.read_csv(output)
     classes = [str(label) for label in load_model(model).classes_]
-    assert list(predicted) == ["row", "label", *(f"probability of {label}" for label in classes)]
+    names = [f"probability of {label}" for label in classes]
+    assert list(predicted) == ["row", "label", *names, "note"]
     assert predicted["row"].tolist() == list(range(1, 61))
     assert predicted["label"].tolist() == load_model(model).predict(new).tolist()
-    probabilities = predicted.iloc[:, 2:].to_numpy()
+    probabilities = predicted[names].to_numpy()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
     assert [classes[place] for place in probabilities.argmax(axis=1)] == [*predicted["label"]]
 
@@ -72,18 +81,19 @@ def test_without_a_file_to_write_the_labels_are_printed_as_csv(table, capsys):
     assert run("predict", model, table) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert [*printed.columns[:2]] == ["row", "label"]
-    np.testing.assert_allclose(printed.iloc[:, 2:].sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(printed.iloc[:, 2:-1].sum(axis=1), 1, rtol=1e-12)
     assert {*printed["label"]} <= {*odd_frame()["kind"]}
     assert len(printed) == 60
 
 
+@pytest.mark.full
 def test_a_reader_that_leaves_early_is_no_error(table):
     big = table.with_name("big.csv")
     pd.concat([odd_frame()] * 300).to_csv(big, index=False)
     process = start("predict", fitted_to(table, "Logistic", target="kind"), big)
     assert process.stdout.readline().startswith("row,label,")
     process.stdout.close()
-    assert process.stderr.read() == ""
+    assert "Traceback" not in process.stderr.read()
     process.wait()
     process.stderr.close()
 
@@ -108,11 +118,26 @@ def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
     new.to_csv(table.with_name("new.csv"), index=False)
     assert run("predict", fitted_to(table, "LSR", target="kind"), table.with_name("new.csv")) == 0
     printed = capsys.readouterr()
-    assert len(pd.read_csv(io.StringIO(printed.out))) == 60
-    assert printed.err == (
+    found = pd.read_csv(io.StringIO(printed.out))
+    assert len(found) == 60
+    assert found["note"][0] == "unseen category in colour; missing Größe (cm)"
+    assert found["note"][3] == "missing a b"
+    assert found["note"].notna().sum() >= 2
+    assert (
         "column 'colour' has categories that the model was not fitted to in 1 of 60 rows: "
         "'ultraviolet'\n"
-    )
+    ) in printed.err
+    assert "of 60 rows have missing cells" in printed.err
+
+
+def test_a_long_unseen_category_is_cut(table, capsys):
+    new = odd_frame()
+    new.loc[0, "colour"] = "x" * 5_000_000
+    new.to_csv(table.with_name("new.csv"), index=False)
+    assert run("predict", fitted_to(table, "LSR", target="kind"), table.with_name("new.csv")) == 0
+    said = capsys.readouterr().err
+    assert "'... (5,000,000 characters)" in said
+    assert len(said) < 1_000
 
 
 @pytest.mark.parametrize(
@@ -124,7 +149,8 @@ def test_a_category_and_a_gap_that_were_never_seen_are_no_error(table, capsys):
     ids=["digits", "days"],
 )
 def test_columns_are_the_same_in_any_format(tmp_path, capsys, column):
-    frame = pd.DataFrame({"c": column, "kind": ["x", "y", "z"] * 20})
+    size = [1.0, 2.0, 3.0, 2.0] * 15
+    frame = pd.DataFrame({"c": column, "size": size, "kind": ["x", "y", "z"] * 20})
     frame.to_parquet(tmp_path / "table.parquet")
     model = fitted_to(tmp_path / "table.parquet", "LSR", target="kind")
     frame["c"] = frame["c"].astype(str).replace({"0": "0.0", "1": "1.0"})
@@ -229,14 +255,14 @@ MISFITS = {
         lambda frame: frame.rename(columns={"a b": "a_b"}),
         "is 'a_b' the column 'a b'?",
     ),
-    "text": (with_text, "column 'a b' contains text '?!' in row 5"),
+    "text": (with_text, "column 'a b' contains text '?!' in data row 5"),
     "no truth": (
         lambda frame: frame.assign(smokes="often"),
-        "column 'smokes' contains text 'often' in row 1",
+        "column 'smokes' contains text 'often' in data row 1",
     ),
     "infinite": (
         lambda frame: frame.assign(**{"a b": np.inf}),
-        "column 'a b' is infinite in row 1",
+        "column 'a b' is infinite in data row 1",
     ),
     "empty": (lambda frame: frame[:0], "no rows"),
 }
@@ -269,10 +295,11 @@ def test_sparse_rows_are_labelled_and_others_refused(tmp_path, table, capsys):
     assert run("predict", model, tmp_path / "table.svm") == 0
     labels = pd.read_csv(io.StringIO(capsys.readouterr().out))["label"].tolist()
     assert labels == load_model(model).predict(X).tolist()
-    assert "unnamed features" in refused(capsys, "predict", model, table)
-    wide = sparse.csr_array(np.eye(9))
-    dump_svmlight_file(wide, np.zeros(9), str(tmp_path / "wide.svm"), zero_based=False)
-    assert "fitted to 5" in refused(capsys, "predict", model, tmp_path / "wide.svm")
+    assert "takes 5 sparse features" in refused(capsys, "predict", model, table)
+    wide = sparse.csr_array(np.c_[X.toarray(), np.eye(40)])  # further features are ignored
+    dump_svmlight_file(wide, y, str(tmp_path / "wide.svm"), zero_based=False)
+    assert run("predict", model, tmp_path / "wide.svm") == 0
+    assert pd.read_csv(io.StringIO(capsys.readouterr().out))["label"].tolist() == labels
 
 
 @pytest.fixture
@@ -308,7 +335,7 @@ def test_columns_of_the_file_are_kept(cases, capsys):
     assert found["label (file)"].tolist() == given["label"].tolist()
     np.testing.assert_array_equal(found["a"], given["a"])
     said = refused(capsys, "predict", model, cases, "--keep", "patients")
-    assert "no column 'patients' for the identifiers to keep; did you mean 'patient'?" in said
+    assert "no column 'patients' to keep; did you mean 'patient'?" in said
 
 
 def test_kept_formulas_begin_with_an_apostrophe(cases, capsys):
@@ -328,8 +355,9 @@ def test_labels_at_a_recall(cases, capsys, recall, threshold):
     is_case = found["probability of case"] >= threshold
     assert found["label"].tolist() == np.where(is_case, "case", "control").tolist()
     assert 0 < is_case.sum() < 90
-    used = "50%" if recall == 0.5 else "90%"
-    assert f"from {threshold} on are labelled 'case', which found {used} of such rows" in told
+    reached = "0.560" if recall == 0.5 else "0.950"
+    assert f"at least {threshold} are labelled 'case'" in told
+    assert f"reached a recall of {reached} (95 % interval" in told
 
 
 def test_recalls_without_a_threshold_are_refused(cases, table, capsys):
@@ -378,7 +406,7 @@ def test_the_help_tells_what_model_files_contain(capsys):
 
 
 def test_a_pipeline_of_the_user_predicts_tables_as_any_other(table, capsys):
-    read = read_table(table, target="kind")
+    read = as_table(table, target="kind")
     numbers = [name for name, kind in expected_columns(read).kinds.items() if kind == "numeric"]
     pipeline = make_pipeline(
         ColumnTransformer([("numbers", SimpleImputer(), numbers)]),
@@ -398,14 +426,39 @@ def test_a_fitted_model_works_with_tools_of_scikit_learn(table):
     frame = odd_frame().query("kind != 'rare'")
     frame.to_csv(table, index=False)
     model = load_model(fitted_to(table, "Logistic", target="kind"))
-    place = list(model.classes_).index(model.positive)
+    check_is_fitted(model)
+    label = model.classes_[model.decision.positive]
     at = FixedThresholdClassifier(
-        FrozenEstimator(model), threshold=THRESHOLDS[0.9], pos_label=model.positive
-    )
+        FrozenEstimator(model), threshold=0.3, pos_label=label, response_method="predict_proba"
+    ).fit(frame, frame["kind"])
     assert at.predict(frame).tolist() == model.predict_at(frame, 0.9).tolist()
-    again = clone(model).fit(frame, frame["kind"])
-    np.testing.assert_allclose(
-        again.predict_proba(frame)[:, place], model.predict_proba(frame)[:, place], rtol=1e-6
+    again = clone(model)
+    assert again.get_params(deep=False)["recalls"] == model.recalls
+
+
+def test_an_evaluation_has_the_numbers_of_the_labels_and_probabilities(cases, capsys):
+    model = fitted_to(cases, "Logistic", target="label")
+    new = pd.read_csv(cases, dtype={"patient": str})
+    new["site"] = np.where(np.arange(90) < 45, "north", "south")
+    new.loc[0, "label"] = None
+    path = cases.with_name("labelled.csv")
+    new.to_csv(path, index=False)
+    page = cases.with_name("page.html")
+    arguments = ("evaluate", model, path, "--subgroup", "site", "--output", page)
+    assert run(*arguments) == 0
+    printed = capsys.readouterr()
+    assert "1 rows without a label were left out" in printed.err
+    known = new.dropna()
+    fitted = load_model(model)
+    right = fitted.predict(known) == known["label"]
+    assert f"{right.sum()} of 89 rows labelled right" in printed.out
+    area = roc_auc_score(known["label"] == "case", fitted.predict_proba(known)[:, 0])
+    assert f"{area:.4f}" in printed.out
+    assert "site north: 44 rows" in printed.out
+    assert f"{right.sum()} of 89 rows labelled right" in page.read_text()
+    assert "page.html exists" in refused(capsys, *arguments)
+    new["label"] = new["label"].replace("case", "unheard of")
+    new.to_csv(path, index=False)
+    assert "labels that the model does not know: 'unheard of'" in refused(
+        capsys, "evaluate", model, path
     )
-    with pytest.raises(NotFittedError):
-        check_is_fitted(clone(model))

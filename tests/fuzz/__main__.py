@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the oracles of the other t
 import hypothesis
 
 from fuzz.cases import Case
-from fuzz.properties import PROPERTIES, check
+from fuzz.properties import FEW, PROPERTIES, check
 from fuzz.strategies import cases
 
 REGRESSIONS = Path(__file__).parent / "regressions"
@@ -34,8 +34,8 @@ class Run:
     """Counts and counterexamples of one run."""
 
     def __init__(self, seconds: float, seed: int, rounds: int | None) -> None:
-        self.end = time.monotonic() + seconds
-        self.seed, self.rounds = seed, rounds
+        self.seconds, self.seed, self.rounds = seconds, seed, rounds
+        self.end = float("inf")
         self.tried: Counter[str] = Counter()
         self.failed: dict[tuple[str, ...], Path] = {}
         self.latest: tuple[Case, BaseException] | None = None
@@ -54,6 +54,7 @@ class Run:
         return time.monotonic() > self.end
 
     def run(self) -> None:
+        self.end = time.monotonic() + self.seconds
         for number in count() if self.rounds is None else range(self.rounds):
             for name in PROPERTIES:
                 if self.is_over():
@@ -63,7 +64,7 @@ class Run:
     def try_property(self, name: str, seed: int) -> None:
         test = hypothesis.given(cases(name))(self.try_case)
         test = hypothesis.settings(
-            max_examples=EXAMPLES,
+            max_examples=FEW.get(name, EXAMPLES),
             deadline=None,
             database=None,
             report_multiple_bugs=False,

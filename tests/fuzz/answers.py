@@ -182,11 +182,10 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     kind = type(model).__name__.removesuffix("Classifier").lower()
     rows, n_classes = Rows.of(model, X, weights), y.max() + 1
     group = getattr(model, "group_penalty", 0.0)
-    translations = getattr(model, "translation_penalty", "centred")
-    is_convex = getattr(model, "rank", None) is None and getattr(model, "penalty", "l2") == "l2"
+    within_class = getattr(model, "within_class", 0.0)
     # The difference of two classes determines both if the model treats them alike.
     is_known = n_classes > 2 or (model.fit_intercept and kind != "grelsr")
-    if rows is None or not (is_convex and is_known) or model.beta == 0:
+    if rows is None or not is_known or model.beta == 0:
         return []
     coef = rows.coefficients(model).T
     intercept = model.intercept_.astype(EXACT)
@@ -210,38 +209,35 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
         scores = rows.matrix @ coef + intercept
 
         def mean_moves(centres: Any) -> Any:
-            targets = best_targets(kind, scores, hot, group, centres[y], translations)
+            targets = best_targets(kind, scores, hot, group, centres[y])
             return targets, (weights * (np.sum(hot * targets, axis=1) - 1)) @ hot / (weights @ hot)
 
         # A centre is the mean of the moves; their difference has a slope from -1 to -1/(1 + group).
         low = high = np.zeros(n_classes, dtype=EXACT)
-        is_centred = group and translations == "centred"
-        if is_centred:
+        if group:
             first = mean_moves(low)[1]
             low, high = (
                 np.minimum(first, (1 + group) * first),
                 np.maximum(first, (1 + group) * first),
             )
-        for _ in range(100 if is_centred else 0):
+        for _ in range(100 if group else 0):
             middle = (low + high) / 2
             above = mean_moves(middle)[1] > middle
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         centres = (low + high) / 2
         targets = mean_moves(centres)[0]
         moves = np.sum(hot * targets, axis=1) - 1 - centres[y]
-        sizes = np.abs(moves) if translations == "l1" else moves**2
-        value = weights @ (np.sum((scores - targets) ** 2, axis=1) + group * sizes)
+        value = weights @ (np.sum((scores - targets) ** 2, axis=1) + group * moves**2)
         of_class = weights[:, None] * hot
         spread = scores - hot @ ((of_class.T @ scores) / of_class.sum(axis=0)[:, None])
-        value += model.within_class * (weights @ np.sum(spread**2, axis=1))
+        value += within_class * (weights @ np.sum(spread**2, axis=1))
         return value + beta * rows.norm(coef), scores - targets, spread
 
     def rivals() -> list[float]:
         F, back = rows.features()
         options = {"weights": weights, "fit_intercept": model.fit_intercept}
-        options |= {"within_class": model.within_class}
-        more = {"group_penalty": group, "translation_penalty": translations}
-        solve: Any = ridge if kind == "lsr" else partial(convex_optimum, kind, **more)
+        options |= {"within_class": within_class}
+        solve: Any = ridge if kind == "lsr" else partial(convex_optimum, kind, group_penalty=group)
         best = quietly(lambda: solve(F, y, float(beta), **options))
         if best is None or best.coef is None:
             return []
@@ -252,21 +248,14 @@ def _retargeted(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
     moved = rows.errors @ np.abs(coef) + MANY * eps * np.abs(intercept)
     rounding = weights @ np.sum(2 * np.abs(residuals) * moved + moved**2, axis=1)
     both = 2 * moved.max(axis=0)  # also of the mean of a class
-    rounding += model.within_class * (weights @ np.sum(2 * np.abs(spread) * both + both**2, axis=1))
+    rounding += within_class * (weights @ np.sum(2 * np.abs(spread) * both + both**2, axis=1))
     rounding += beta * rows.norm_error(coef, eps) + MANY * np.finfo(float).eps * value
     unit = max(float(value), np.finfo(float).eps * weights.sum())  # of a relative gap
     return [Answer(float(value), model.gap_ * unit, float(rounding), rivals)]
 
 
-def best_targets(
-    kind: str, scores: Any, hot: Any, group: float, centres: Any, translations: str = "centred"
-) -> Any:
+def best_targets(kind: str, scores: Any, hot: Any, group: float, centres: Any) -> Any:
     """The allowed targets that are closest to the scores."""
-    if kind == "grelsr" and translations == "l1":
-        residuals = np.where(hot, scores - 1, np.maximum(scores, 0)).sum(axis=1, keepdims=True)
-        moved = scores - hot * np.clip(residuals, -group / 2, group / 2)
-        top = np.sum(hot * best_targets("relsr", moved, hot, 0.0, 0.0), axis=1, keepdims=True)
-        return np.where(hot, top, np.minimum(scores, top - 1))
     if kind == "lsr":
         return hot
     if kind == "dlsr":
@@ -327,13 +316,10 @@ def _low_rank(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
 
 
 def _reduced_rank(case: Case, model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
-    is_sparse = model.penalty == "l21"
-    if is_sparse and model.rank:
-        return []
     Y = case.targets(y)
     Y = Y - model.fit_intercept * (weights @ Y / weights.sum())
     W = model.coef_.T.astype(EXACT)
-    return _rank_answers(model, X, Y, W, model.beta, weights, is_sparse=is_sparse)
+    return _rank_answers(model, X, Y, W, model.beta, weights, is_sparse=False)
 
 
 def _rank_answers(
@@ -416,9 +402,7 @@ def _margin(model: Any, X: Any, y: Any, weights: Any) -> list[Answer]:
             unit = value
         else:
             bend, unit = 4 * model.lambda1, value + model.lambda2 * (share @ z)
-            # The objective of a hard margin grows with the multiple that makes margins 1.
-            steep = 4 * unit * (moved.max() / (share @ moved)) if np.isinf(model.C) else model.C
-            slope = steep + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
+            slope = model.C + model.lambda2 + 4 * model.lambda1 * np.abs(z - share @ z)
         rounding = share @ (slope * moved + bend * moved**2) + rows.norm_error(coef, eps)
         rounding += MANY * eps * unit + LEAST
         reported = np.atleast_1d(model.objective_)[number]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import asdict, dataclass, field
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -124,10 +125,15 @@ class Case:
         if isinstance(params.get("class_weight"), dict):
             classes = np.unique(self.data.labelled(np.arange(len(self.data.sizes)))).tolist()
             params["class_weight"] = {classes[int(k)]: v for k, v in params["class_weight"].items()}
-        model = getattr(discreg, self.estimator)()
-        if "random_state" in model.get_params():
+        kind = getattr(discreg, self.estimator)
+        of_model = getattr(kind, "_classifier", kind)
+        if "random_state" in of_model().get_params():
             params.setdefault("random_state", 0)
-        return model.set_params(**params)
+        if of_model is kind:
+            return kind(**params)
+        own = signature(kind).parameters
+        model = of_model(**{name: value for name, value in params.items() if name not in own})
+        return kind(model, **{name: value for name, value in params.items() if name in own})
 
     @property
     def is_regression(self) -> bool:
@@ -222,6 +228,11 @@ def _special(X: np.ndarray, place: int, kind: str) -> None:
     }[kind](X[:, place])
 
 
+def _beside(X: np.ndarray, cell: Any) -> pd.DataFrame:
+    """A data frame with a further column of the same cell in all rows."""
+    return pd.DataFrame(X).add_prefix("x").assign(other=cell)
+
+
 DEFECTS = {
     "nan": lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y, None),
     "inf": lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y, None),
@@ -239,6 +250,15 @@ DEFECTS = {
     "nan_in_y": lambda X, y: (X, np.where(np.arange(len(y)) == 0, np.nan, 1.0), None),
     "two_columns_of_y": lambda X, y: (X, np.column_stack([y, y]), None),
     "mixed_y": lambda X, y: (X, np.array(["a", 1] * len(y), dtype=object)[: len(y)], None),
+    "na_in_y": lambda X, y: (X, pd.Series([pd.NA, *map(str, y[1:])], dtype="string"), None),
+    "gap_in_y": lambda X, y: (X, pd.Categorical([None, *map(str, y[1:])]), None),
+    "bytes_of_y": lambda X, y: (X, np.array([b"a", b"b"] * len(y))[: len(y)], None),
+    "word_in_frame": lambda X, y: (_beside(X, "female"), y, None),
+    "date_in_frame": lambda X, y: (
+        pd.DataFrame(X).add_prefix("x").assign(day=pd.Timestamp(0)),
+        y,
+        None,
+    ),
     "short_weights": lambda X, y: (X, y, np.ones(len(y) - 1)),
     "negative_weight": lambda X, y: (X, y, np.r_[-1.0, np.ones(len(y) - 1)]),
     "nan_weight": lambda X, y: (X, y, np.r_[np.nan, np.ones(len(y) - 1)]),

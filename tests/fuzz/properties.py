@@ -19,9 +19,20 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from .answers import Answer, answers
 from .cases import Case
 from .changes import CHANGES, applies
+from .tables import handles_tables
+from .whole import chooses_on_tables, compares_tables, converts_tables
 
 # Messages of NumPy and SciPy, which do not say what the user can change.
-UNCLEAR = ("infs or NaNs", "did not converge", "broadcast", "ingular matrix", "cannot convert")
+UNCLEAR = (
+    "infs or NaNs",
+    "did not converge",
+    "broadcast",
+    "ingular matrix",
+    "cannot convert",
+    "ambiguous",
+    "promoted",
+    "division by zero",
+)
 
 
 @contextmanager
@@ -134,6 +145,11 @@ def gives_finite_output(case: Case) -> None:
     if not isinstance(model, Exception):
         assert_usable(model, X)
         assert_unchanged(before, X, y, weights)
+
+
+def chooses_models(case: Case) -> None:
+    """AutoClassifier does as every other estimator with the same data."""
+    gives_finite_output(case)
 
 
 def is_certified(case: Case) -> None:
@@ -263,6 +279,8 @@ def assert_same_in_threads(case: Case, model: Any, rows: tuple[Any, Any, Any]) -
                 assert_same_minimum(mine, its)
 
 
+# Examples of the properties that take long, in a round of `python -m tests.fuzz`.
+FEW = {"chooses_models": 10, "chooses_on_tables": 10, "converts_tables": 10, "compares_tables": 2}
 PROPERTIES = {
     check.__name__: check
     for check in (
@@ -272,6 +290,11 @@ PROPERTIES = {
         is_certified,
         keeps_its_answer,
         follows_its_calls,
+        handles_tables,
+        chooses_models,
+        chooses_on_tables,
+        converts_tables,
+        compares_tables,
     )
 }
 

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 import discreg
 from discreg.base.search import SEARCH_CONSTRAINTS
-from discreg.blocks.validation import Boolean, Choice, Number
+from discreg.base.validation import Boolean, Choice, Number
 
 from .cases import DEFECTS, DENSE, FAULTY_SPARSE, LABELS, SPARSE, Case, Data
 from .changes import CHANGES
+from .tables import CELLS, FORMS, PARAMS, POLARS
+from .whole import AUTO_PARAMS, CANDIDATES, FOR_ONNX
+from .whole import MODELS as CONVERTED
 
 ESTIMATORS = {
     name: getattr(discreg, name)
@@ -146,12 +149,41 @@ def recipes(draw: Any, *, kind: str) -> Data:
     )
 
 
+@st.composite
+def table_cases(draw: Any, check: str) -> Case:
+    """Hostile tables for what is fitted to a table."""
+    known = sorted(FOR_ONNX if check == "converts_tables" else CELLS)
+    steps = ("frame", *draw(st.lists(st.sampled_from(known), min_size=1, max_size=4)))
+    data = Data(draw(st.integers(0, 999)), (draw(st.integers(4, 60)),))
+    if check == "compares_tables":
+        some = st.lists(st.sampled_from(CANDIDATES), min_size=1, max_size=2, unique=True)
+        return Case(check, "", {"candidates": draw(some)}, data, steps)
+    if check == "converts_tables":
+        params = {"max_categories": draw(st.sampled_from([2, 3, 50])), "scale": draw(st.booleans())}
+        return Case(check, draw(st.sampled_from(CONVERTED)), params, data, steps)
+    params = {"families": draw(st.sampled_from(AUTO_PARAMS["families"]))}
+    return Case(check, "AutoClassifier", params, data, steps)
+
+
 STEPS = ("fit", "fit_half", "pickled", "copied", "cloned", "threads")
 
 
 @st.composite
 def cases(draw: Any, check: str) -> Case:
     """Cases of one of the properties."""
+    if check == "handles_tables":
+        kinds = sorted(draw(st.sampled_from([CELLS, CELLS, POLARS])))
+        steps = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=4))
+        form = draw(st.sampled_from(["frame", "frame", *FORMS]))
+        chosen = draw(st.lists(st.sampled_from(sorted(PARAMS)), unique=True, max_size=2))
+        params = {name: draw(st.sampled_from(PARAMS[name])) for name in chosen}
+        data = Data(draw(st.integers(0, 999)), (draw(st.integers(1, 30)),))
+        return Case(check, "TablePreprocessor", params, data, (form, *steps))
+    if check in ("chooses_on_tables", "converts_tables", "compares_tables"):
+        return draw(table_cases(check))
+    if check == "chooses_models":
+        params = {key: draw(st.sampled_from(values)) for key, values in AUTO_PARAMS.items()}
+        return Case(check, "AutoClassifier", params, draw(recipes(kind="any")))
     if check == "refuses_parameter":
         name = draw(st.sampled_from(list(ESTIMATORS)))
         singles, lists = constraints_of(name), candidates_of(name)

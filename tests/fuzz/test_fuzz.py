@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fuzz.cases import Case
-from fuzz.properties import PROPERTIES, check
+from fuzz.properties import FEW, PROPERTIES, check
 from fuzz.strategies import MODELS, cases, constraints_of
 
 STORED = sorted((Path(__file__).parent / "regressions").glob("*.json"))
@@ -14,7 +14,11 @@ STORED = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_property(name):
-    @settings(max_examples=20, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=2 if name in FEW else 20,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(cases(name))
     def holds(case):
         check(case)

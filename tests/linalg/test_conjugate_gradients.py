@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreg.linalg.systems import conjugate_gradients
+from discreg.linalg.factorisation import conjugate_gradients
 
 
 def system(seed=0, size=12, rank=12):

@@ -6,7 +6,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from discreg.linalg.centring import centre_kernel
+from discreg.linalg.fitted_kernel import centre_kernel
 from discreg.linalg.ridge import KernelRegression, Regression, linear_regression
 
 

@@ -27,7 +27,6 @@ def dense(X):
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 def test_sums_equal_whole_products(X, block_bytes, monkeypatch):
     monkeypatch.setattr(rows, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(rows, "SMALL_PRODUCT", 20 * block_bytes)
     rng = np.random.default_rng(1)
     weights, coef, residuals = (
         rng.uniform(size=500),

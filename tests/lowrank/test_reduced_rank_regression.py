@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from low_rank_oracles import centre, objective, sparse_objective, sparse_optimum
+from low_rank_oracles import centre, objective
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_linnerud
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.metrics import make_scorer, max_error, r2_score
 from sklearn.model_selection import GridSearchCV, KFold
@@ -80,8 +79,6 @@ def test_every_rank_is_the_optimum_of_the_augmented_problem(shape):
         np.testing.assert_allclose(model.intercept_, Y.mean(axis=0) - X.mean(axis=0) @ expected)
         np.testing.assert_allclose(model.coef_, model.directions_ @ model.scalings_.T, atol=1e-12)
         assert np.linalg.matrix_rank(model.coef_, tol=1e-9) == rank == model.rank_
-        found = objective(centre(X), centre(Y), expected, 0.7)
-        np.testing.assert_allclose(model.objective_history_, [found])
 
 
 @pytest.mark.parametrize("shape", ["tall", "wide"])
@@ -91,7 +88,8 @@ def test_no_start_of_alternating_least_squares_is_better(shape):
     best = min(
         objective(X, Y, alternating_least_squares(X, Y, 0.7, 2, seed), 0.7) for seed in range(5)
     )
-    np.testing.assert_allclose(model.objective_history_[-1], best, rtol=1e-9)
+    reached = objective(X, Y, model.coef_.T, 0.7)
+    np.testing.assert_allclose(reached, best, rtol=1e-9)
 
 
 def test_without_a_penalty_it_is_the_regression_of_least_norm():
@@ -102,47 +100,13 @@ def test_without_a_penalty_it_is_the_regression_of_least_norm():
         np.testing.assert_allclose(model.coef_.T, expected, atol=1e-8)
 
 
-# Clarabel warns if it stops short of its own tolerance of 1e-9.
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sparse_full_rank_is_the_optimum_of_an_interior_point_method(shape):
-    X, Y = problem(shape)
-    Y = Y / 10
-    model = ReducedRankRegression(penalty="l21", beta=4.0).fit(X, Y)
-    best, W = sparse_optimum(centre(X), centre(Y), 4.0)
-    found = sparse_objective(centre(X), centre(Y), model.coef_.T, 4.0)
-    np.testing.assert_allclose(found, best, rtol=1e-7)
-    np.testing.assert_allclose(model.objective_history_[-1], found, rtol=1e-9)
-    assert found - best <= model.gap_ * found + 1e-6 * best
-    used = np.flatnonzero(np.linalg.norm(W, axis=1) > 1e-5)
-    np.testing.assert_array_equal(model.selected_features_, used)
-
-
-def test_sparse_low_rank_is_stationary_and_below_any_random_start():
-    X, Y = map(centre, problem())
-    model = ReducedRankRegression(penalty="l21", rank=2, beta=40.0, tol=1e-8).fit(X, Y)
-    found = sparse_objective(X, Y, model.coef_.T, 40.0)
-    assert model.gap_ <= 1e-8
-    assert np.linalg.matrix_rank(model.coef_) == 2
-    rng = np.random.default_rng(0)
-    for size in (1e-1, 1e-2, 1e-3):
-        for _ in range(200):
-            A = model.scalings_ + size * rng.normal(size=model.scalings_.shape)
-            V = model.directions_ + size * rng.normal(size=model.directions_.shape)
-            assert sparse_objective(X, Y, A @ V.T, 40.0) > found
-    ridge = ReducedRankRegression(rank=2, beta=1.0).fit(X, Y)
-    assert sparse_objective(X, Y, ridge.coef_.T, 40.0) > found
-
-
-@pytest.mark.parametrize("penalty", ["ridge", "l21"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_weights_are_equivalent_to_repeating_rows(shape, penalty):
+def test_weights_are_equivalent_to_repeating_rows(shape):
     X, Y = problem(shape)
     copies = np.random.default_rng(2).integers(0, 4, len(Y))
-    model = ReducedRankRegression(rank=2, beta=2.0, penalty=penalty, tol=1e-10)
+    model = ReducedRankRegression(rank=2, beta=2.0)
     weighted = clone(model).fit(X, Y, copies)
-    assert_same(weighted, model.fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)),
-                atol=1e-6 if penalty == "l21" else 1e-9)  # fmt: skip
+    assert_same(weighted, model.fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)))
 
 
 def test_the_wide_form_equals_the_tall_form():
@@ -155,32 +119,27 @@ def test_the_wide_form_equals_the_tall_form():
     assert_same(wide, tall)
 
 
-@pytest.mark.parametrize("penalty", ["ridge", "l21"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sparse_rows_equal_dense_rows(shape, penalty):
+def test_sparse_rows_equal_dense_rows(shape):
     X, Y = problem(shape)
     X = np.where(np.abs(X) > 2, X, 0.0)
-    model = ReducedRankRegression(rank=2, penalty=penalty, tol=1e-10)
+    model = ReducedRankRegression(rank=2)
     dense = clone(model).fit(X, Y)
     scattered = model.fit(sparse.csr_array(X), Y)
-    assert_same(scattered, dense, atol=1e-6 if penalty == "l21" else 1e-9)
+    assert_same(scattered, dense)
     np.testing.assert_allclose(scattered.predict(sparse.csr_array(X)), scattered.predict(X))
     np.testing.assert_allclose(scattered.transform(sparse.csr_array(X)), scattered.transform(X))
 
 
-@pytest.mark.parametrize("n_targets", [2, 4])
-@pytest.mark.parametrize("penalty", ["ridge", "l21"])
-def test_float32_stays_float32(penalty, n_targets):
+def test_float32_stays_float32():
     X, Y = problem()
-    Y = Y[:, :n_targets]
-    model = ReducedRankRegression(rank=2, penalty=penalty).fit(X.astype(np.float32), Y)
+    model = ReducedRankRegression(rank=2).fit(X.astype(np.float32), Y)
     exact = clone(model).fit(X, Y)
     for found in (model.coef_, model.intercept_, model.scalings_, model.directions_):
         assert found.dtype == np.float32
     assert model.predict(X.astype(np.float32)).dtype == np.float32
     assert model.transform(X.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-4)
-    assert model.gap_ <= 1e-4
 
 
 def test_one_target_may_be_flat():
@@ -206,15 +165,11 @@ def test_transform_is_the_centred_projection_that_predicts():
     np.testing.assert_allclose(model.score(X, Y), r2_score(Y, model.predict(X)))
 
 
-@pytest.mark.parametrize("penalty", ["ridge", "l21"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_partial_fit_and_merge_equal_fit(penalty, fit_intercept, form):
+@pytest.mark.parametrize(("fit_intercept", "form"), [(True, np.asarray), (False, sparse.csr_array)])
+def test_partial_fit_and_merge_equal_fit(fit_intercept, form):
     X, Y = problem()
     X, weights = np.where(np.abs(X) > 1, X, 0.0), weights_of(Y)
-    model = ReducedRankRegression(
-        rank=2, penalty=penalty, fit_intercept=fit_intercept, tol=1e-10, max_iter=2_000
-    )
+    model = ReducedRankRegression(rank=2, fit_intercept=fit_intercept)
     whole = clone(model).fit(X, Y, weights)
     parts = [slice(0, 15), slice(15, 16), slice(16, None)]
     streamed, other = clone(model), clone(model)
@@ -238,7 +193,6 @@ def test_a_large_mean_of_the_targets_costs_no_digits_in_blocks(form):
     for rows in (slice(0, 15), slice(15, None)):
         far.partial_fit(form(X[rows]), Y[rows] + 1e7)
     np.testing.assert_allclose(far.coef_, model.coef_, atol=1e-6)
-    np.testing.assert_allclose(far.objective_history_, model.objective_history_, rtol=1e-6)
 
 
 def test_blocks_of_a_memory_map_and_of_dask_equal_fit(tmp_path, monkeypatch):
@@ -248,31 +202,24 @@ def test_blocks_of_a_memory_map_and_of_dask_equal_fit(tmp_path, monkeypatch):
 
     X, Y = problem()
     weights = weights_of(Y)
-    for params in ({"rank": 2}, {"rank": 2, "penalty": "l21", "tol": 1e-10}):
-        model = ReducedRankRegression(**params)
-        whole = clone(model).fit(X, Y, weights)
-        mapped = np.memmap(tmp_path / "X", dtype=float, mode="w+", shape=X.shape)
-        mapped[:] = X
-        monkeypatch.setattr("discreg.blocks.validation.LARGEST_BLOCK", 500)
-        targets = da.from_array(Y, chunks=(7, 3))
-        frames = [dd.from_pandas(pd.DataFrame(each), npartitions=3) for each in (X, Y)]
-        for frame in frames:
-            frame.columns = [f"c{i}" for i in range(len(frame.columns))]
-        for rows, y, s in (
-            (mapped, Y, weights),
-            (da.from_array(X, chunks=(11, 4)), targets, da.from_array(weights, chunks=5)),
-            (da.from_array(X, chunks=(11, 4)), Y, weights),
-            (*frames, weights),
-            (frames[0], targets, weights),
-            (da.from_array(X, chunks=(11, 4)), frames[1], weights),
-        ):
-            streamed = clone(model).fit(rows, y, s)
-            assert_same(streamed, whole, atol=1e-6)
-        monkeypatch.undo()
-    lazy = streamed.predict(da.from_array(X, chunks=(11, 4)))
-    np.testing.assert_allclose(np.asarray(lazy), streamed.predict(X))
-    np.testing.assert_allclose(streamed.score(da.from_array(X), Y), streamed.score(X, Y))
+    model = ReducedRankRegression(rank=2)
+    whole = clone(model).fit(X, Y, weights)
+    mapped = np.memmap(tmp_path / "X", dtype=float, mode="w+", shape=X.shape)
+    mapped[:] = X
+    monkeypatch.setattr("discreg.blocks.source.LARGEST_BLOCK", 500)
+    frames = [dd.from_pandas(pd.DataFrame(each), npartitions=3) for each in (X, Y)]
+    for frame in frames:
+        frame.columns = [f"c{i}" for i in range(len(frame.columns))]
+    for rows, y, s in (
+        (mapped, Y, weights),
+        (da.from_array(X, chunks=(11, 4)), da.from_array(Y, chunks=(7, 3)), weights),
+        (*frames, weights),
+    ):
+        streamed = clone(model).fit(rows, y, s)
+        assert_same(streamed, whole, atol=1e-6)
     flat = ReducedRankRegression().fit(da.from_array(X, chunks=9), da.from_array(Y[:, 0], chunks=9))
+    lazy = flat.predict(da.from_array(X, chunks=(11, 4)))
+    np.testing.assert_allclose(np.asarray(lazy), flat.predict(X))
     assert flat.predict(X).shape == (len(X),)
 
 
@@ -300,18 +247,19 @@ def test_a_source_of_blocks_equals_fit():
 
 
 def refits(model, X, Y, weights):
-    """Predictions of each row by the model without one unit of its weight."""
+    """Predictions of each row by the model without it."""
     found = []
     for row in range(len(X)):
         rest = weights.copy()
-        rest[row] -= min(1.0, rest[row])
+        rest[np.all(X[row] == X, axis=1) & np.all(Y[row] == Y, axis=1)] = 0.0
         found.append(clone(model).fit(X, Y, rest).predict(X[[row]])[0])
     return np.array(found)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "weighted", "fit_intercept"),
+    [("tall", True, True), ("wide", False, False), ("many targets", True, False)],
+)
 def test_leave_one_out_equals_refits(shape, weighted, fit_intercept):
     X, Y = problem(shape)
     weights = weights_of(Y) if weighted else np.ones(len(Y))
@@ -367,20 +315,6 @@ def test_one_search_gives_the_scores_of_separate_fits():
     np.testing.assert_allclose(full.best_score_, ridge.best_score_)
 
 
-def test_sparse_search_gives_the_scores_of_separate_fits():
-    X, Y = problem()
-    params = {"penalty": "l21", "tol": 1e-9, "max_iter": 5_000}
-    grid = {"beta": [60.0, 20.0], "rank": [4]}
-    search = ReducedRankRegressionCV(betas=grid["beta"], ranks=grid["rank"], **params).fit(X, Y)
-    slow = GridSearchCV(ReducedRankRegression(**params), grid).fit(X, Y)
-    found, expected = (each.cv_results_["mean_test_score"] for each in (search, slow))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    default = ReducedRankRegressionCV(penalty="l21").fit(X, Y)
-    assert len(default.cv_results_["params"]) == 8 * 4
-    all_zero = 2 * np.linalg.norm(centre(X).T @ centre(Y), axis=1).max()
-    np.testing.assert_allclose(max(default.cv_results_["param_beta"]), 0.5 * all_zero)
-
-
 def test_scorers_get_weights_if_they_take_them():
     X, Y = problem()
     weights = weights_of(Y)
@@ -412,10 +346,6 @@ def test_errors_say_what_to_do():
     fit = ReducedRankRegression().fit
     with pytest.raises(ValueError, match="rank=5 is too large: with 4 targets and 6 features"):
         ReducedRankRegression(rank=5).fit(X, Y)
-    with pytest.raises(ValueError, match="penalty='l21' needs a positive beta"):
-        ReducedRankRegression(penalty="l21", beta=0).fit(X, Y)
-    with pytest.raises(ValueError, match="'penalty' parameter"):
-        ReducedRankRegression(penalty="lasso").fit(X, Y)
     with pytest.raises(ValueError, match=r"y is a sparse matrix. Pass y.toarray()"):
         fit(X, sparse.csr_array(Y))
     with pytest.raises(ValueError, match="All rows have weight zero"):
@@ -426,8 +356,8 @@ def test_errors_say_what_to_do():
         fit(X, 1e200 * Y)
     with pytest.raises(ValueError, match="each whole and from 1 to 4"):
         ReducedRankRegressionCV(ranks=[5]).fit(X, Y)
-    with pytest.raises(ValueError, match="each positive"):
-        ReducedRankRegressionCV(penalty="l21", betas=[0.0]).fit(X, Y)
+    with pytest.raises(ValueError, match="each not negative"):
+        ReducedRankRegressionCV(betas=[-1.0]).fit(X, Y)
     model = ReducedRankRegression().partial_fit(X, Y)
     with pytest.raises(ValueError, match="the same number of targets"):
         model.partial_fit(X, Y[:, :2])
@@ -439,10 +369,6 @@ def test_errors_say_what_to_do():
         model.merge(Ridge())
     with pytest.warns(UserWarning, match="partial_fit starts a new model"):
         ReducedRankRegression().fit(X, Y).partial_fit(X, Y)
-    with pytest.warns(ConvergenceWarning, match="stopped at a relative gap"):
-        ReducedRankRegression(rank=2, penalty="l21", max_iter=1, tol=1e-12).fit(X, Y)
-    with pytest.warns(ConvergenceWarning, match="fits on held-out samples stopped"):
-        ReducedRankRegressionCV(penalty="l21", max_iter=1, tol=1e-12, ranks=[2]).fit(X, Y)
 
 
 def test_a_reduced_rank_beats_ridge_where_the_signal_has_a_low_rank():

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_backend
 from sklearn.model_selection import GridSearchCV, GroupKFold, LeaveOneGroupOut
 
 from discreg import ReducedRankRegression, ReducedRankRegressionCV
 
 BETAS = [3.0, 0.1]
-both_penalties = pytest.mark.parametrize("penalty", ["ridge", "l21"])
 
 
 def problem():
@@ -19,15 +19,13 @@ def problem():
     return X, Y + 0.3 * rng.normal(size=Y.shape), groups
 
 
-@both_penalties
-def test_samples_of_a_group_are_held_out_together(penalty):
+def test_samples_of_a_group_are_held_out_together():
     X, Y, groups = problem()
-    params = {"penalty": penalty, "tol": 1e-9, "max_iter": 5000}
-    ranks = [1, 3] if penalty == "ridge" else [3]  # at a lower rank there are local minima
-    search = ReducedRankRegressionCV(betas=BETAS, ranks=ranks, **params)
+    ranks = [1, 3]
+    search = ReducedRankRegressionCV(betas=BETAS, ranks=ranks)
     search.fit(X, Y, groups=groups.astype(str))
     grid = {"beta": BETAS, "rank": ranks}
-    slow = GridSearchCV(ReducedRankRegression(**params), grid, cv=GroupKFold(5))
+    slow = GridSearchCV(ReducedRankRegression(), grid, cv=GroupKFold(5))
     slow.fit(X, Y, groups=np.unique(groups.astype(str), return_inverse=True)[1])
     found, expected = (each.cv_results_["mean_test_score"] for each in (search, slow))
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -55,15 +53,15 @@ def test_duplicates_are_a_group():
 def test_without_groups_one_sample_is_held_out_at_a_time():
     X, Y, _ = problem()
     search = ReducedRankRegressionCV(betas=BETAS).fit(X, Y)
-    assert set(search.cv_results_["held_out"]) == {"one sample at a time"}
+    assert set(search.cv_results_["held_out"]) == {"one row at a time"}
 
 
-@both_penalties
-def test_jobs_do_not_change_the_results(penalty):
+def test_jobs_do_not_change_the_results():
     X, Y, _ = problem()
-    search = ReducedRankRegressionCV(betas=BETAS, penalty=penalty, cv=3)
+    search = ReducedRankRegressionCV(betas=BETAS, cv=3)
     alone = search.fit(X, Y).cv_results_
-    together = search.set_params(n_jobs=2).fit(X, Y).cv_results_
+    with parallel_backend("threading"):
+        together = search.set_params(n_jobs=2).fit(X, Y).cv_results_
     np.testing.assert_allclose(together["mean_test_score"], alone["mean_test_score"], rtol=1e-12)
 
 

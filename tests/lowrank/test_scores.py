@@ -99,9 +99,9 @@ def test_class_weights_do_not_change_the_targets_as_sample_weights_do():
 @pytest.mark.parametrize(
     "search",
     [
-        LRLRClassifierCV(ranks=[2]),
-        LRRRClassifierCV(ranks=[2], betas=[1.0]),
-        SLRRClassifierCV(ranks=[2], betas=[0.5], tol=1e-10),
+        LRLRClassifierCV(LRLRClassifier(), ranks=[2]),
+        LRRRClassifierCV(LRRRClassifier(), ranks=[2], betas=[1.0]),
+        SLRRClassifierCV(SLRRClassifier(tol=1e-10), ranks=[2], betas=[0.5]),
     ],
     ids=["LRLR", "LRRR", "SLRR"],
 )
@@ -113,7 +113,7 @@ def test_held_out_scores_are_those_of_refits(search, class_weight):
         seen.append(model.decision_function(scores))
         return model.score(scores, labels)
 
-    search.set_params(cv=folds, scoring=scorer, class_weight=class_weight).fit(X, y)
+    search.set_params(cv=folds, scoring=scorer, estimator__class_weight=class_weight).fit(X, y)
     for found, (train, test) in zip(seen, folds.split(X, y), strict=True):
         refit = clone(search.best_estimator_).fit(X[train], y[train])
         np.testing.assert_allclose(found, refit.decision_function(X[test]), atol=1e-6)

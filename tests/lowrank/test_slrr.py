@@ -43,13 +43,14 @@ def largest_beta(X, y):
     return 2 * np.linalg.norm(centre(X).T @ indicators(y), axis=1).max()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("beta", [0.05, 0.5])
-@pytest.mark.parametrize("name", ["iris", "wine", "digits", "wide"])
+@pytest.mark.parametrize(
+    ("name", "beta", "weighted"),
+    [("iris", 0.05, True), ("wine", 0.5, False), ("digits", 0.5, True), ("wide", 0.05, False)],
+)
 def test_full_rank_is_the_convex_optimum(name, beta, weighted):
     X, y = data(name)
     weights = np.random.default_rng(1).uniform(0.3, 2.0, len(y)) if weighted else None
-    model = SLRRClassifier(beta=beta, tol=1e-9).fit(X, y, sample_weight=weights)
+    model = SLRRClassifier(beta=beta, tol=1e-9, probability=False).fit(X, y, weights)
     centred, Y = centre(X, weights), indicators(y, weights)
     least, W = sparse_optimum(centred, Y, beta, weights)
     found = paper_coefficients(model, y, weights)
@@ -61,15 +62,18 @@ def test_full_rank_is_the_convex_optimum(name, beta, weighted):
     np.testing.assert_allclose(centred @ found, centred @ W, atol=1e-4)
 
 
-@pytest.mark.parametrize("fraction", [1e-2, 1e-3, 1e-4, 1e-6])
-@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (3, 1), (4, 0)])
+@pytest.mark.parametrize(
+    ("n_classes", "seed", "fraction"), [(2, 0, 1e-6), (3, 1, 1e-2), (4, 0, 1e-4)]
+)
 def test_small_penalties_of_many_correlated_features_reach_the_tolerance(n_classes, seed, fraction):
     random = np.random.default_rng(seed)
     X = random.standard_normal((40, 10)) @ random.standard_normal((10, 200))
     X += 0.1 * random.standard_normal(X.shape)
     y = np.arange(40) % n_classes
     beta = fraction * largest_beta(X, y)
-    model = SLRRClassifier(beta=beta, tol=1e-8).fit(X, y)  # a warning would be an error
+    model = SLRRClassifier(beta=beta, tol=1e-8, probability=False).fit(
+        X, y
+    )  # a warning would be an error
     assert model.gap_ <= 1e-8
     W = paper_coefficients(model, y)
     reached = sparse_objective(centre(X), indicators(y), W, beta)
@@ -163,12 +167,12 @@ def test_lemma_2_full_rank_is_in_the_subspace_of_regularised_lda():
     assert sines.max() < 1e-5
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
-def test_lower_rank_is_not_worse_than_the_best_of_20_restarts(rank):
+@pytest.mark.parametrize("rank", [1, 3])
+def test_lower_rank_is_not_worse_than_the_best_of_8_restarts(rank):
     X, y = data("wide")
     X, Y, beta = centre(X)[:, :40], indicators(y), 0.3
     model = SLRRClassifier(rank=rank, beta=beta).fit(X, y)
-    least = by_restarts(X, Y, rank, beta, 20, np.random.default_rng(0))
+    least = by_restarts(X, Y, rank, beta, 8, np.random.default_rng(0), n_iter=100)
     assert model.objective_history_[-1] <= 1.01 * least
     assert np.linalg.matrix_rank(model.coef_, tol=1e-10) == rank
 
@@ -299,13 +303,14 @@ def test_warm_start_far_away_is_certified_too():
 def test_just_below_the_largest_penalty_something_is_left(rank):
     """Also along a path that begins above it."""
     X, y = data("digits")
-    model = SLRRClassifier(rank=rank, warm_start=True, tol=1e-8)
+    model = SLRRClassifier(rank=rank, warm_start=True, tol=1e-8, probability=False)
     most = largest_beta(X, y)
     model.set_params(beta=2 * most).fit(X, y)
     assert len(model.selected_features_) == 0
     for fraction in (0.99, 0.5):
         model.set_params(beta=fraction * most).fit(X, y)
-        cold = SLRRClassifier(rank=rank, beta=fraction * most, tol=1e-8).fit(X, y)
+        cold = SLRRClassifier(rank=rank, beta=fraction * most, tol=1e-8, probability=False)
+        cold.fit(X, y)
         assert len(model.selected_features_) > 0
         assert len(cold.selected_features_) > 0
         values = model.objective_history_[-1], cold.objective_history_[-1]
@@ -335,7 +340,7 @@ def test_zero_tolerance_ends_with_rounding():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         for rank in (None, 1):
-            model = SLRRClassifier(beta=0.3, rank=rank, tol=0).fit(X, y)
+            model = SLRRClassifier(beta=0.3, rank=rank, tol=0, probability=False).fit(X, y)
             assert model.gap_ < 1e-13
             assert model.n_iter_ < 500
 
@@ -375,8 +380,7 @@ def test_constant_and_duplicated_features():
         atol=1e-5,
     )
     assert not set(more.selected_features_) & {X.shape[1], X.shape[1] + 1}
-    with pytest.warns(UserWarning, match="9 of 9 samples have no held-out scores"):
-        constant = SLRRClassifier().fit(np.ones((9, 2)), np.arange(9) % 3)
+    constant = SLRRClassifier(probability=False).fit(np.ones((9, 2)), np.arange(9) % 3)
     assert len(constant.selected_features_) == 0
 
 
@@ -414,7 +418,12 @@ def test_features_far_from_zero_without_an_intercept_do_not_hang():
     random = np.random.RandomState(0)
     X = random.randn(60, 5) + 1e8
     y = random.randint(3, size=60)
-    search = SLRRClassifierCV(fit_intercept=False, betas=[1.0], ranks=[1, 2], cv=2)
+    search = SLRRClassifierCV(
+        SLRRClassifier(fit_intercept=False, max_iter=100, probability=False),
+        betas=[1.0],
+        ranks=[2],
+        cv=2,
+    )
     with pytest.warns(ConvergenceWarning):
         search.fit(X, y)
 

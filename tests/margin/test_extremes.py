@@ -24,7 +24,9 @@ def two_classes(n_samples=120, n_features=4, seed=0):
 def test_polynomial_kernel_of_features_far_from_zero(model, fit_intercept, mean):
     random = np.random.RandomState(0)
     X, X_test = random.normal(mean, 1, (100, 2)), random.normal(mean, 1, (1000, 2))
-    fitted = model(kernel="poly", fit_intercept=fit_intercept).fit(X, X[:, 0] > X[:, 1])
+    fitted = model(probability=False, kernel="poly", fit_intercept=fit_intercept).fit(
+        X, X[:, 0] > X[:, 1]
+    )
     assert fitted.gap_ <= 1e-3
     assert fitted.score(X, X[:, 0] > X[:, 1]) >= 0.98
     assert fitted.score(X_test, X_test[:, 0] > X_test[:, 1]) >= 0.95
@@ -35,35 +37,12 @@ def test_polynomial_kernel_of_features_far_from_zero(model, fit_intercept, mean)
 def test_integer_weights_of_ldm_are_copies_to_rounding(kernel, fit_intercept):
     X, y = two_classes(60)
     weights = np.random.RandomState(1).randint(0, 4, 60)
-    model = LDMClassifier(kernel=kernel, gamma=0.3, fit_intercept=fit_intercept, random_state=0)
+    model = LDMClassifier(
+        probability=False, kernel=kernel, gamma=0.3, fit_intercept=fit_intercept, random_state=0
+    )
     weighted = model.fit(X, y, sample_weight=weights).decision_function(X)
     copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).decision_function(X)
     np.testing.assert_allclose(weighted, copied, rtol=0, atol=1e-9)
-
-
-@every_model
-@pytest.mark.parametrize("n_samples", [300, 400])
-def test_a_small_cache_needs_about_as_many_passes_as_a_large_one(model, n_samples):
-    X, y = two_classes(n_samples)
-    params = {"solver": "dcd", "tol": 0, "random_state": 0}
-    if model is LDMClassifier:
-        params["lambda1"] = 0
-    third = n_samples**2 * 8 / 2**20 / 3
-    whole, small = (model(**params, cache_size=size).fit(X, y) for size in (1000, third))
-    assert small.n_iter_ <= 100
-    assert small.gap_ <= 1e-12
-    np.testing.assert_allclose(small.decision_function(X), whole.decision_function(X), atol=1e-7)
-
-
-@with_and_without_intercept
-@pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_ldm_with_rows_on_demand_is_ldm_on_the_matrix(kernel, fit_intercept):
-    X, y = two_classes(300)
-    params = {"kernel": kernel, "lambda1": 0, "solver": "dcd", "fit_intercept": fit_intercept}
-    whole = LDMClassifier(**params, random_state=0).fit(X, y)
-    small = LDMClassifier(**params, random_state=0, cache_size=0.04).fit(X, y)
-    assert small.objective_ == pytest.approx(whole.objective_, rel=1e-9)
-    np.testing.assert_allclose(small.decision_function(X), whole.decision_function(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("model", [ODMClassifier, LDMClassifier, LSRClassifier])
@@ -71,13 +50,13 @@ def test_ldm_with_rows_on_demand_is_ldm_on_the_matrix(kernel, fit_intercept):
 def test_features_whose_squares_underflow_are_refused(model, kernel):
     X, y = two_classes()
     with pytest.raises(ValueError, match=r"underflow.*Scale the features"):
-        model(kernel=kernel).fit(X * 1e-170, y)
+        model(probability=False, kernel=kernel).fit(X * 1e-170, y)
 
 
 @every_model
 def test_scores_that_overflow_are_refused(model):
     X, y = two_classes()
-    fitted = model(kernel="poly").fit(X, y)
+    fitted = model(probability=False, kernel="poly").fit(X, y)
     with pytest.raises(ValueError, match=r"overflow.*Scale the features as in training"):
         fitted.predict(X * 1e120)
 
@@ -91,10 +70,12 @@ def test_svrg_reports_its_own_result(model, params, fit_intercept):
     """More epochs give another solution with a smaller gap; a gap above tol gives a warning."""
     X, y = two_classes()
     params |= {"kernel": "linear", "fit_intercept": fit_intercept, "random_state": 0}
-    best = model(**params).fit(X, y)
+    best = model(probability=False, **params).fit(X, y)
     gaps = []
     for max_iter in (1, 3, 6):
-        short = model(**params, solver="svrg", svrg_step=0.5, tol=1e-25, max_iter=max_iter)
+        short = model(
+            probability=False, **params, solver="svrg", svrg_step=0.5, tol=1e-25, max_iter=max_iter
+        )
         with pytest.warns(
             ConvergenceWarning, match=f"after {max_iter} iterations of solver='svrg'"
         ):
@@ -114,7 +95,7 @@ def test_a_fit_that_rounding_ends_says_so(model):
         LDMClassifier: {"C": 1e90, "solver": "dcd", "random_state": 0},
     }[model]
     for tol in (0, 1e-3):
-        fitted = model(tol=tol, max_iter=100_000, **params)
+        fitted = model(probability=False, tol=tol, max_iter=100_000, **params)
         with pytest.warns(ConvergenceWarning, match=r"Rounding errors prevent.*Scale the features"):
             fitted.fit(X, y)
         assert fitted.n_iter_ < 100_000
@@ -136,7 +117,7 @@ def test_a_fit_that_max_iter_ends_says_so(model, solver, fit_intercept):
     X, y = two_classes(1_100)
     kernel = "rbf" if solver == "dcd" else "linear"
     params = {"kernel": kernel, "fit_intercept": fit_intercept, "solver": solver}
-    short = model(**params, tol=1e-12, max_iter=2, random_state=0)
+    short = model(probability=False, **params, tol=1e-12, max_iter=2, random_state=0)
     with pytest.warns(ConvergenceWarning, match="after 2 iterations.*ncrease max_iter or tol"):
         short.fit(X, y)
 
@@ -168,12 +149,13 @@ def random_problem(seed):
 
 def test_extreme_fits_are_finite_or_refused_without_warnings_of_numpy():
     refused = []
-    for seed in range(200):
+    for seed in range(60):
         model, X, y, weights = random_problem(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # all others are errors
-            warnings.filterwarnings("ignore", "Class.* only one sample", UserWarning)
+            warnings.filterwarnings("ignore", "Class.* only one distinct row", UserWarning)
             warnings.filterwarnings("ignore", ".*have no held-out scores", UserWarning)
+            warnings.filterwarnings("ignore", "The held-out scores .* worse than", UserWarning)
             try:
                 scores = model.fit(X, y, sample_weight=weights).decision_function(X)
             except ValueError as error:
@@ -182,5 +164,5 @@ def test_extreme_fits_are_finite_or_refused_without_warnings_of_numpy():
         assert np.isfinite(scores).all()
         assert np.isfinite(model.predict_proba(X)).all()
         assert 0 <= model.gap_ < np.inf
-    assert len(refused) < 100
+    assert len(refused) < 30
     assert all("scale the features" in message for message in refused)

@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from sklearn.svm import SVC, LinearSVC
 
 from discreg import LDMClassifier, ODMClassifier
-from discreg.margin import _ldm_solvers, _separable
+from discreg.margin import _ldm
 
 ODM = {"C1": 8.0, "C2": 2.0, "D": 0.2}
 LDM = {"C": 10.0, "lambda1": 0.5, "lambda2": 0.3}
@@ -81,8 +81,7 @@ def assert_optimal(model, objective, optimum, X, K, y, weights, params):
 
 
 @every_shape
-@with_and_without_intercept
-@with_and_without_weights
+@pytest.mark.parametrize(("fit_intercept", "weighted"), [(True, True), (False, False)])
 def test_oracles_agree_with_models_of_scikit_learn(shape, fit_intercept, weighted):
     """Ridge is ODM with D = 0 and C1 = C2; support vector machines are LDM without λ."""
     _, F, K, y, weights = problem(shape)
@@ -119,8 +118,7 @@ def test_newton_from_zero_finds_the_same_optimum_as_clarabel(shape):
 
 
 @every_shape
-@with_and_without_intercept
-@with_and_without_weights
+@pytest.mark.parametrize(("fit_intercept", "weighted"), [(True, True), (False, False)])
 def test_odm_reaches_the_optimum(shape, fit_intercept, weighted):
     X, F, K, y, weights = problem(shape)
     weights = weights if weighted else None
@@ -131,7 +129,13 @@ def test_odm_reaches_the_optimum(shape, fit_intercept, weighted):
         # svrg alone stops at tol, and decisions are as accurate as its square root.
         tol = 1e-16 if solver == "svrg" else 1e-10
         model = ODMClassifier(
-            **ODM, **params, solver=solver, fit_intercept=fit_intercept, tol=tol, random_state=0
+            probability=False,
+            **ODM,
+            **params,
+            solver=solver,
+            fit_intercept=fit_intercept,
+            tol=tol,
+            random_state=0,
         )
         model.set_params(max_iter=20_000).fit(X, y, sample_weight=weights)
         assert model.solver_ == solver or solver == "auto"
@@ -139,14 +143,14 @@ def test_odm_reaches_the_optimum(shape, fit_intercept, weighted):
 
 
 @every_shape
-@with_and_without_intercept
-@with_and_without_weights
+@pytest.mark.parametrize(("fit_intercept", "weighted"), [(True, True), (False, False)])
 def test_ldm_reaches_the_optimum(shape, fit_intercept, weighted):
     X, F, K, y, weights = problem(shape)
     weights = weights if weighted else None
     optimum = ldm_optimum(F, y, weights=weights, fit_intercept=fit_intercept, **LDM)
     for solver in ("auto", "active_set", "dcd"):
         model = LDMClassifier(
+            probability=False,
             **LDM,
             **SHAPES[shape][2],
             solver=solver,
@@ -159,8 +163,7 @@ def test_ldm_reaches_the_optimum(shape, fit_intercept, weighted):
         assert_optimal(model, ldm_objective, optimum, X, K, y, weights, LDM)
 
 
-@pytest.mark.parametrize("shape", ["linear, p > n", "rbf"])
-@with_and_without_weights
+@pytest.mark.parametrize(("shape", "weighted"), [("linear, p > n", False), ("rbf", True)])
 @pytest.mark.parametrize(
     "params",
     [
@@ -174,17 +177,18 @@ def test_ldm_reaches_the_optimum_without_factorisation(shape, weighted, params, 
     X, F, K, y, weights = problem(shape)
     weights = weights if weighted else None
     optimum = ldm_optimum(F, y, weights=weights, **params)
-    monkeypatch.setattr(_ldm_solvers, "SMALL", 0)  # as if there were many samples
-    monkeypatch.setattr(_ldm_solvers, "variance_gram", None)  # not needed
-    monkeypatch.setattr(_separable, "MOST_PASSES", 20_000)
-    model = LDMClassifier(**params, **SHAPES[shape][2], solver="dcd", random_state=0)
+    monkeypatch.setattr(_ldm, "SMALL", 0)  # as if there were many samples
+    monkeypatch.setattr(_ldm, "variance_gram", None)  # not needed
+    monkeypatch.setattr(_ldm, "MOST_PASSES", 20_000)
+    model = LDMClassifier(
+        probability=False, **params, **SHAPES[shape][2], solver="dcd", random_state=0
+    )
     model.set_params(tol=1e-14, max_iter=20_000).fit(X, y, sample_weight=weights)
     assert model.gap_ <= 1e-14
     assert_optimal(model, ldm_objective, optimum, X, K, y, weights, params)
 
 
-@pytest.mark.parametrize("shape", ["linear, n > p", "rbf"])
-@with_and_without_intercept
+@pytest.mark.parametrize(("shape", "fit_intercept"), [("linear, n > p", False), ("rbf", True)])
 @pytest.mark.parametrize(
     "params",
     [
@@ -197,13 +201,14 @@ def test_ldm_reaches_the_optimum_without_factorisation(shape, weighted, params, 
 def test_odm_reaches_the_optimum_over_the_range_of_its_parameters(shape, fit_intercept, params):
     X, F, K, y, weights = problem(shape)
     optimum = odm_optimum(F, y, weights=weights, fit_intercept=fit_intercept, **params)
-    model = ODMClassifier(**params, **SHAPES[shape][2], fit_intercept=fit_intercept)
+    model = ODMClassifier(
+        probability=False, **params, **SHAPES[shape][2], fit_intercept=fit_intercept
+    )
     model.fit(X, y, sample_weight=weights)
     assert_optimal(model, odm_objective, optimum, X, K, y, weights, params)
 
 
-@pytest.mark.parametrize("shape", ["linear, n > p", "rbf"])
-@with_and_without_intercept
+@pytest.mark.parametrize(("shape", "fit_intercept"), [("linear, n > p", False), ("rbf", True)])
 @pytest.mark.parametrize(
     "params",
     [
@@ -216,14 +221,17 @@ def test_odm_reaches_the_optimum_over_the_range_of_its_parameters(shape, fit_int
 def test_ldm_reaches_the_optimum_over_the_range_of_its_parameters(shape, fit_intercept, params):
     X, F, K, y, weights = problem(shape)
     optimum = ldm_optimum(F, y, weights=weights, fit_intercept=fit_intercept, **params)
-    model = LDMClassifier(**params, **SHAPES[shape][2], fit_intercept=fit_intercept)
+    model = LDMClassifier(
+        probability=False, **params, **SHAPES[shape][2], fit_intercept=fit_intercept
+    )
     model.fit(X, y, sample_weight=weights)
     assert_optimal(model, ldm_objective, optimum, X, K, y, weights, params)
 
 
-@pytest.mark.parametrize("estimator", [ODMClassifier(**ODM), LDMClassifier(**LDM)])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@with_and_without_intercept
+@pytest.mark.parametrize(
+    "estimator", [ODMClassifier(probability=False, **ODM), LDMClassifier(probability=False, **LDM)]
+)
+@pytest.mark.parametrize(("kernel", "fit_intercept"), [("linear", True), ("rbf", False)])
 def test_each_one_versus_rest_problem_is_its_binary_fit(estimator, kernel, fit_intercept):
     """With "balanced" the weights of the rows come from all classes, the same in every problem."""
     rng = np.random.default_rng(3)

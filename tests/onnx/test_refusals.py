@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -49,11 +50,19 @@ def test_texts():
     texts = [f"the patient has symptom number {k} since day {k * k}" for k in range(len(X))]
     frame = pd.DataFrame(X, columns=list("abcd")).assign(report=texts)
     for model in (
-        AutoClassifier(families=["LSR"]),
+        AutoClassifier(families=["kernels"]),
         make_pipeline(TablePreprocessor(), LSRClassifier()),
     ):
         with pytest.raises(NotImplementedError, match="'report' contains texts"):
             to_onnx(model.fit(frame, Y), frame)
+
+
+@pytest.mark.parametrize("family", ["trees", "boosting"])
+def test_trees_are_refused_with_the_families_that_convert(family):
+    X, y = make_classification(320, 4, n_informative=3, n_redundant=0, random_state=0)
+    with pytest.raises(NotImplementedError, match=r"families=\['kernels', 'logistic'\]"):
+        to_onnx(AutoClassifier(families=[family]).fit(X, y), X)
+    to_onnx(AutoClassifier(families=["kernels", "logistic"]).fit(X, y), X)
 
 
 def test_dates_as_labels():
@@ -87,7 +96,33 @@ def test_a_table_without_a_column():
     frame = pd.DataFrame(X, columns=list("abcd")).assign(e=np.array(["u", "v", "w"])[Y])
     model = make_pipeline(TablePreprocessor(), LSRClassifier()).fit(frame, Y)
     with pytest.raises(ValueError, match="one input per column, but there is none for 'a'"):
-        to_onnx(model, X)
+        to_onnx(model, np.hstack([X, X[:, :1]]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LSRClassifier(),
+        ODMClassifier(),
+        AutoClassifier(families=["kernels"]),
+        make_pipeline(StandardScaler(), LSRClassifier()),
+        make_pipeline(TablePreprocessor(), DRMClassifier()),
+        GridSearchCV(LSRClassifier(), {"beta": [1.0]}, cv=2),
+        ReducedRankRegression(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_rows_with_other_features_than_those_of_fit(model):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    targets = X[:, :1] if isinstance(model, ReducedRankRegression) else Y
+    for rows in (X[:, :1], np.hstack([X, X]), X[0], frame[["a"]]):
+        with pytest.raises(ValueError, match="but the model was fitted to 4 features"):
+            to_onnx(model.fit(X, targets), rows)
+    model.fit(frame, targets)
+    with pytest.raises(ValueError, match="but the model was fitted to 4 features"):
+        to_onnx(model, X[:, :1])
+    with pytest.raises(ValueError, match="no column 'b', to which the model was fitted"):
+        to_onnx(model, frame.drop(columns="b"))
 
 
 def test_other_misuse():
@@ -95,23 +130,18 @@ def test_other_misuse():
         to_onnx(LSRClassifier(), X)
     with pytest.raises(ValueError, match="no decision values"):
         to_onnx(ReducedRankRegression().fit(X, X), X, raw_scores=True)
-    with pytest.raises(ValueError, match="opset of at least 13"):
-        to_onnx(LSRClassifier().fit(X, Y), X, target_opset=11)
+    with pytest.raises(ValueError, match="opset of at least 20"):
+        to_onnx(LSRClassifier().fit(X, Y), X, target_opset=18)
 
 
-def test_without_skl2onnx_the_message_names_the_extra():
+def test_import_loads_nothing_of_onnx_and_without_it_the_message_names_the_extra():
     program = (
-        "import sys; sys.modules['skl2onnx'] = None\n"
-        "import discreg\n"
+        "import sys, discreg\n"
+        "discreg.onnx.to_onnx\n"
+        "print({'onnx', 'skl2onnx'} & set(sys.modules))\n"
+        "sys.modules['skl2onnx'] = None\n"
         "discreg.onnx.to_onnx(discreg.LSRClassifier(), None)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert 'pip install "discreg[onnx]"' in ended.stderr.splitlines()[-1]
-
-
-def test_import_loads_neither_onnx_nor_skl2onnx():
-    program = (
-        "import sys, discreg; discreg.onnx.to_onnx; print({'onnx', 'skl2onnx'} & set(sys.modules))"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.stdout.strip() == "set()"
+    assert 'pip install "discreg[onnx]"' in ended.stderr.splitlines()[-1]

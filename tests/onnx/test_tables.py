@@ -63,19 +63,65 @@ def test_every_day_of_the_calendar_has_its_parts():
     np.testing.assert_allclose(found, preprocessor.transform(days), atol=1e-9)
 
 
-def test_other_spellings_of_categories_and_of_missing_values():
-    frame = pd.DataFrame({"number": ["1", "2", None] * 4, "word": ["a", "b", "c"] * 4})
-    preprocessor = TablePreprocessor(kinds=dict.fromkeys(frame, "categorical")).fit(frame)
+NUMBERS = ["0", "-0.0", "0.0", "-0", "1", "1.0", " 1.00 ", "1.5", "+2", "+2.0", "2", "1e3"]
+WORDS = ["a", " a", "a\t", "A", "b c", "b  c", "a.c", "abc", "(x|y)*", "2024-01-31", "é\u3000", "7"]
+DAYS = ["2024-01-31 00:00:00", "2024-01-31T00:00:00.0", "2024-01-31 12:00:00"]
+BLANKS = ["", " ", "?", " NaN ", "NA", "\xa0"]
+
+
+@pytest.mark.parametrize("max_categories", [50, 4])
+def test_categories_are_the_same_strings_in_both(max_categories):
+    spellings = np.array([*NUMBERS, *WORDS, *DAYS, *BLANKS], dtype=object)
+    random = np.random.default_rng(max_categories)
+    frame = pd.DataFrame({"a": random.choice(spellings, 40), "b": random.choice(spellings, 40)})
+    kinds = dict.fromkeys(frame, "categorical")
+    preprocessor = TablePreprocessor(kinds=kinds, max_categories=max_categories).fit(frame)
     session = session_of(to_onnx(preprocessor, frame))
-    new = pd.DataFrame({"number": ["1.0", "NaN", "", "2"], "word": ["a", "", "d", "b"]})
+    new = pd.DataFrame({"a": spellings, "b": spellings[::-1]})
     found = session.run(None, feeds_of(session, new))[0]
     np.testing.assert_array_equal(found, preprocessor.transform(new))
+    numbers = pd.DataFrame({"a": [0.0, -0.0, 1.0, 1.5], "b": ["x"] * 4})
+    found = session.run(None, feeds_of(session, numbers))[0]
+    np.testing.assert_array_equal(found, preprocessor.transform(numbers))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_tables_have_the_same_probabilities_in_both(seed):
+    random = np.random.default_rng(seed)
+
+    def table(n_rows):
+        words = [*random.choice(NUMBERS + WORDS + DAYS + BLANKS, 8), "a ", " ", None]
+        numbers = np.array([0.0, -0.0, 1.0, 1.5, -2.0, np.nan])
+        hours = pd.to_timedelta(random.integers(999, size=n_rows), "h")
+        frame = pd.DataFrame(
+            {
+                "word": random.choice(np.array(words, dtype=object), n_rows),
+                "float category": random.choice(numbers, n_rows),
+                "number": np.where(random.random(n_rows) < 0.2, np.nan, random.normal(size=n_rows)),
+                "day": pd.Timestamp("1969-12-20") + hours,
+            }
+        )
+        frame.loc[random.random(n_rows) < 0.2, "day"] = pd.NaT
+        return frame
+
+    train, new = table(60), table(200)
+    kinds = {
+        "word": "categorical",
+        "float category": "categorical",
+        "number": "numeric",
+        "day": "date",
+    }
+    preprocessor = TablePreprocessor(kinds=kinds, max_categories=int(random.integers(3, 20)))
+    model = make_pipeline(preprocessor, DRMClassifier()).fit(train, random.integers(3, size=60))
+    label, probabilities = run_on_frame(model, train, new)
+    np.testing.assert_array_equal(label, model.predict(new))
+    np.testing.assert_allclose(probabilities, model.predict_proba(new), atol=1e-10)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        AutoClassifier(families=["LSR"], random_state=0),
+        AutoClassifier(families=["kernels"], random_state=0),
         make_pipeline(TablePreprocessor(scale=True), DRMClassifier()),
         make_pipeline(TablePreprocessor(), RandomForestClassifier(5, random_state=0)),
     ],

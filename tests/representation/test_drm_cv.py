@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from damped_scores import probabilities_by_definition
 from scipy import sparse
+from searches import make_search
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
@@ -23,6 +24,8 @@ from sklearn.model_selection import (
 from sklearn.preprocessing import scale
 
 from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
+from discreg.base.held_out import holdout_folds
+from discreg.blocks.kept_rows import row_keys
 
 ALPHAS, BETAS = (1.0, 0.01), (1.0, 0.01)
 
@@ -34,15 +37,16 @@ def wine():
 
 def naive_leave_one_out(X, y, **params):
     """Decision values of refits, each without one sample."""
-    return cross_val_predict(
-        DRMClassifier(**params), X, y, cv=LeaveOneOut(), method="decision_function"
-    )
+    model = DRMClassifier(probability=False, **params)
+    return cross_val_predict(model, X, y, cv=LeaveOneOut(), method="decision_function")
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_scores_are_those_of_refits_without_each_sample(kernel):
     X, y = wine()
-    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel=kernel, gammas=(0.1,), degrees=(2,))
+    model = DRMClassifierCV(
+        DRMClassifier(kernel=kernel), alphas=ALPHAS, betas=BETAS, gammas=(0.1,), degrees=(2,)
+    )
     model.fit(X, y)
     for setting, score in zip(
         model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
@@ -51,13 +55,13 @@ def test_scores_are_those_of_refits_without_each_sample(kernel):
         assert score == accuracy_score(y, held_out.argmax(axis=1))
     best = naive_leave_one_out(X, y, kernel=kernel, **model.best_params_)
     np.testing.assert_allclose(
-        model.loo_decision_function_, best, atol=1e-9 * np.abs(best).max(), rtol=0
+        model.held_out_decision_function_, best, atol=1e-9 * np.abs(best).max(), rtol=0
     )
 
 
 def test_ties_go_to_the_smaller_log_loss():
     X, y = load_iris(return_X_y=True)
-    model = DRMClassifierCV(kernel="poly", degrees=(2,)).fit(scale(X), y)
+    model = DRMClassifierCV(DRMClassifier(kernel="poly"), degrees=(2,)).fit(scale(X), y)
     results = model.cv_results_
     tied = results["mean_test_score"] == results["mean_test_score"].max()
     assert tied.sum() > 1
@@ -79,7 +83,7 @@ def test_any_scorer(scoring, metric):
     X, y = scale(X)[:150], y[:150]
     model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=("scale",), scoring=scoring)
     model.fit(X, y)
-    scores = model.loo_decision_function_
+    scores = model.held_out_decision_function_
     shares = probabilities_by_definition(model, scores)
     expected = metric(y, shares, (scores > 0).astype(int))
     assert model.best_score_ == pytest.approx(expected, rel=1e-9)
@@ -98,12 +102,15 @@ def test_g_mean_is_zero_where_a_class_is_missed():
 def test_folds_are_refits(kernel, cv):
     X, y = load_iris(return_X_y=True)
     X = scale(X)
-    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel=kernel, gammas=(0.5,), cv=cv)
+    model = DRMClassifierCV(
+        DRMClassifier(kernel=kernel), alphas=ALPHAS, betas=BETAS, gammas=(0.5,), cv=cv
+    )
     results = model.fit(X, y).cv_results_
     folds = list((StratifiedKFold(3) if cv == 3 else cv).split(X, y))
     for number, (train, test) in enumerate(folds):
         for index, setting in enumerate(results["params"]):
-            refit = DRMClassifier(kernel=kernel, **setting).fit(X[train], y[train])
+            refit = DRMClassifier(kernel=kernel, probability=False, **setting)
+            refit.fit(X[train], y[train])
             assert results[f"split{number}_test_score"][index] == refit.score(X[test], y[test])
     assert model.best_score_ == results["mean_test_score"].max()
 
@@ -111,7 +118,9 @@ def test_folds_are_refits(kernel, cv):
 def test_folds_need_not_cover_all_samples_in_features():
     X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
     cv = ShuffleSplit(3, train_size=50, test_size=20, random_state=0)
-    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), kernel="linear", cv=cv).fit(X, y)
+    model = DRMClassifierCV(DRMClassifier(kernel="linear"), alphas=(0.1,), betas=(0.1,), cv=cv).fit(
+        X, y
+    )
     for number, (train, test) in enumerate(cv.split(X, y)):
         refit = DRMClassifier(alpha=0.1, beta=0.1, kernel="linear").fit(X[train], y[train])
         assert model.cv_results_[f"split{number}_test_score"][0] == refit.score(X[test], y[test])
@@ -131,7 +140,10 @@ def test_weight_k_equals_k_copies(kernel, class_weight):
     X, y = wine()
     copies = np.random.default_rng(0).integers(0, 4, size=len(y))
     model = DRMClassifierCV(
-        alphas=ALPHAS, betas=BETAS, kernel=kernel, gammas=(0.1,), class_weight=class_weight
+        DRMClassifier(kernel=kernel, class_weight=class_weight),
+        alphas=ALPHAS,
+        betas=BETAS,
+        gammas=(0.1,),
     )
     weighted = clone(model).fit(X, y, sample_weight=copies)
     copied = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
@@ -154,11 +166,15 @@ def test_sparse_equals_dense():
 
 def test_precomputed_kernel_equals_linear_kernel():
     X, y = wine()
-    model = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel="linear", solver="closed").fit(X, y)
+    model = DRMClassifierCV(
+        DRMClassifier(kernel="linear", solver="closed"), alphas=ALPHAS, betas=BETAS
+    ).fit(X, y)
     K = X @ X.T
-    precomputed = DRMClassifierCV(alphas=ALPHAS, betas=BETAS, kernel="precomputed").fit(K, y)
+    precomputed = DRMClassifierCV(
+        DRMClassifier(kernel="precomputed"), alphas=ALPHAS, betas=BETAS
+    ).fit(K, y)
     np.testing.assert_allclose(
-        model.loo_decision_function_, precomputed.loo_decision_function_, atol=1e-9
+        model.held_out_decision_function_, precomputed.held_out_decision_function_, atol=1e-9
     )
     np.testing.assert_array_equal(precomputed.predict(K), model.predict(X))
 
@@ -174,14 +190,17 @@ def test_probabilities_agree_with_predictions():
 def test_features_of_a_kernel_are_searched_too():
     X, y = wine()
     model = DRMClassifierCV(
-        alphas=ALPHAS, betas=BETAS, gammas=(0.05, 0.1), n_components=30, random_state=0
+        DRMClassifier(n_components=30, random_state=0),
+        alphas=ALPHAS,
+        betas=BETAS,
+        gammas=(0.05, 0.1),
     ).fit(X, y)
     assert model.best_estimator_.solver_ == "scatter"
     refit = naive_leave_one_out  # the features depend on all samples, so refits are in features
     features = model.best_estimator_._solver.training.features(X)
     params = {name: model.best_params_[name] for name in ("alpha", "beta")}
     expected = refit(features, y, kernel="linear", **params)
-    np.testing.assert_allclose(model.loo_decision_function_, expected, atol=1e-9)
+    np.testing.assert_allclose(model.held_out_decision_function_, expected, atol=1e-9)
 
 
 def test_widths_are_relative_to_the_data_by_default():
@@ -242,7 +261,7 @@ def test_methods_are_lazy_on_dask():
 def test_refused_parameters(params, named):
     X, y = wine()
     with pytest.raises(ValueError, match=named):
-        DRMClassifierCV(**params).fit(X, y)
+        make_search(DRMClassifierCV, **params).fit(X, y)
 
 
 def test_a_class_that_a_given_fold_does_not_learn_is_named():
@@ -257,8 +276,8 @@ def test_a_class_that_a_given_fold_does_not_learn_is_named():
 def test_leave_one_out_equals_folds_of_one_sample_in_features():
     X, y = wine()
     params = {"alphas": (0.1,), "betas": (0.1,), "kernel": "linear"}
-    by_folds = DRMClassifierCV(cv=LeaveOneOut(), **params).fit(X, y)
-    assert by_folds.best_score_ == DRMClassifierCV(**params).fit(X, y).best_score_
+    by_folds = make_search(DRMClassifierCV, cv=LeaveOneOut(), **params).fit(X, y)
+    assert by_folds.best_score_ == make_search(DRMClassifierCV, **params).fit(X, y).best_score_
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
@@ -266,7 +285,9 @@ def test_folds_draw_features_and_balance_classes_as_refits_do(class_weight):
     X, y = wine()
     params = {"n_components": 20, "random_state": 0, "class_weight": class_weight}
     cv = StratifiedKFold(3)
-    model = DRMClassifierCV(alphas=(0.1,), betas=(0.1,), gammas=(0.1,), cv=cv, **params).fit(X, y)
+    model = DRMClassifierCV(
+        DRMClassifier(**params), alphas=(0.1,), betas=(0.1,), gammas=(0.1,), cv=cv
+    ).fit(X, y)
     for number, (train, test) in enumerate(cv.split(X, y)):
         refit = DRMClassifier(alpha=0.1, beta=0.1, gamma=0.1, **params).fit(X[train], y[train])
         assert model.cv_results_[f"split{number}_test_score"][0] == refit.score(X[test], y[test])
@@ -276,8 +297,14 @@ def test_folds_draw_features_and_balance_classes_as_refits_do(class_weight):
 def test_probabilities_are_scored_on_folds_too(class_weight):
     X, y = wine()
     cv = StratifiedKFold(3)
-    params = {"alphas": (0.1,), "betas": (0.1,), "gammas": (0.1,), "class_weight": class_weight}
-    model = DRMClassifierCV(scoring="neg_log_loss", cv=cv, **params).fit(X, y)
+    model = DRMClassifierCV(
+        DRMClassifier(class_weight=class_weight),
+        alphas=(0.1,),
+        betas=(0.1,),
+        gammas=(0.1,),
+        scoring="neg_log_loss",
+        cv=cv,
+    ).fit(X, y)
     assert -np.log(3) < model.best_score_ < 0
     if class_weight is None:
         sizes = [len(test) for _, test in cv.split(X, y)]
@@ -300,9 +327,11 @@ def test_a_split_that_leaves_samples_out_and_takes_some_twice_is_a_refit():
     X, y = wine()
     rng = np.random.RandomState(0)
     train, test = rng.choice(89, 60, replace=False), rng.choice(89, 29, replace=False)
-    params = {"alphas": (0.1,), "betas": (0.1,), "kernel": "linear", "cv": [(train, test)]}
     refit = DRMClassifier(alpha=0.1, beta=0.1, kernel="linear").fit(X[train], y[train])
-    assert DRMClassifierCV(**params).fit(X, y).best_score_ == refit.score(X[test], y[test])
+    search = DRMClassifierCV(
+        DRMClassifier(kernel="linear"), alphas=(0.1,), betas=(0.1,), cv=[(train, test)]
+    )
+    assert search.fit(X, y).best_score_ == refit.score(X[test], y[test])
 
 
 @pytest.mark.parametrize(
@@ -317,8 +346,9 @@ def test_a_split_that_leaves_samples_out_and_takes_some_twice_is_a_refit():
 def test_settings_that_cannot_be_fitted_are_left_out(params, cv):
     X, y = wine()
     X = np.hstack([X, X])
+    params = {"alphas": (0.1,), "betas": (0.1,), "probability": False, "cv": cv} | params
     with pytest.warns(FitFailedWarning, match="cannot be fitted"):
-        model = DRMClassifierCV(**({"alphas": (0.1,), "betas": (0.1,)} | params), cv=cv).fit(X, y)
+        model = make_search(DRMClassifierCV, **params).fit(X, y)
     scores = model.cv_results_["mean_test_score"]
     assert np.isnan(scores).any()
     assert model.best_score_ == np.nanmax(scores)
@@ -327,16 +357,20 @@ def test_settings_that_cannot_be_fitted_are_left_out(params, cv):
 
 def test_no_setting_that_can_be_fitted_is_an_error():
     X, y = wine()
-    model = DRMClassifierCV(kernel="poly", degrees=(2.5,), alphas=(0.1,), betas=(0.1,))
+    model = DRMClassifierCV(
+        DRMClassifier(kernel="poly"), degrees=(2.5,), alphas=(0.1,), betas=(0.1,)
+    )
     with pytest.raises(ValueError, match=r"None of the 1 settings.*lower gamma or degree"):
         model.fit(X, y)
 
 
 def test_a_second_search_leaves_nothing_of_the_first():
     X, y = wine()
-    model = DRMClassifierCV(alphas=(1.0,), betas=(100.0,), kernel="linear", solver="ppa").fit(X, y)
+    model = DRMClassifierCV(
+        DRMClassifier(kernel="linear", solver="ppa"), alphas=(1.0,), betas=(100.0,)
+    ).fit(X, y)
     assert hasattr(model, "gap_")
-    model.set_params(solver="auto").fit(X, y)
+    model.set_params(estimator__solver="auto").fit(X, y)
     assert not hasattr(model, "gap_")
 
 
@@ -375,10 +409,17 @@ def test_other_penalties_are_searched_by_five_folds_of_refits(penalty, kernel, c
     rows = container(X @ X.T if kernel == "precomputed" else X)
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
     params = {"penalty": penalty, "kernel": kernel, "class_weight": "balanced", **ENOUGH}
-    model = DRMClassifierCV(alphas=(1.0,), betas=(1.0, 0.3), gammas=(0.1,), degrees=(2,), **params)
+    model = DRMClassifierCV(
+        DRMClassifier(**params),
+        alphas=(1.0,),
+        betas=(1.0, 0.3),
+        gammas=(0.1,) if kernel in ("rbf", "poly") else None,
+        degrees=(2,) if kernel == "poly" else None,
+    )
     results = model.fit(rows, y, weights).cv_results_
     assert set(results["held_out"]) == {"5 folds"}
-    folds = list(StratifiedKFold(5).split(X, y))
+    keys = row_keys(rows, weights, hashed=kernel != "precomputed")
+    folds = holdout_folds(keys, y, weights)
     for number, (train, test) in enumerate(folds):
         columns = train if kernel == "precomputed" else slice(None)
         for index, setting in enumerate(results["params"]):
@@ -397,24 +438,33 @@ def test_a_penalty_spelled_as_a_triple_is_the_named_one():
         ("ridge", (2, 2, "half_square")),
         ("group_lasso", (2, 1, "identity")),
     ):
-        named = DRMClassifierCV(penalty=name, **params, **ENOUGH).fit(X, y).cv_results_
-        spelled = DRMClassifierCV(penalty=triple, **params, **ENOUGH).fit(X, y).cv_results_
+        named = (
+            DRMClassifierCV(DRMClassifier(penalty=name, **ENOUGH), **params).fit(X, y).cv_results_
+        )
+        spelled = (
+            DRMClassifierCV(DRMClassifier(penalty=triple, **ENOUGH), **params).fit(X, y).cv_results_
+        )
         np.testing.assert_array_equal(named["mean_test_score"], spelled["mean_test_score"])
         assert named["held_out"] == spelled["held_out"]
 
 
-def test_groups_are_held_out_as_a_whole_with_other_penalties():
+@pytest.mark.parametrize("penalty", ["ridge", "lasso"])
+def test_groups_are_held_out_as_a_whole_in_folds(penalty):
     X, y = wine()
     groups = np.arange(len(y)) // 2
-    params = {"alphas": (0.1,), "betas": (0.1,), "gammas": (0.1,), **ENOUGH}
-    model = DRMClassifierCV(penalty="lasso", **params).fit(X, y, groups=groups)
+    model = DRMClassifierCV(
+        DRMClassifier(penalty=penalty, **ENOUGH), alphas=(0.1,), betas=(0.1,), gammas=(0.1,)
+    ).fit(X, y, groups=groups)
     assert set(model.cv_results_["held_out"]) == {"5 folds of whole groups"}
 
 
 def test_searches_that_stop_early_warn_once():
     X, y = wine()
     model = DRMClassifierCV(
-        penalty="lasso", alphas=(0.1,), betas=(1e-3,), gammas=(0.1,), max_iter=2, probability=False
+        DRMClassifier(penalty="lasso", max_iter=2, probability=False),
+        alphas=(0.1,),
+        betas=(1e-3,),
+        gammas=(0.1,),
     )
     with pytest.warns(ConvergenceWarning, match="of 5 fits on held-out samples") as caught:
         model.fit(X, y)
@@ -426,9 +476,10 @@ def test_penalties_on_a_part_of_the_samples_mean_the_same_as_on_all(penalty):
     """A third of the rows with these penalties is the model of three copies of each."""
     X, y = wine()
     params = {"penalty": penalty, "gamma": 0.1, "tol": 1e-10, "max_iter": 50_000}
+    params["probability"] = False
     on_copies = DRMClassifier(alpha=0.3, beta=0.2, **params)
     on_copies.fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
-    setting = DRMClassifierCV(penalty=penalty)._for_share({"alpha": 0.3, "beta": 0.2}, 1 / 3)
+    setting = DRMClassifierCV()._for_share(on_copies, {"alpha": 0.3, "beta": 0.2}, 1 / 3)
     once = DRMClassifier(**setting, **params).fit(X, y)
     expected = on_copies.class_residuals(X)
     np.testing.assert_allclose(once.class_residuals(X), expected, atol=1e-4)

@@ -6,8 +6,9 @@ from drm_kinds import wine
 from sklearn.base import clone
 from sklearn.preprocessing import scale
 
-from discreg import DRMClassifier
-from discreg.representation import _held_out
+from discreg import DRMClassifier, DRMClassifierCV
+from discreg.base.held_out import holdout_folds
+from discreg.blocks.kept_rows import row_keys
 
 
 def weights_of(y):
@@ -34,7 +35,7 @@ def test_blocks_and_parts_have_the_same_calibration(params, class_weight, tmp_pa
         parts.partial_fit(X, y, sample_weight=weights, classes=np.unique(y))
     for found in (mapped, parts):
         assert found.inverse_temperature_ == pytest.approx(expected.inverse_temperature_, rel=1e-7)
-        assert found.loo_is_exact_
+        assert found.held_out_by_ == "one row at a time"
         np.testing.assert_array_equal(found.predict_set(X), expected.predict_set(X))
         assert found._solver.form.scatters is None
 
@@ -50,46 +51,48 @@ def test_dask_has_the_same_calibration():
 
 def many_rows(n_rows):
     random = np.random.default_rng(0)
-    X = random.normal(size=(n_rows, 4))
-    return X, (X[:, 0] + random.normal(size=n_rows) > 0).astype(int) + (X[:, 1] > 1)
+    y = random.integers(0, 3, n_rows)
+    return random.normal(size=(n_rows, 4)) + 2 * np.eye(4)[y], y
 
 
 @pytest.mark.parametrize("params", [{"kernel": "linear"}, {"gamma": 0.2}, {"solver": "closed"}])
 def test_of_many_rows_some_are_held_out(params, monkeypatch):
     X, y = many_rows(400)
-    expected = DRMClassifier(**params).fit(X, y).loo_decision_function_
+    expected = DRMClassifier(**params).fit(X, y).held_out_decision_function_
     monkeypatch.setattr("discreg.blocks.kept_rows.MOST_ROWS", 150)
     kept = []
-
-    def recorded(estimator, rows, found, *, seen, scores_of):
-        kept.append((rows.places, found.scores))
-        assert seen.all()
-
-    monkeypatch.setattr("discreg.representation._drm.calibrate", recorded)
+    monkeypatch.setattr(
+        "discreg.base.held_out.calibrate",
+        lambda estimator, held_out, sizes, warn: kept.append(held_out),
+    )
     DRMClassifier(**params).fit(X, y)
-    places, scores = kept[0]
-    assert len(places) == 150
-    np.testing.assert_allclose(scores, expected[places], atol=1e-10)
+    found = kept[0]
+    assert len(found.scores) == 150
+    assert found.of_rows is None
+    distances = np.abs(found.scores[:, None] - expected).max(axis=2)
+    assert distances.min(axis=1).max() < 1e-10
+    np.testing.assert_array_equal(found.y, y[distances.argmin(axis=1)])
 
 
-def test_other_penalties_hold_out_few_rows(monkeypatch):
+def test_other_penalties_are_held_out_in_folds_of_refits():
     X, y = wine()
-    params = {"penalty": "group_lasso", "max_iter": 5000, "random_state": 0}
-    every = DRMClassifier(**params).fit(X, y)
-    assert not every.loo_is_exact_
-    monkeypatch.setattr(_held_out, "FEW_ROWS", 30)
-    few = DRMClassifier(**params).fit(X, y)
-    assert len(few._calibrated.y) == 30
-    assert not hasattr(few, "loo_decision_function_")
+    params = {"penalty": "group_lasso", "gamma": 0.1, "tol": 1e-8, "max_iter": 20_000}
+    model = DRMClassifier(**params).fit(X, y)
+    assert model.held_out_by_ == "5 folds"
+    assert np.all(np.isfinite(model.predict_proba(X)))
+    found = model.held_out_decision_function_
+    for train, test in holdout_folds(row_keys(X, np.ones(len(y))), y, np.ones(len(y))):
+        refit = DRMClassifier(probability=False, **params).fit(X[train], y[train])
+        np.testing.assert_allclose(found[test], refit.decision_function(X[test]), atol=1e-12)
 
 
-def test_a_search_counts_a_rare_class_as_an_error():
-    from discreg import DRMClassifierCV
-
+def test_a_search_does_not_hold_out_the_only_sample_of_a_class():
     X, y = wine()
     X, y = scale(X), y.copy()
     y[0] = 7
     params = {"alphas": (0.1,), "betas": (0.1, 1.0)}
-    with pytest.warns(UserWarning, match="only one sample"):
+    with pytest.warns(UserWarning, match="only one distinct row") as caught:
         model = DRMClassifierCV(gammas=(0.1,), **params).fit(X, y)
-    assert model.best_score_ <= 1 - 1 / len(y)
+    assert len(caught) == 1
+    assert np.all(np.isfinite(model.cv_results_["mean_log_loss"]))
+    assert (model.best_score_ * (len(y) - 1)) % 1 == pytest.approx(0, abs=1e-9)

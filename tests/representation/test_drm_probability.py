@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from damped_scores import probabilities_by_definition
-from drm_kinds import KINDS, TIGHT, close, every_kind, new_points, two_classes, wine
+from drm_kinds import KINDS, TIGHT, close, new_points, two_classes, wine
+from products import every_value
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -16,7 +17,7 @@ def test_probabilities_are_there_unless_they_are_refused():
     X, y = wine()
     without = DRMClassifier(probability=False).fit(X, y)
     assert not hasattr(without, "predict_proba")
-    assert not hasattr(without, "loo_decision_function_")
+    assert not hasattr(without, "held_out_decision_function_")
     with_probability = DRMClassifier().fit(X, y)
     assert hasattr(with_probability, "predict_proba")
     assert with_probability.inverse_temperature_ > 0
@@ -25,12 +26,12 @@ def test_probabilities_are_there_unless_they_are_refused():
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("data", [wine, two_classes])
-@every_kind
+@every_value(
+    kind=[*KINDS, *KINDS], data=[wine, two_classes], dtype=[np.float32, np.float64, np.float64]
+)
 def test_probabilities_sum_to_one_and_agree_with_predictions(kind, data, dtype):
     X, y = data()
-    params = {"probability": True, "random_state": 0} | KINDS[kind]
+    params = {"random_state": 0} | KINDS[kind] | {"probability": True}
     params |= {"tol": 1e-6} if "tol" in params else {}
     model = DRMClassifier(**params).fit(X.astype(dtype), y)
     points = np.vstack([X, new_points(), 3 * new_points()]).astype(dtype)
@@ -62,6 +63,7 @@ def test_probabilities_are_the_softmax_of_damped_residuals():
     close(model.predict_proba(new_points()), expected, 1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("data", [wine, two_classes])
 @pytest.mark.parametrize(
     "params",
@@ -70,31 +72,27 @@ def test_probabilities_are_the_softmax_of_damped_residuals():
         {"kernel": "linear", "solver": "scatter", "beta": 5.0},
         {"kernel": "linear", "solver": "closed", "beta": 5.0},
         {"kernel": "linear", "alpha": 2.0},
+        {"kernel": "linear", "solver": "gd", "beta": 5.0},
     ],
 )
-def test_held_out_scores_are_those_of_refits(params, data):
+def test_held_out_scores_are_those_of_refits_without_the_row_and_its_copies(params, data, weighted):
     X, y = data()
-    X, y = X[:40], y[:40]
-    model = DRMClassifier(probability=True, **params).fit(X, y)
+    rows = np.r_[:40, :6, :3]
+    X, y = X[rows], y[rows]
+    weights = np.ones(len(y))
+    params = dict(params)
+    if weighted:
+        weights = np.random.default_rng(0).uniform(0.2, 12, size=len(y))
+        params["class_weight"] = {0: 0.4, 1: 3.0}
+    model = DRMClassifier(**params).fit(X, y, weights)
+    assert model.held_out_by_ == "one row at a time"
+    if params.get("solver") == "gd":  # its held-out scores are those of the solution
+        params["solver"] = "closed"
     for k in range(len(y)):
-        others = np.arange(len(y)) != k
-        refit = DRMClassifier(**params).fit(X[others], y[others])
+        left = np.where((rows == rows[k]) & (y == y[k]), 0.0, weights)
+        refit = DRMClassifier(probability=False, **params).fit(X, y, left)
         expected = refit.decision_function(X[k : k + 1])[0]
-        np.testing.assert_allclose(model.loo_decision_function_[k], expected, atol=1e-8)
-
-
-def test_held_out_scores_of_fractional_weights_are_those_of_refits():
-    """A unit of weight leaves; a sample that weighs less leaves as a whole."""
-    X, y = wine(30)
-    weights = np.random.default_rng(0).uniform(0.2, 3, size=len(y))
-    for params in ({"kernel": "rbf", "gamma": 0.05}, {"kernel": "linear", "beta": 5.0}):
-        model = DRMClassifier(probability=True, **params).fit(X, y, sample_weight=weights)
-        for k in range(len(y)):
-            left = weights.copy()
-            left[k] = max(left[k] - 1, 0)
-            refit = DRMClassifier(**params).fit(X, y, sample_weight=left)
-            expected = refit.decision_function(X[k : k + 1])[0]
-            np.testing.assert_allclose(model.loo_decision_function_[k], expected, atol=1e-8)
+        np.testing.assert_allclose(model.held_out_decision_function_[k], expected, atol=1e-8)
 
 
 def test_held_out_scores_of_other_penalties_are_of_models_that_have_not_seen_the_sample():
@@ -104,10 +102,12 @@ def test_held_out_scores_of_other_penalties_are_of_models_that_have_not_seen_the
     X, y = np.vstack([X, own]), np.r_[y, 1]  # a copy of a sample with another label
     params = {"penalty": "group_lasso", "max_iter": 5000, "random_state": 0}
     model = DRMClassifier(probability=True, **params).fit(X, y)
-    assert model.loo_decision_function_.shape == (len(y), 3)
-    assert model.loo_decision_function_[-1].argmax() != 1
+    assert model.held_out_decision_function_.shape == (len(y), 3)
+    assert model.held_out_decision_function_[-1].argmax() != 1
     again = DRMClassifier(probability=True, **params).fit(X, y)
-    np.testing.assert_array_equal(again.loo_decision_function_, model.loo_decision_function_)
+    np.testing.assert_array_equal(
+        again.held_out_decision_function_, model.held_out_decision_function_
+    )
 
 
 # Features -----------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from discreg.representation._penalties import Penalty
-from discreg.representation._problem import FeatureOperator, Groups, KernelOperator
-from discreg.representation._proximal_gradient import solve_penalised
+from discreg.representation._iterative import solve_penalised
+from discreg.representation._problem import FeatureOperator, Groups, KernelOperator, Penalty
 
 PENALTIES = [
     Penalty(*triple) for triple in product((1, 2, inf), (1, 2, inf), ("identity", "half_square"))

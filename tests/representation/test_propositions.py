@@ -12,7 +12,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from discreg import DRMClassifier
 from discreg.representation._problem import Groups, KernelOperator
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*only one sample, which cannot be held out")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*only one distinct row, which cannot be held out"),
+    pytest.mark.filterwarnings("ignore:The held-out scores of .* are worse than chance"),
+]
 
 KERNELS = {
     "linear": {},
@@ -124,13 +127,14 @@ def test_operator_is_the_matrix_of_equation_9(sizes, seed, kernel, alpha):
 # The shape of the penalty ----------------------------------------------------------------------
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(sizes, seeds, st.sampled_from(["linear", "rbf"]), st.floats(0, 2), st.floats(0.05, 1))
 def test_square_and_norm_have_the_same_minimisers(sizes, seed, kernel, alpha, beta):
     """Proposition IV.3 for (2, 2): the ridge solution w at β minimises with ‖w‖ at β‖w‖."""
     X, y = samples(sizes, seed)
     point = X[:1] + 0.3
     params = {"alpha": alpha, "kernel": kernel, "gamma": 0.3}
+    params["probability"] = False
     w = DRMClassifier(beta=beta, **params).fit(X, y).representation(point)
     norm = np.linalg.norm(w)
     plain = DRMClassifier(
@@ -147,6 +151,7 @@ def test_square_and_norm_have_the_same_minimisers_for_other_norms(q, r):
     X, y = samples([5, 4, 3], 0)
     point = X[:1] + 0.3
     params = {"alpha": 0.5, "kernel": "rbf", "gamma": 0.3, "tol": 1e-13, "max_iter": 100_000}
+    params["probability"] = False
     square = DRMClassifier(beta=0.2, penalty=(q, r, "half_square"), **params).fit(X, y)
     w = square.representation(point)
     norm = np.linalg.norm([np.linalg.norm(w[0, y == c], ord=q) for c in range(3)], ord=r)
@@ -194,7 +199,8 @@ def test_without_scatter_and_with_the_lasso_penalty_it_is_sparse_representation(
     X, y = samples([6, 4, 2], 0, n_features=8)
     point = X[0] + 0.2
     params = {"alpha": 0, "beta": 2.0, "kernel": "linear", "penalty": "lasso"}
-    model = DRMClassifier(tol=1e-12, max_iter=100_000, **params).fit(X, y)
+    params |= {"tol": 1e-12, "max_iter": 100_000, "probability": False}
+    model = DRMClassifier(**params).fit(X, y)
     w = cp.Variable(len(y))
     objective = 0.5 * cp.sum_squares(point - X.T @ w) + 2.0 * cp.norm1(w)
     cp.Problem(cp.Minimize(objective)).solve(

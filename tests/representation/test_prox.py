@@ -6,8 +6,9 @@ from math import inf
 import cvxpy as cp
 import numpy as np
 import pytest
+from products import every_value
 
-from discreg.representation._penalties import Penalty, prox
+from discreg.representation._problem import Penalty, prox
 
 PENALTIES = [
     Penalty(*triple) for triple in product((1, 2, inf), (1, 2, inf), ("identity", "half_square"))
@@ -75,8 +76,7 @@ def test_minimiser_of_convex_programming(penalty, weighted):
 
 
 @every_penalty
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sizes", [(7,), (3, 1, 4), (1, 1, 1), (40, 5, 1, 60, 14)])
+@every_value(sizes=[(7,), (3, 1, 4), (1, 1, 1), (40, 5, 1, 60, 14)], weighted=[False, True, True])
 def test_first_order_conditions(penalty, weighted, sizes):
     slices = groups_of(*sizes)
     V = np.random.default_rng(1).normal(size=(20, sum(sizes)))

@@ -23,7 +23,8 @@ from discreg.representation._problem import FeatureOperator, Groups, KernelOpera
 def test_objective_never_rises(kernel, algorithm):
     """Theorems VI.1 and VI.2."""
     X, y = wine()
-    model = DRMClassifier(kernel=kernel, solver=algorithm, beta=1.0, max_iter=500).fit(X, y)
+    params = {"beta": 1.0, "max_iter": 500, "probability": False}
+    model = DRMClassifier(kernel=kernel, solver=algorithm, **params).fit(X, y)
     history = model.convergence(X[::5]).objective_history
     assert len(history) > 5
     rounding = 1e-13 * np.abs(history).max()
@@ -193,7 +194,8 @@ def test_bound_where_many_eigenvalues_are_close_to_the_largest(alpha, weight, li
 def test_close_eigenvalues_are_no_reason_to_fail(solver):
     X, y = load_iris(return_X_y=True)
     X = scale(X)
-    iterated = DRMClassifier(alpha=1000.0, solver=solver, tol=1e-12, max_iter=50_000).fit(X, y)
+    params = {"tol": 1e-12, "max_iter": 50_000, "probability": False}
+    iterated = DRMClassifier(alpha=1000.0, solver=solver, **params).fit(X, y)
     closed = DRMClassifier(alpha=1000.0).fit(X, y)
     np.testing.assert_allclose(
         iterated.decision_function(X), closed.decision_function(X), rtol=1e-5
@@ -210,5 +212,5 @@ def test_small_weights_are_no_reason_to_fail():
 def test_a_kernel_of_zeros_has_no_curvature(kernel):
     X, y = np.zeros((6, 6)), np.repeat([0, 1], 3)
     for solver in ALGORITHMS:
-        model = DRMClassifier(kernel=kernel, solver=solver).fit(X, y)
+        model = DRMClassifier(kernel=kernel, solver=solver, probability=False).fit(X, y)
         np.testing.assert_array_equal(model.representation(X), 0)

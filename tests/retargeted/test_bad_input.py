@@ -40,15 +40,15 @@ def wine():
 def test_parameters_are_checked(params, message):
     X, y = wine()
     with pytest.raises(ValueError, match=message):
-        ReLSRClassifier(**params).fit(X, y)
+        ReLSRClassifier(probability=False, **params).fit(X, y)
 
 
 def test_group_penalty_is_checked():
     with pytest.raises(ValueError, match="'group_penalty'"):
-        GReLSRClassifier(group_penalty=-0.1).fit(*wine())
+        GReLSRClassifier(probability=False, group_penalty=-0.1).fit(*wine())
     with pytest.raises(ValueError, match=r"'group_penalty'.*\[0, 1e\+06\]"):
-        GReLSRClassifier(group_penalty=1e300).fit(*wine())
-    large = GReLSRClassifier(group_penalty=1e6, tol=1e-4).fit(*wine())
+        GReLSRClassifier(probability=False, group_penalty=1e300).fit(*wine())
+    large = GReLSRClassifier(probability=False, group_penalty=1e6, tol=1e-4).fit(*wine())
     assert large.gap_ <= 1e-4
 
 
@@ -69,7 +69,7 @@ def test_group_penalty_is_checked():
 )
 def test_data_are_checked(model, change, message):
     with pytest.raises(ValueError, match=message):
-        model().fit(*change(*wine()))
+        model(probability=False).fit(*change(*wine()))
 
 
 @pytest.mark.parametrize(
@@ -88,28 +88,28 @@ def test_data_are_checked(model, change, message):
 def test_weights_are_checked(weights, message):
     X, y = wine()
     with pytest.raises(ValueError, match=message):
-        ReLSRClassifier().fit(X, y, sample_weight=weights(y))
+        ReLSRClassifier(probability=False).fit(X, y, sample_weight=weights(y))
 
 
 def test_sparse_features_whose_mean_cannot_be_taken_out_are_refused():
     X, y = wine()
     with pytest.raises(ValueError, match="less than the rounding of its mean"):
-        ReLSRClassifier().fit(sparse.csr_array(X + 1e8), y)
+        ReLSRClassifier(probability=False).fit(sparse.csr_array(X + 1e8), y)
     constant = sparse.csr_array(np.hstack([X, np.full((len(y), 1), 0.1)]))
-    assert ReLSRClassifier().fit(constant, y).score(constant, y) > 0.97
+    assert ReLSRClassifier(probability=False).fit(constant, y).score(constant, y) > 0.97
 
 
 def test_labels_of_mixed_types_are_refused():
     X, y = wine()
     labels = np.array(["a", "b", 3], dtype=object)[y]
     with pytest.raises(ValueError, match="labels of different types"):
-        ReLSRClassifier().fit(X, labels)
+        ReLSRClassifier(probability=False).fit(X, labels)
 
 
 def test_kernel_matrices_are_checked():
     X, y = wine()
     kernel = X @ X.T
-    model = ReLSRClassifier(kernel="precomputed")
+    model = ReLSRClassifier(probability=False, kernel="precomputed")
     with pytest.raises(ValueError, match=r"square matrix.*\(178, 13\)"):
         model.fit(X, y)
     crooked = kernel.copy()
@@ -121,9 +121,9 @@ def test_kernel_matrices_are_checked():
     ):
         model.fit(kernel - 5 * np.eye(178), y)
     with pytest.raises(ValueError, match=r"kernel 'sigmoid'.*smallest eigenvalue"):
-        ReLSRClassifier(kernel="sigmoid", gamma=1.0, coef0=-1).fit(X, y)
+        ReLSRClassifier(probability=False, kernel="sigmoid", gamma=1.0, coef0=-1).fit(X, y)
     with pytest.raises(ValueError, match="infinite or undefined values"):
-        ReLSRClassifier(kernel="poly", gamma=1.0, degree=200).fit(1e5 * X, y)
+        ReLSRClassifier(probability=False, kernel="poly", gamma=1.0, degree=200).fit(1e5 * X, y)
     with pytest.raises(ValueError, match="178 features"):
         model.fit(kernel, y).predict(kernel[:, :20])
 
@@ -133,10 +133,10 @@ def test_kernel_matrix_that_is_too_large_is_refused_before_it_is_made(monkeypatc
     monkeypatch.setattr(resources, "NEGLIGIBLE_BYTES", 0)
     X, y = wine()
     with pytest.raises(MemoryError, match="free"):
-        ReLSRClassifier(kernel="rbf").fit(X, y)
+        ReLSRClassifier(probability=False, kernel="rbf").fit(X, y)
     rng = np.random.default_rng(0)
     with pytest.raises(MemoryError, match=r"178 samples with 5000 features.*TruncatedSVD"):
-        ReLSRClassifier().fit(rng.normal(size=(178, 5000)), y)
+        ReLSRClassifier(probability=False).fit(rng.normal(size=(178, 5000)), y)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
@@ -144,7 +144,7 @@ def test_kernel_matrix_that_is_too_large_is_refused_before_it_is_made(monkeypatc
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
 def test_constant_features_predict_the_largest_class(model, kernel, value):
     X, y = np.full((90, 5), value), np.repeat([0, 1, 1], 30)
-    fitted = model(kernel=kernel).fit(X, y)
+    fitted = model(kernel=kernel, probability=False).fit(X, y)
     assert np.all(fitted.predict(X) == 1)
     coef = fitted.coef_ if kernel == "linear" else fitted.dual_coef_
     assert np.all(np.isfinite(coef))
@@ -154,7 +154,7 @@ def test_constant_features_predict_the_largest_class(model, kernel, value):
 @pytest.mark.parametrize("model", MODELS)
 def test_constant_features_beside_others_get_no_coefficient(model):
     X, y = wine()
-    fitted = model().fit(np.hstack([X, np.full((len(y), 1), 0.1)]), y)
+    fitted = model(probability=False).fit(np.hstack([X, np.full((len(y), 1), 0.1)]), y)
     np.testing.assert_allclose(fitted.coef_[:, -1], 0, atol=1e-10)
     assert np.all(np.isfinite(fitted.coef_))
 
@@ -165,7 +165,7 @@ def test_extreme_scales_of_single_features(model, scale):
     X, y = wine()
     X = X * np.where(np.arange(13) % 2, scale, 1.0)
     for beta in (0.1, 0.0):
-        fitted = model(beta=beta).fit(X, y)
+        fitted = model(probability=False, beta=beta).fit(X, y)
         assert np.all(np.isfinite(fitted.coef_))
         assert fitted.gap_ <= 1e-6
         assert fitted.score(X, y) > 0.85
@@ -177,7 +177,7 @@ def test_absolute_penalty_with_a_feature_of_extreme_scale(model):
     """The gradient of a feature of scale 1e12 is known to 1e-4 only: the gap says so."""
     X, y = wine()
     X = X * np.where(np.arange(13) == 0, 1e12, 1.0)
-    fitted = model(beta=1.0, scale_beta=False).fit(X, y)
+    fitted = model(probability=False, beta=1.0, scale_beta=False).fit(X, y)
     assert np.all(np.isfinite(fitted.coef_))
     assert 0 <= fitted.gap_ <= 1
     assert fitted.score(X, y) == 1
@@ -195,6 +195,6 @@ def test_many_identical_rows_of_different_classes(model):
     """Rows that contradict each other: the majority of their labels wins."""
     X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
     y = np.r_[np.zeros(20), np.ones(10), np.ones(20), np.zeros(10)].astype(int)
-    fitted = model().fit(X, y)
+    fitted = model(probability=False).fit(X, y)
     assert fitted.predict([[0.0, 1.0]]) == 0
     assert fitted.predict([[1.0, 0.0]]) == 1

@@ -4,18 +4,17 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles import MODELS
 from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from discreg import DLSRClassifier, GReLSRClassifier, ReLSRClassifier
-from discreg.linalg.centring import centre_kernel
+from discreg.linalg.fitted_kernel import centre_kernel
 from discreg.linalg.ridge import KernelRegression, linear_regression
-from discreg.retargeted._dlsr import DraggedTargets
-from discreg.retargeted._lsr import FixedTargets
-from discreg.retargeted._margin_targets import MarginTargets
-from discreg.retargeted._solvers import ArrayProblem, minimise
+from discreg.retargeted._losses import DraggedTargets, MarginTargets
+from discreg.retargeted._solvers import ArrayProblem, Options, minimise
+
+MODELS = ("dlsr", "relsr", "grelsr")
 
 
 def kernel_regression(kernel, weights, centre):
@@ -34,7 +33,6 @@ def make_problem(model, *, centre=True, dual=False, beta=0.5, seed=0):
         regression = linear_regression(X, weights, centre=centre)
     regression.at(beta)
     loss = {
-        "lsr": FixedTargets(),
         "dlsr": DraggedTargets(),
         "relsr": MarginTargets(),
         "grelsr": MarginTargets(0.4),
@@ -49,7 +47,7 @@ def gap_at(problem, theta):
 
 
 def optimum(problem):
-    return minimise(problem, "newton", tol=1e-20, max_iter=200)
+    return minimise(problem, Options("newton", tol=1e-20, max_iter=200))
 
 
 @pytest.mark.parametrize("dual", [False, True])
@@ -92,12 +90,11 @@ def test_balanced_residuals_are_feasible_in_the_dual(model):
     step = 1e-3 * rng.normal(size=best.theta.shape)
     step[-1] = [1e-3, 0, -2e-3]
     point, gap = gap_at(problem, best.theta + step)
-    change, cost = problem.balance(point.at)
+    change, cost = problem.loss.balanced(point.at, problem.y, problem.weights)
     balanced = point.at.residuals + change
     np.testing.assert_allclose(weights @ balanced, 0, atol=1e-12)
     true = np.eye(3)[y] == 1
-    if model != "lsr":
-        assert np.all(balanced[~true] >= 0)
+    assert np.all(balanced[~true] >= 0)
     if model == "dlsr":
         assert np.all(balanced[true] <= 0)
     if model == "relsr":
@@ -129,7 +126,7 @@ def test_excess_that_cannot_flow_is_spread(model):
         for _ in range(20):
             at = problem.evaluate(size * rng.normal(size=(40, 3)) + 2 * np.eye(3)[y])
             ways.add(bool(loss.balance_plan(loss.balance_sums(at, y, weights)).even.any()))
-            change, cost = problem.balance(at)
+            change, cost = problem.loss.balanced(at, problem.y, problem.weights)
             np.testing.assert_allclose(weights @ (at.residuals + change), 0, atol=1e-12)
             np.testing.assert_allclose(change.sum(axis=1), 0, atol=1e-12)
             false = np.eye(3)[y] == 0
@@ -152,7 +149,7 @@ def test_dragged_residuals_are_balanced_at_their_price():
             at = problem.evaluate(size * rng.normal(size=(40, 3)) + 2 * size * (2 * true - 1))
             plan = loss.balance_plan(loss.balance_sums(at, y, weights))
             ways |= set(np.flatnonzero([plan.factors.any(), plan.even.any()]))
-            change, cost = problem.balance(at)
+            change, cost = problem.loss.balanced(at, problem.y, problem.weights)
             balanced = at.residuals + change
             np.testing.assert_allclose(weights @ balanced, 0, atol=1e-12)
             assert np.all(balanced[true] <= 0)
@@ -189,8 +186,10 @@ def test_thirty_alternations_are_not_the_optimum():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     for beta, at_least, at_most in ((0.05, 0.003, 0.005), (0.001, 2.0, 2.7)):
-        best = ReLSRClassifier(beta=beta).fit(X, y).objective_history_[-1]
-        thirty = ReLSRClassifier(beta=beta, solver="alternating", max_iter=30, tol=0).fit(X, y)
+        best = ReLSRClassifier(probability=False, beta=beta).fit(X, y).objective_history_[-1]
+        thirty = ReLSRClassifier(
+            probability=False, beta=beta, solver="alternating", max_iter=30, tol=0
+        ).fit(X, y)
         assert thirty.n_iter_ == 30
         assert at_least < thirty.objective_history_[-1] / best - 1 < at_most
 
@@ -200,11 +199,11 @@ def test_thirty_alternations_are_not_the_optimum():
 def test_history_never_increases_and_gap_keeps_its_promise(model, solver):
     X, y = load_digits(return_X_y=True)
     X, y = StandardScaler().fit_transform(X)[:600], y[:600]
-    fitted = model(solver=solver, tol=1e-3, beta=0.3).fit(X, y)
+    fitted = model(probability=False, solver=solver, tol=1e-3, beta=0.3).fit(X, y)
     assert np.all(np.diff(fitted.objective_history_) <= 0)
     assert len(fitted.objective_history_) == fitted.n_iter_
     assert fitted.gap_ <= 1e-3
-    best = model(beta=0.3, tol=1e-10).fit(X, y).objective_history_[-1]
+    best = model(probability=False, beta=0.3, tol=1e-10).fit(X, y).objective_history_[-1]
     last = fitted.objective_history_[-1]
     assert (last - best) / last <= fitted.gap_ + 1e-12
 
@@ -213,11 +212,11 @@ def test_stopping_early_warns_with_the_gap():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     with pytest.warns(ConvergenceWarning, match=r"gap of .* after 3 iterations; tol is 1e-06"):
-        fitted = ReLSRClassifier(solver="alternating", max_iter=3).fit(X, y)
+        fitted = ReLSRClassifier(probability=False, solver="alternating", max_iter=3).fit(X, y)
     assert fitted.gap_ > 1e-6
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ReLSRClassifier(solver="alternating", max_iter=3, tol=0).fit(X, y)
+        ReLSRClassifier(probability=False, solver="alternating", max_iter=3, tol=0).fit(X, y)
 
 
 def separable_rows():
@@ -233,7 +232,7 @@ def test_separable_classes_are_solved_for_a_tiny_penalty(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # With 1e-9, the rounding of some processors stops ReLSR at a gap of 1e-5.
-        small, tiny = (model(beta=beta).fit(X, y) for beta in (1e-5, 1e-8))
+        small, tiny = (model(probability=False, beta=beta).fit(X, y) for beta in (1e-5, 1e-8))
     assert max(small.gap_, tiny.gap_) <= 1e-6
     objectives = small.objective_history_[-1] / 1e-5, tiny.objective_history_[-1] / 1e-8
     np.testing.assert_allclose(*objectives, rtol=1e-3)
@@ -243,7 +242,7 @@ def test_separable_classes_are_solved_for_a_tiny_penalty(model):
 def test_rounding_stops_a_fit_with_the_right_advice():
     X, y = separable_rows()
     with pytest.warns(ConvergenceWarning, match="More iterations do not help. Increase beta"):
-        fitted = ReLSRClassifier(beta=1e-14).fit(X, y)
+        fitted = ReLSRClassifier(probability=False, beta=1e-14).fit(X, y)
     assert fitted.n_iter_ < fitted.max_iter
 
 
@@ -251,9 +250,9 @@ def test_rounding_stops_a_fit_with_the_right_advice():
 def test_gap_without_penalty_is_finite_and_small(model):
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    separable = model(beta=0).fit(X, y)
+    separable = model(probability=False, beta=0).fit(X, y)
     assert 0 <= separable.gap_ <= 1e-6
     assert separable.score(X, y) == 1
-    overlapping = model(beta=0).fit(X[:, :2], y)
+    overlapping = model(probability=False, beta=0).fit(X[:, :2], y)
     assert 0 <= overlapping.gap_ <= 1e-6
     assert overlapping.objective_history_[-1] > 1

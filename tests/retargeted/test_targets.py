@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from oracles import best_row_targets
 
 from discreg.retargeted import retarget
-from discreg.retargeted._margin_targets import MarginTargets
+from discreg.retargeted._losses import MarginTargets
 
 # Table I of the ReLSR paper: true class, scores, then loss and targets of LSR, DLSR and ReLSR.
 TABLE_1 = [

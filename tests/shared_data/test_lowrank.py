@@ -71,7 +71,7 @@ def test_leave_one_out_of_umist_is_the_choice_of_refits(load_data):
         kept = np.arange(len(y)) != i
         model = LRRRClassifier(beta=1.0, rank=12).fit(X[kept], y[kept])
         expected = model.decision_function(X[i : i + 1])[0]
-        np.testing.assert_allclose(search.loo_decision_function_[i], expected, atol=1e-8)
+        np.testing.assert_allclose(search.held_out_decision_function_[i], expected, atol=1e-8)
 
 
 def test_few_genes_are_enough(load_data):

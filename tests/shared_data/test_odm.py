@@ -35,7 +35,7 @@ def test_ldm_without_an_intercept_is_at_its_table(load_data):
     assert mean_accuracy(model, load_data("odm/fourclass")) == pytest.approx(0.723, abs=0.02)
 
 
-@pytest.mark.parametrize("name", ["a9a", "w8a"])
+@pytest.mark.parametrize("name", ["a9a", pytest.param("w8a", marks=pytest.mark.full)])
 def test_solvers_of_linear_odm_agree_on_many_rows(load_data, name):
     X, y = load_data(f"large/{name}")
     objectives = {}

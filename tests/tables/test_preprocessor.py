@@ -83,15 +83,9 @@ def test_the_description_names_every_column_and_what_becomes_of_it():
     assert preprocessor.categories_ == {
         "colour": ["blue", "red", pytest.approx(np.nan, nan_ok=True)]
     }
-    assert {column["name"]: column["treatment"] for column in preprocessor.columns_} == {
-        "size": "standardised; missing values replaced by the median, with an indicator",
-        "flag": "0 and 1",
-        "colour": "3 indicators of 3 categories",
-        "seen": "year, month, weekday, hour, days",
-        "note": "30 features of latent semantic analysis",
-        "patient_id": "left out: identifier",
-        "site": "left out: constant",
-        "blank": "left out: empty",
+    assert {column["name"]: column["n_features"] for column in preprocessor.columns_} == {
+        **{"size": 2, "flag": 1, "colour": 3, "seen": 5, "note": 30},
+        **dict.fromkeys(("patient_id", "site", "blank"), 0),
     }
     assert preprocessor.n_features_in_ == 8
     assert preprocessor.feature_names_in_.tolist() == list(rich_frame())
@@ -240,9 +234,6 @@ def test_types_of_polars():
     np.testing.assert_array_equal(found["length"], [1, 0.5, 0.75])
     np.testing.assert_array_equal(found["price"], [1.5, 2.5, 2])
     np.testing.assert_array_equal(found["code_1"], [1, 0, 1])
-    for cells in ([[1], [2]], [{"x": 1}, {"x": 2}]):
-        with pytest.raises(InputError, match="column 'a' has cells that are neither numbers"):
-            TablePreprocessor().fit(polars.DataFrame({"a": cells}))
 
 
 def test_columns_are_found_by_name_and_others_ignored():
@@ -256,9 +247,19 @@ def test_columns_are_found_by_name_and_others_ignored():
     ("change", "said"),
     [
         (lambda frame: frame.drop(columns="size"), "1 of 3 columns are missing: 'size'"),
-        (lambda frame: frame.assign(size="big"), "'size' contains text 'big' in row 1 where num"),
-        (lambda frame: frame.assign(flag="no"), "'flag' contains text 'no' in row 1 where true"),
-        (lambda frame: frame.assign(size=np.inf), "column 'size' is infinite in row 1"),
+        (
+            lambda frame: frame.rename(columns={"size": "x", "colour": "color"}),
+            "2 of 3 columns are missing: 'size', 'colour'; is 'color' the column 'colour'",
+        ),
+        (
+            lambda frame: frame.assign(size="big"),
+            "'size' contains text 'big' in data row 1 where num",
+        ),
+        (
+            lambda frame: frame.assign(flag="no"),
+            "'flag' contains text 'no' in data row 1 where true",
+        ),
+        (lambda frame: frame.assign(size=np.inf), "column 'size' is infinite in data row 1"),
     ],
 )
 def test_new_rows_that_do_not_fit_are_refused(change, said):
@@ -269,7 +270,9 @@ def test_new_rows_that_do_not_fit_are_refused(change, said):
 
 def test_text_among_dates_is_refused():
     preprocessor = TablePreprocessor().fit(rich_frame())
-    with pytest.raises(InputError, match="'seen' contains text 'soon' in row 1 where dates such"):
+    with pytest.raises(
+        InputError, match="'seen' contains text 'soon' in data row 1 where dates such"
+    ):
         preprocessor.transform(rich_frame().assign(seen="soon"))
 
 
@@ -297,7 +300,7 @@ def test_given_kinds_are_not_inferred():
     [
         ({"height": "numeric"}, "kinds names columns that X does not have: 'height'"),
         ({"size": "ordinal"}, "kinds has the type 'ordinal'; types are 'numeric', 'boolean'"),
-        ({"colour": "numeric"}, "'colour' contains text 'red' in row 1 where numbers were"),
+        ({"colour": "numeric"}, "'colour' contains text 'red' in data row 1 where numbers were"),
     ],
 )
 def test_kinds_that_do_not_fit_are_refused(kinds, said):
@@ -322,7 +325,9 @@ def test_columns_of_given_kinds_keep_their_place_without_information(scale, is_e
 
 
 def test_a_table_without_useful_columns_is_refused():
-    with pytest.raises(InputError, match="No column can be used as a feature: 'site' is constant"):
+    with pytest.raises(
+        InputError, match=r"No column can be used as a feature: 'site', 'blank' \(constant, empty"
+    ):
         TablePreprocessor().fit(rich_frame()[["site", "blank"]])
     with pytest.raises(InputError, match="two rows and one column are needed"):
         TablePreprocessor().fit(FRAME[:1])

@@ -10,12 +10,12 @@ import zipfile
 import numpy as np
 import openpyxl
 import pandas as pd
+import pyarrow as pa
 import pytest
-import zstandard
 
 from discreg.base.errors import InputError
 from discreg.tables.formats import file_stem, read_contents
-from discreg.tables.table import read_table
+from discreg.tables.table import as_table
 
 TEXT = "name,size\nMüller,1.5\nÅse,2\n"
 FRAME = pd.DataFrame({"name": ["Müller", "Åse"], "size": [1.5, 2]})
@@ -32,6 +32,13 @@ def read(tmp_path):
         return read_contents(path, **options)
 
     return contents
+
+
+def zstd(content):
+    stream = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(stream, "zstd") as compressed:
+        compressed.write(content)
+    return stream.getvalue().to_pybytes()
 
 
 def zipped(**files):
@@ -55,17 +62,15 @@ def book(*sheets):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1252"]
-)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252"])
 @pytest.mark.parametrize("ending", ["csv", "txt"])
 def test_encodings_are_found(read, encoding, ending):
     contents = read(f"t.{ending}", TEXT.encode(encoding))
     pd.testing.assert_frame_equal(contents.X, FRAME, check_dtype=False)
     if encoding in ("latin-1", "cp1252"):
         assert contents.notes == (
-            "the file is not UTF-8 and is read as latin-1 (Western European); if letters are "
-            "wrong, such as 'Müller' in line 2, save it as UTF-8",
+            "the file is not UTF-8 and is read as Windows-1252 (Western European); if letters are "
+            "wrong, first in line 2, save it as UTF-8",
         )
     else:
         assert contents.notes == ()
@@ -74,15 +79,15 @@ def test_encodings_are_found(read, encoding, ending):
 def test_signs_of_windows_are_found(read):
     contents = read("t.csv", "price,kind\n1,€\n2,“b”\n".encode("cp1252"))
     assert contents.X["kind"].tolist() == ["€", "“b”"]
-    assert "read as cp1252" in contents.notes[0]
+    assert "read as Windows-1252" in contents.notes[0]
 
 
 def test_the_encoding_is_a_note_of_the_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("x,y\n1,für\n2,gegen\n3,für\n4,gegen\n".encode("latin-1"))
-    table = read_table(path, target="y")
+    table = as_table(path, target="y")
     assert set(table.class_counts) == {"für", "gegen"}
-    assert table.notes[0].startswith("the file is not UTF-8 and is read as latin-1")
+    assert table.notes[0].startswith("the file is not UTF-8 and is read as Windows")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,7 @@ def test_the_encoding_is_a_note_of_the_table(tmp_path):
         ("gz", gzip.compress),
         ("bz2", bz2.compress),
         ("xz", lzma.compress),
-        ("zst", zstandard.compress),
+        ("zst", zstd),
         ("zip", lambda content: zipped(**{"inside.csv": content})),
     ],
 )
@@ -109,9 +114,9 @@ def test_compressed_files_are_read_and_damaged_ones_refused(read, tmp_path, endi
 def test_a_zip_file_holds_one_file(read):
     junk = {"__MACOSX/._t.csv": "x", ".hidden": "x"}
     assert len(read("t.zip", zipped(**{"folder/t.csv": TEXT}, **junk)).X) == 2
-    with pytest.raises(InputError, match=r"with one file is expected; it has 'a.csv', 'b.csv'"):
+    with pytest.raises(InputError, match="of one file is expected, not of 2"):
         read("t.zip", zipped(**{"a.csv": TEXT, "b.csv": TEXT}))
-    with pytest.raises(InputError, match="it has none"):
+    with pytest.raises(InputError, match="not of 0"):
         read("t.zip", zipped())
     with pytest.raises(InputError, match=r"files of type '.doc' are not supported"):
         read("t.zip", zipped(**{"t.doc": TEXT}))
@@ -140,7 +145,7 @@ def test_quoted_numbers_with_a_decimal_comma(read):
     assert contents.X["a"].tolist() == [1.5, -12.25, 7]
     assert contents.X["c"].tolist() == ["1,2,3", "2,3,4", "5"]
     assert contents.notes == ("the comma is the decimal sign of the quoted numbers in 'a'",)
-    with pytest.raises(InputError, match="such as '1,234': does the comma separate thousands or"):
+    with pytest.raises(InputError, match="'1,234' in column 'a': thousands or decimals"):
         read("t.csv", 'a,b\n"1,234",2\n"12,345",3\n')
     kept = read("t.csv", 'a,b\n"1,234",2\n', text_columns={"a"})
     assert kept.X["a"].tolist() == ["1,234"]
@@ -212,11 +217,14 @@ def test_records_need_not_have_all_columns(read):
     [
         ("t.json", '[{"a": 1},\n{"a": }]', "line 2 is not JSON: Expecting value"),
         ("t.jsonl", '{"a": 1}\n{"a" 2}\n', "line 2 is not JSON"),
-        ("t.json", '[{"a": 1}, {"a": [1, 2]}]', "column 'a' is nested in record 2"),
-        ("t.json", "[[1, 2], [3, 4]]", "record 1 is not a mapping of column names to cells, but l"),
-        ("t.json", '{"a": 1}', "a list of records or a mapping of columns is expected"),
-        ("t.json", '{"a": [1], "b": [1, 2]}', "column 'a' has 1 cells, but 'b' has 2"),
-        ("t.json", "7", "a list of records is expected, not int"),
+        ("t.json", "[[1, 2], [3, 4]]", "a list of records or a mapping of columns to cells"),
+        ("t.json", '{"a": 1}', "a list of records or a mapping of columns to cells"),
+        (
+            "t.json",
+            '{"a": [1], "b": [1, 2]}',
+            "do not make a table: All arrays must be of the same length",
+        ),
+        ("t.json", "7", "a list of records or a mapping"),
         ("t.json", "[]", "the file has no rows of data"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from discreg.base.errors import InputError
-from discreg.tables.table import Table, as_table, read_table
+from discreg.tables.table import as_table
 
 FRAME = pd.DataFrame(
     {
@@ -45,9 +45,9 @@ def sources(folder):
         "parquet": as_table(str(folder / "t.parquet"), "ill", drop=["note"], **ROLES),
         "pandas": as_table(FRAME.set_index("patient", drop=False), **options()),
         "polars": as_table(pl.from_pandas(FRAME), **options()),
-        "frame": Table.from_frame("t", FRAME, **options()),
+        "frame": as_table(FRAME, name="t", **options()),
         "labels": as_table(FRAME.drop(columns="ill"), FRAME["ill"], drop="note", **ROLES),
-        "arrays": Table.from_arrays("t", bare, FRAME["ill"].tolist(), **ARRAYS),
+        "arrays": as_table(bare, FRAME["ill"].tolist(), name="t", **ARRAYS),
         "series": as_table(bare, pl.Series(FRAME["ill"].to_list()), **ARRAYS),
     }
 
@@ -61,8 +61,6 @@ def test_all_sources_give_the_same_table(tmp_path):
         assert table.weights.tolist() == [1, 2, 0.5, 1, 1, 0]
         assert np.diff(table.time).tolist() == [1] * 5
         assert np.flatnonzero(table.kept).tolist() == [0, 1, 2, 3, 4, 5]
-    assert tables["csv"].roles == ROLES
-    assert tables["csv"].dropped == ("note",)
     assert tables["labels"].target == tables["csv"].target == "ill"
 
 
@@ -70,7 +68,7 @@ def test_roles_are_noted(tmp_path):
     notes = sources(tmp_path)["csv"].notes
     assert notes[:5] == (
         "left out by request: 'note'",
-        "class 'rare' has only one row, left out: row 7",
+        "class 'rare' with fewer than two rows left out: data row 7",
         "column 'patient' defines 3 groups of 2 to 2 rows, which stay together in all folds",
         "column 'weight' holds sample weights from 0 to 2",
         "column 'seen' orders the rows in time, from 2024-01-01 to 2024-01-06, and is not a "
@@ -89,20 +87,20 @@ def test_other_roles_have_another_fingerprint(tmp_path, role):
     ("changes", "said"),
     [
         ({"groups": "patients"}, "no column 'patients' for the groups; did you mean 'patient'?"),
-        ({"sample_weight": "w"}, "there is no column 'w' for the sample weight"),
-        ({"groups": [1, 2]}, "there are 2 values of groups for 7 rows"),
+        ({"sample_weight": "w"}, "there is no column 'w' for the sample_weight"),
+        ({"groups": [1, 2]}, "there are 2 values of the groups for 7 rows"),
         ({"groups": FRAME[["size", "note"]]}, "groups must be one column of values"),
-        ({"groups": [None, *"aabbcc"]}, "group 'groups' is missing in row 1; fill in"),
-        ({"groups": [*"aaaaaaa"]}, "group 'groups' is 'a' in every row"),
-        ({"groups": "note", "drop": None}, "has a different value in every row"),
-        ({"sample_weight": [1, -1, 1, 1, 1, 1, 1]}, "is -1 in row 2; weights must be finite"),
+        ({"groups": [None, *"aabbcc"]}, "groups 'groups' is missing in data row 1; fill in"),
+        ({"groups": [*"aaaaaaa"]}, "groups 'groups' is 'a' in every row"),
+        ({"groups": "note", "drop": None}, "has another value in every row"),
+        ({"sample_weight": [1, -1, 1, 1, 1, 1, 1]}, "is -1 in data row 2; weights must be finite"),
         ({"sample_weight": [*"abcdefg"]}, "has values that are not numbers, such as 'a'"),
-        ({"sample_weight": [0] * 7}, "sample weight 'sample_weight' is 0 in every row"),
-        ({"time": "colour"}, "time 'colour' is missing in row 4"),
+        ({"sample_weight": [0] * 7}, "sample_weight 'sample_weight' is all 0"),
+        ({"time": "colour"}, "time 'colour' is missing in data row 4"),
         ({"time": "patient", "groups": None}, "which are neither numbers nor dates in the form"),
         ({"time": [3] * 7}, "time 'time' is '3' in every row"),
-        ({"groups": "ill"}, "column 'ill' cannot be both the target and the groups"),
-        ({"time": "weight"}, "column 'weight' cannot be both the sample weight and the time"),
+        ({"groups": "ill"}, "column 'ill' cannot be both target and groups"),
+        ({"time": "weight"}, "column 'weight' cannot be both sample_weight and time"),
         ({"drop": "notes"}, "there is no column 'notes' to drop; did you mean 'note'?"),
         ({"drop": ["ill"]}, "column 'ill' is the target and cannot be dropped"),
         ({"drop": "patient"}, "column 'patient' is the groups and cannot be dropped"),
@@ -115,12 +113,12 @@ def test_unsuitable_roles_are_refused(changes, said):
 
 def test_unsuitable_sources_are_refused():
     y = [0, 1] * 3
-    assert "X has shape (6,)" in message(np.arange(6.0), y)
-    assert "give the labels as y" in message(sparse.csr_array(np.eye(6)))
+    assert "X is a ndarray of shape (6,)" in message(np.arange(6.0), y)
+    assert "which column holds the labels? Give y" in message(sparse.csr_array(np.eye(6)))
     assert "cannot be dropped" in message(sparse.csr_array(np.eye(6)), y, drop="x1")
     assert "give the labels as y or as column 'ill'" in message(FRAME, y, target="ill")
     assert "give one of them" in message(FRAME, "note", target="ill")
-    assert "there are 6 labels for 7 rows" in message(FRAME, y)
+    assert "there are 6 values of the target for 7 rows" in message(FRAME, y)
 
 
 def test_sparse_arrays_take_arrays_of_roles():
@@ -132,7 +130,7 @@ def test_sparse_arrays_take_arrays_of_roles():
 
 def test_npz_files_take_arrays_of_the_file(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.eye(4) + 1, y=[0, 1, 0, 1], who=[7, 7, 8, 8], w=[1, 2, 3, 4])
-    table = read_table(tmp_path / "t.npz", target=None, groups="who", sample_weight="w", drop="x2")
+    table = as_table(tmp_path / "t.npz", target=None, groups="who", sample_weight="w", drop="x2")
     assert table.groups.tolist() == [0, 0, 1, 1]
     assert table.weights.tolist() == [1, 2, 3, 4]
     assert list(table.X) == ["x1", "x3", "x4"]
@@ -145,40 +143,54 @@ def test_features_that_become_identifiers():
     kinds = {column.name: column.kind for column in table.columns}
     assert kinds["patient"] == kinds["colour"] == "identifier"
     assert table.notes == (
-        "class 'rare' has only one row, left out: row 7",
+        "class 'rare' with fewer than two rows left out: data row 7",
         "4 of 6 columns are used: 3 numeric, 1 date",
-        "columns 'colour', 'patient' look like identifiers, by their name or values, and are left "
-        "out",
+        "columns 'colour', 'patient' are named or filled like an identifier and left out",
     )
-    with pytest.raises(InputError, match="no column can be used as a feature: 'size'"):
+    with pytest.raises(InputError, match="all features look like identifiers: 'size'"):
         as_table(FRAME[["size", "ill"]], "ill").without(["size"])
 
 
-def test_a_test_table_is_appended(tmp_path):
-    train, test = FRAME.iloc[:6], FRAME.iloc[[1, 0]].iloc[:, ::-1]
+def test_a_test_table_has_the_columns_of_the_training_table(tmp_path):
+    train, test = FRAME.iloc[:6], FRAME.iloc[[1, 0]].iloc[:, ::-1].assign(further=1)
     test.to_csv(tmp_path / "test.csv", index=False)
     for given in (test, tmp_path / "test.csv", pl.from_pandas(test)):
         table = as_table(train, test=given, **options(time=None))
-        assert table.test.tolist() == [False] * 6 + [True] * 2
-        assert table.y.tolist() == [*train["ill"], "no", "yes"]
-        assert table.X["size"].tolist() == [*train["size"], 2.25, 1.5]
-        assert table.groups.tolist() == [1, 0, 1, 2, 0, 2, 0, 1]
+        assert len(table.y) == len(table.X) == 6
+        assert list(table.test.X) == list(table.X)
+        assert table.test.X["size"].tolist() == [2.25, 1.5]
+        assert table.test.y.tolist() == ["no", "yes"]
+        assert len(set(table.test.groups)) == 2
         assert "2 rows of the test table are held out from all fits" in table.notes
+
+
+def test_a_test_table_changes_nothing_in_the_training_table():
+    test = FRAME.assign(colour=[f"c{k}" for k in range(len(FRAME))])
+    alone, beside = (as_table(FRAME, "ill", test=given) for given in (None, test))
+    assert beside.fingerprint == alone.fingerprint
+    assert beside.columns == alone.columns
 
 
 def test_a_test_table_of_arrays():
     X, y = np.arange(12.0).reshape(6, 2) ** 2, [0, 1] * 3
-    table = as_table(X, y, test=(X[:2], [1, 0]), groups=[1, 1, 2, 2, 3, 3], sample_weight=[2] * 6)
-    assert table.y.tolist() == [0, 1, 0, 1, 0, 1, 1, 0]
-    assert table.weights.tolist() == [2] * 6 + [1] * 2
-    assert len(np.unique(table.groups)) == 5
-    wide = as_table(sparse.csr_array(np.eye(6)), y, test=(sparse.csr_array(np.eye(2, 9)), [1, 0]))
-    assert wide.X.shape == (8, 9)
+    table = as_table(X, y, test=(X[:2], [1.0, 0.0]), groups=[1, 1, 2, 2, 3, 3])
+    assert table.test.y.tolist() == [1, 0]
+    assert table.test.groups is table.test.weights is None
+    same = as_table(sparse.csr_array(np.eye(6)), y, test=(sparse.csr_array(np.eye(2, 6)), [1, 0]))
+    assert same.test.X.shape == (2, 6)
+
+
+def test_further_features_of_a_sparse_test_file_are_ignored(tmp_path):
+    (tmp_path / "train.svm").write_text("1 1:1 3:2\n2 2:3\n" * 2)
+    (tmp_path / "test.svm").write_text("2 2:5 7:1\n1 3:4\n")
+    table = as_table(tmp_path / "train.svm", test=tmp_path / "test.svm")
+    np.testing.assert_array_equal(table.test.X.toarray(), [[0, 5, 0], [0, 0, 4]])
+    assert table.test.y.tolist() == [2, 1]
 
 
 def test_unsuitable_test_tables_are_refused():
     known = options(time=None)
-    assert "test table: the test table has no columns 'colour'" in message(
+    assert "test table: 1 of 3 columns are missing: 'colour'" in message(
         FRAME, test=FRAME.drop(columns="colour"), **known
     )
     assert "test table: there is no column 'ill' for the target" in message(
@@ -186,16 +198,19 @@ def test_unsuitable_test_tables_are_refused():
     )
     assert "both say which rows are held out" in message(FRAME, test=FRAME, **options())
     assert "a tuple (X, y) is expected" in message(FRAME, test=(FRAME,), **known)
-    assert "is sparse; both must be" in message(
+    assert "no row has one of the classes 'no', 'yes'" in message(
+        FRAME, test=FRAME.assign(ill="rare"), **known
+    )
+    assert "the model takes a data frame with 'x1'" in message(
         np.eye(4), [0, 1] * 2, test=(sparse.csr_array(np.eye(4)), [0, 1] * 2)
     )
 
 
-def test_classes_of_the_test_table_need_training_rows():
+def test_test_rows_of_other_classes_are_left_out():
     test = FRAME.iloc[[0, 1, 6]]
     table = as_table(FRAME.iloc[:6], test=test, **options(time=None))
-    assert table.y.tolist() == [*FRAME["ill"][:6], "yes", "no"]
-    assert "class 'rare' has fewer than two training rows, left out: row 9" in table.notes
+    assert table.test.y.tolist() == [*FRAME["ill"][:2]]
+    assert "test rows of other classes left out: data row 3" in table.notes
 
 
 def test_scores_are_not_classes():
@@ -225,6 +240,5 @@ def test_booleans_stay_booleans():
         as_table(np.arange(8.0)[:, None] % 3, pd.Series([None, *y[1:]], dtype="boolean"))
 
 
-@pytest.mark.parametrize("X", [None, {"size": [1, 2]}, pl.LazyFrame({"size": [1, 2]})])
-def test_what_is_no_table_is_named(X):
-    assert f"X is a {type(X).__name__}; a data frame" in message(X, [0, 1])
+def test_what_is_no_table_is_named():
+    assert "X is a NoneType of shape (); a data frame" in message(None, [0, 1])

@@ -99,10 +99,12 @@ def _read_arrays(path: Path) -> Samples:
     """Read dense or sparse rows; ``n_train`` is the size of the official training set."""
     contents = read_contents(path)
     X = contents.X if sparse.issparse(contents.X) else contents.X.to_numpy(dtype=np.float64)
-    if contents.y is None:
+    arrays = contents.arrays or {}
+    if "y" not in arrays:
         raise ValueError("it has no array 'y' of labels")
-    n_train = contents.others.get("n_train")
-    return Samples(X, contents.y, n_train=None if n_train is None else int(n_train))
+    with np.load(path) as stored:
+        n_train = int(stored["n_train"]) if "n_train" in stored else None
+    return Samples(X, arrays["y"], n_train=n_train)
 
 
 def _read_columns(path: Path) -> Samples:

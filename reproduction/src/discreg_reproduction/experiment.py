@@ -10,8 +10,8 @@ from pathlib import Path
 
 from discreg import __version__
 from discreg.base.errors import InputError
-from discreg.comparison.running.experiment import Key, Outcome
-from discreg.tables.formats import nearest
+from discreg.comparison.running.store import Key, Outcome
+from discreg.tables.frames import nearest
 
 from .papers import PAPERS, studies
 from .protocol import Study

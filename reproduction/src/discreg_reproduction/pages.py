@@ -14,7 +14,7 @@ import pandas as pd
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from discreg.comparison.report.figures import image_source
-from discreg.comparison.running.files import write_whole
+from discreg.comparison.running.store import write_whole
 
 from .claims import Claim
 from .papers import PAPERS

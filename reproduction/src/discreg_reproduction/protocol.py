@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from discreg.base.metrics import counts, label_scores
-from discreg.comparison.running.experiment import Outcome
+from discreg.comparison.running.store import Outcome
 
 from .registry import Dataset
 from .splits import Splits
@@ -85,8 +85,8 @@ class Tuned:
         """Fit the classifier with parameters selected on the training part."""
         grid, folds = self.grid_of(train), self.folds(train, seed)
         model = clone(self.estimator)
-        if "random_state" in model.get_params():
-            model.set_params(random_state=seed)
+        for name in {"random_state", "estimator__random_state"} & model.get_params().keys():
+            model.set_params(**{name: seed})
         if "cv" in model.get_params():
             return model.set_params(cv=folds, **grid).fit(*train)
         if not grid:

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from discreg.comparison.running import engine
 from discreg.comparison.running.engine import Progress
-from discreg.comparison.running.experiment import Key
-from discreg.comparison.running.files import make_folder, write_whole
-from discreg.comparison.running.store import Store
+from discreg.comparison.running.store import Key, Store, make_folder, write_whole
 
 from .claims import Claim, claims_of
 from .experiment import (

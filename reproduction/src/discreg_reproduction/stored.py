@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from discreg.comparison.running.files import write_whole
+from discreg.comparison.running.store import write_whole
 from discreg.comparison.words import listed
 
 from .papers import studies

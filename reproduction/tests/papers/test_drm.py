@@ -182,7 +182,10 @@ def test_drm_search_takes_what_leave_one_out_takes(wine):
 def test_drm_search_leaves_out_degrees_beyond_floating_point_and_keeps_single_samples(wine):
     X, y = np.vstack([wine[0].X, 1e3 * np.eye(1, 13)]), np.r_[wine[0].y, 9]
     search = DRMClassifierCV(
-        kernel="poly", gammas=[1.0], degrees=(2, 200), alphas=[1.0], probability=False
+        DRMClassifier(kernel="poly", probability=False),
+        gammas=[1.0],
+        degrees=(2, 200),
+        alphas=[1.0],
     )
     with pytest.warns(FitFailedWarning, match="2 of 4 settings cannot be fitted"):
         chosen = DRMSearch(search, at_most=1000).chosen(Part(X, y), 0)
@@ -277,7 +280,7 @@ def test_all_methods_of_table_4_are_judged_by_the_same_samples():
 def test_the_first_of_tied_settings_comes_first_in_the_grid(wine):
     """On easy data many settings have the same score; the log-loss prefers another."""
     grid = {"alphas": (1e-3, 1.0), "betas": (1e-3, 1.0, 1e3), "gammas": (1e-3, 1e-2)}
-    search = DRMClassifierCV(probability=False, kernel="rbf", **grid)
+    search = DRMClassifierCV(DRMClassifier(probability=False, kernel="rbf"), **grid)
     fitted = clone(search).fit(*wine[0])
     tied = fitted.cv_results_["mean_test_score"] == fitted.best_score_
     first = fitted.cv_results_["params"][int(np.argmax(tied))]

@@ -64,13 +64,13 @@ def test_tuned_ldm_chooses_as_grid_search_does(kernel):
     grid = {"Cs": costs, "lambda1s": lambdas, "lambda2s": lambdas}
     if kernel == "rbf":
         grid["gammas"] = gammas
-    search = LDMClassifierCV(kernel=kernel, fit_intercept=False)
+    search = LDMClassifierCV(LDMClassifier(probability=False, kernel=kernel, fit_intercept=False))
     found = TunedLDM(search, grid, n_folds=4).fitted(TRAIN, seed=0)
     weights = [60 * weight for weight in lambdas]  # all four folds train on 60 samples
     grid = {"C": [60 * cost for cost in costs], "lambda1": weights, "lambda2": weights}
     if kernel == "rbf":
         grid["gamma"] = gammas
-    model = LDMClassifier(kernel=kernel, fit_intercept=False, random_state=0)
+    model = LDMClassifier(probability=False, kernel=kernel, fit_intercept=False, random_state=0)
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
     reference = GridSearchCV(model, grid, cv=folds).fit(*TRAIN)
     chosen = {name: getattr(found, name) / 80 * 60 for name in ("C", "lambda1", "lambda2")}
@@ -83,7 +83,7 @@ def test_tuned_ldm_chooses_as_grid_search_does(kernel):
 
 def test_cost_of_ldm_is_that_of_one_sample():
     grid = {"Cs": [0.5], "lambda1s": [0.0], "lambda2s": [0.0]}
-    search = LDMClassifierCV(kernel="linear", fit_intercept=False)
+    search = LDMClassifierCV(LDMClassifier(probability=False, kernel="linear", fit_intercept=False))
     found = TunedLDM(search, grid, n_folds=2).fitted(TRAIN, seed=0)
     svm = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
     np.testing.assert_allclose(found.coef_, svm.fit(*TRAIN).coef_, atol=1e-5)

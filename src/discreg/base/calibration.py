@@ -1,7 +1,8 @@
 """Probabilities and prediction sets from decision values, calibrated on held-out samples.
 
 Probabilities are the softmax of the scores of a sample times a positive number, so that predictions
-do not change.
+do not change. Scores that do not know how frequent the classes are also get an offset per class, as
+do others where offsets are needed for good probabilities.
 """
 
 from __future__ import annotations
@@ -12,20 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from discreg.linalg.types import Array, Indices, RealArray
-
-__all__ = [
-    "Calibration",
-    "Temperature",
-    "check_set_params",
-    "class_columns",
-    "fit_temperature",
-    "log_loss",
-    "log_probabilities",
-    "probabilities",
-]
 
 LOWEST, HIGHEST = 1e-3, 1e3  # bounds of the inverse temperature, per mean spread of the scores
 MAX_STEPS = 100
@@ -36,6 +26,12 @@ SMALLEST_SPREAD = 1e-300  # with a smaller spread τ would overflow
 LARGEST_SPREAD = 1e300  # in medians
 FEWEST = 10  # with fewer held-out samples the inverse temperature is `PRIOR`
 PRIOR = 2.5  # inverse temperature per mean spread of the scores
+# Chosen by the simulated tables of benchmarks/probabilities.py.
+SHRINKAGE = 1.0  # weight, in samples, of the squared distance of the offsets from their prior
+NEEDED = 0.5  # gain in log-likelihood per offset, that of an offset whose true value is zero
+MATERIAL = 0.0016  # gain per sample: mean probabilities that are off by 0.03 lose about as much
+TIE = 1e-6  # by which capped logits are below that of the largest score
+LARGEST_STEP = 5.0  # of an offset in one step of Newton's method
 
 
 @dataclass(frozen=True)
@@ -53,10 +49,30 @@ class Temperature:
         τ.
     spread : float
         Median of the spreads of held-out samples; infinity means no damping.
+    offsets : ndarray of shape (n_classes,) or None
+        What is added to the logits of the classes; None means nothing.
+    prior : ndarray of shape (n_classes,) or None
+        Logarithms of the shares of the classes if the scores do not depend on them.
+    agrees : bool
+        Whether the class of the largest score has the largest probability, or with `prior` the
+        largest one relative to the share of the class.
     """
 
     inverse: float
     spread: float = np.inf
+    offsets: Array | None = None
+    prior: Array | None = None
+    agrees: bool = True
+
+    @classmethod
+    def constant(cls, shares: Array) -> Temperature:
+        """Create the conversion of any scores to these probabilities."""
+        return cls(0.0, np.inf, np.log(shares))
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether offsets could make a class more probable than that of the largest score."""
+        return self.agrees and self.offsets is not None and self.inverse > 0
 
     def factors(self, spreads: Array) -> Array:
         """Compute the numbers by which the scores of samples with these spreads are multiplied."""
@@ -67,7 +83,17 @@ class Temperature:
         scores = scores.astype(np.float64)
         with np.errstate(over="ignore"):
             spreads = scores.max(axis=-1, keepdims=True) - scores.min(axis=-1, keepdims=True)
-        return np.asarray(self.factors(spreads) * scores)
+        logits = np.asarray(self.factors(spreads) * scores)
+        if self.offsets is None:
+            return logits
+        logits = logits + self.offsets
+        if not self.is_capped:
+            return logits
+        prior = 0.0 if self.prior is None else self.prior
+        logits -= prior
+        winners = scores.argmax(axis=-1)[..., None]
+        largest = np.take_along_axis(logits, winners, -1)
+        return np.asarray(np.where(logits > largest, largest - TIE, logits) + prior)
 
 
 @dataclass(frozen=True)
@@ -82,8 +108,7 @@ class Calibration:
     nonconformity : ndarray of shape (n_samples,)
     y : ndarray of shape (n_samples,)
         Class indices.
-    weights, units : ndarray of shape (n_samples,)
-        Weights, and the weight of one copy of each sample.
+    weights : ndarray of shape (n_samples,)
     n_classes : int
     """
 
@@ -91,40 +116,22 @@ class Calibration:
     nonconformity: Array
     y: Indices
     weights: Array
-    units: Array
     n_classes: int
 
     @classmethod
     def of(
-        cls,
-        scores: Array,
-        y: Indices,
-        weights: Array,
-        units: Array,
-        n_classes: int,
-        temperature: Temperature | None = None,
+        cls, scores: Array, y: Indices, weights: Array, n_classes: int, temperature: Temperature
     ) -> Calibration:
-        """Calibrate on the scores of held-out samples.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples, n_classes)
-        y : ndarray of shape (n_samples,)
-            Class indices.
-        weights : ndarray of shape (n_samples,)
-        units : ndarray of shape (n_samples,)
-            Weight of one copy of each sample.
-        n_classes : int
-        temperature : Temperature, optional
-            If given, it is not fitted to the scores.
-        """
-        if temperature is None:
-            temperature = _temperature(scores, y, weights, weights / units)
+        """Compute the nonconformity scores of held-out samples from their decision values."""
         shares = probabilities(scores, temperature)
         nonconformity: Array = 1.0 - shares[np.arange(len(y)), y].astype(np.float64)
         order = np.argsort(nonconformity, kind="stable")
-        known = nonconformity[order], y[order], weights[order], units[order]
-        return cls(temperature, *known, n_classes)
+        return cls(temperature, nonconformity[order], y[order], weights[order], n_classes)
+
+    def log_loss(self) -> float:
+        """Compute the log-loss of the held-out samples, where probabilities are at least 1e-16."""
+        own = np.maximum(1.0 - self.nonconformity, 1e-16)
+        return float(-(self.weights @ np.log(own)) / self.weights.sum())
 
     def sets(
         self,
@@ -157,35 +164,25 @@ class Calibration:
         return np.asarray(sets)
 
     def _limit(self, samples: Any, confidence_level: float) -> float:
-        """Return the quantile of some scores, one more of which is the new sample's."""
+        """Return the quantile of some scores, one more of which is the new sample's.
+
+        The new sample weighs as much as one of the effective number of samples.
+        """
         weights = self.weights[samples]
         if not len(weights):
             return np.inf
         reached, total = np.cumsum(weights), float(weights.sum())
-        unit = float(weights @ self.units[samples]) / total  # of the new sample
-        wanted = confidence_level * (total + unit)
+        wanted = confidence_level * (total + total / effective_number(weights))
         place = int(np.searchsorted(reached, wanted * (1 - ROUNDING)))
         return float(self.nonconformity[samples][place]) if place < len(reached) else np.inf
 
 
-def _temperature(scores: Array, y: Indices, weights: Array, copies: Array) -> Temperature:
-    """Fit the temperature; for few samples it depends on the spread of the scores only."""
-    if float(copies.sum()) < FEWEST * (1 - ROUNDING):
-        spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
-        return Temperature(PRIOR / spread if spread > SMALLEST_SPREAD else 1.0)
-    return fit_temperature(scores, y, weights, copies)
-
-
-def check_set_params(
-    confidence_level: float, method: str, class_conditional: bool, allow_empty: bool
-) -> None:
+def check_set_params(confidence_level: float, class_conditional: bool, allow_empty: bool) -> None:
     """Check the parameters of `predict_set`."""
     if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
         raise ValueError(
             f"confidence_level must be a number between 0 and 1, got {confidence_level!r}."
         )
-    if method not in ("loo", "full"):
-        raise ValueError(f"method must be 'loo' or 'full', got {method!r}.")
     for name, value in (("class_conditional", class_conditional), ("allow_empty", allow_empty)):
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, got {value!r}.")
@@ -196,8 +193,24 @@ def class_columns(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores
 
 
+def one_column_if_binary(scores: Array) -> Array:
+    """Convert to scikit-learn's shape of decision values: one number for two classes."""
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def effective_number(weights: Array) -> float:
+    """Return the number of samples of equal weight whose mean is as precise (Kish)."""
+    shares = weights / weights.sum()
+    return float(1.0 / (shares @ shares))
+
+
 def fit_temperature(
-    scores: Array, y: Indices, weights: Array, copies: Array | None = None
+    scores: Array,
+    y: Indices,
+    weights: Array,
+    offsets: Array | None = None,
+    *,
+    agrees: bool = True,
 ) -> Temperature:
     """Find the τ for which the probabilities have the smallest log-loss on held-out samples.
 
@@ -205,7 +218,8 @@ def fit_temperature(
     the other classes share the rest. Platt scaling does so with the samples of each class, which
     makes the probabilities of small classes too small. The loss is convex in τ. Newton's method
     minimises it over an interval of positive numbers: perfect separation does not send τ to
-    infinity, and uninformative scores do not send it to zero.
+    infinity, and uninformative scores do not send it to zero. With few samples, τ depends on the
+    spread of the scores only.
 
     Parameters
     ----------
@@ -214,15 +228,24 @@ def fit_temperature(
     y : ndarray of shape (n_samples,)
         Class indices.
     weights : ndarray of shape (n_samples,)
-    copies : ndarray of shape (n_samples,), default=None
-        How many samples each one counts for; None means the weights.
+        Their scale does not matter.
+    offsets : ndarray of shape (n_classes,), default=None
+        Prior of the class offsets, to which these are drawn on few samples. None means zero, and
+        that there are no offsets unless they lower the loss materially and by more than chance
+        would: then probabilities cannot agree with the shares of the classes without them.
+    agrees : bool, default=True
+        As in `Temperature`. Scores of a model with class weights need not agree.
 
     Returns
     -------
     Temperature
     """
-    copies = weights if copies is None else copies
-    weights = weights / weights.max()  # the scale of all weights does not matter
+    prior = offsets
+    if len(y) < FEWEST:
+        spread = float(np.average(np.ptp(scores, axis=1), weights=weights)) if len(y) else 0.0
+        inverse = PRIOR / spread if spread > SMALLEST_SPREAD else 1.0
+        return Temperature(inverse, np.inf, offsets, prior, agrees)
+    weights = weights / weights.max()
     below = _below_largest(scores)
     spreads = -below.min(axis=0)
     typical = _weighted_median(spreads, weights)
@@ -232,9 +255,21 @@ def fit_temperature(
     below, spreads = below * damping, spreads * damping
     spread = float((weights / weights.sum()) @ spreads)  # the sum of large spreads could overflow
     if not spread > SMALLEST_SPREAD:
-        return Temperature(1.0)
+        return Temperature(1.0, np.inf, offsets, prior, agrees)
     below = below / spread
-    of_other = 1 / ((copies.sum() + 2) * (len(below) - 1))  # target of each other class
+    if offsets is None:
+        tau = _best_inverse(below, y, weights)
+        least = max(NEEDED * (len(below) - 1), MATERIAL * effective_number(weights))
+        if _gain_of_offsets(tau, below, y, weights) > least:
+            offsets = np.zeros(len(below))
+    if offsets is not None:
+        tau, offsets = _best_offsets(below, y, weights, offsets)
+    return Temperature(float(tau / spread), typical, offsets, prior, agrees)
+
+
+def _best_inverse(below: Array, y: Indices, weights: Array) -> float:
+    """Minimise the log-loss over τ; `below` has one row per class."""
+    of_other = 1 / ((effective_number(weights) + 2) * (len(below) - 1))  # target of each other
     own = below[y, np.arange(len(y))]
     wanted = float((of_other * below.sum(axis=0) + (1 - len(below) * of_other) * own) @ weights)
     low, high, tau = LOWEST, HIGHEST, PRIOR
@@ -253,7 +288,88 @@ def fit_temperature(
         change, tau = abs(following - tau), following
         if change <= SMALL_STEP * tau:
             break
-    return Temperature(float(tau / spread), typical)
+    return tau
+
+
+def _best_offsets(below: Array, y: Indices, weights: Array, prior: Array) -> tuple[float, Array]:
+    """Minimise the log-loss over τ and class offsets, which are drawn to a prior.
+
+    A τ that is not positive becomes the smallest one.
+    """
+    targets, weights = _smoothed_targets(y, weights, len(prior))
+    prior = prior - prior.mean()
+    unknowns, free = np.concatenate([[PRIOR], prior]), slice(0, None)
+
+    def losses(at: Array) -> tuple[float, Array]:
+        """Compute the loss and the logarithms of the probabilities."""
+        logits = at[0] * below + at[1:, None]
+        logits -= logits.max(axis=0)
+        logits -= np.log(np.exp(logits).sum(axis=0))
+        distance = 0.5 * SHRINKAGE * float(np.sum((at[1:] - prior) ** 2))
+        return distance - float((logits * targets).sum(axis=0) @ weights), logits
+
+    current, logs = losses(unknowns)
+    for _ in range(MAX_STEPS):
+        shares = np.exp(logs)
+        slope, curvature = _derivatives(shares, shares - targets, below, weights)
+        slope[1:] += SHRINKAGE * (unknowns[1:] - prior)
+        curvature[1:, 1:] += SHRINKAGE * np.eye(len(prior))
+        if unknowns[0] <= LOWEST and slope[0] > 0:
+            free = slice(1, None)
+        step = np.zeros_like(unknowns)
+        matrix = curvature[free, free]
+        matrix = matrix + ROUNDING * np.trace(matrix) * np.eye(len(matrix))
+        step[free] = -np.linalg.solve(matrix, slope[free])
+        step *= min(1.0, LARGEST_STEP / max(float(np.abs(step).max()), TINY))
+        for _ in range(MAX_STEPS):
+            trial = unknowns + step
+            trial[0] = min(max(trial[0], LOWEST), HIGHEST)
+            value, logs = losses(trial)
+            if value <= current + ROUNDING * abs(current):
+                break
+            step = step / 2
+        change = float(np.abs(trial - unknowns).max())
+        unknowns, current = trial, value
+        if change <= SMALL_STEP:
+            break
+    return float(unknowns[0]), unknowns[1:]
+
+
+def _gain_of_offsets(tau: float, below: Array, y: Indices, weights: Array) -> float:
+    """Estimate by how much offsets lower the sum of the losses: one step of Newton's method."""
+    targets, weights = _smoothed_targets(y, weights, len(below))
+    shares = softmax(tau * below, axis=0)
+    slope, curvature = _derivatives(shares, shares - targets, below, weights)
+    slope[0] = 0.0  # τ is the best one
+    curvature[1:, 1:] += SHRINKAGE * np.eye(len(below))
+    curvature[0, 0] += TINY
+    return 0.5 * float(slope @ np.linalg.solve(curvature, slope))
+
+
+def _smoothed_targets(y: Indices, weights: Array, n_classes: int) -> tuple[Array, Array]:
+    """Return targets, and weights whose sum is the effective number of samples.
+
+    Targets are smoothed as in `fit_temperature`, but towards the shares of the classes, so that
+    the mean probabilities stay these shares.
+    """
+    number = effective_number(weights)
+    weights = weights * (number / weights.sum())
+    sizes = np.bincount(y, weights, n_classes)
+    targets = np.repeat(sizes[:, None] / number / (number + 2), len(y), axis=1)
+    targets[y, np.arange(len(y))] += (number + 1) / (number + 2)
+    return targets, weights
+
+
+def _derivatives(shares: Array, excess: Array, below: Array, weights: Array) -> tuple[Array, Array]:
+    """Compute the gradient and the Hessian of the log-loss in τ and the offsets."""
+    slope = np.append((excess * below).sum(axis=0) @ weights, excess @ weights)
+    weighted = shares * weights
+    centred = below - (shares * below).sum(axis=0)
+    curvature = np.empty((len(below) + 1, len(below) + 1))
+    curvature[0, 0] = (weighted * centred**2).sum()
+    curvature[0, 1:] = curvature[1:, 0] = (weighted * centred).sum(axis=1)
+    curvature[1:, 1:] = np.diag(weighted.sum(axis=1)) - weighted @ shares.T
+    return slope, curvature
 
 
 def log_loss(scores: Array, y: Indices, weights: Array, temperature: Temperature) -> float:
@@ -265,11 +381,19 @@ def log_loss(scores: Array, y: Indices, weights: Array, temperature: Temperature
 def probabilities(
     scores: RealArray, temperature: Temperature, dtype: type = np.float64
 ) -> RealArray:
-    """Compute probabilities from scores; rounding never ties the class of the largest score."""
-    below = _below_largest(scores.astype(np.float64))
-    shares = np.exp(temperature.factors(-below.min(axis=0)) * below)
-    shares /= shares.sum(axis=0)
-    shares = np.ascontiguousarray(shares.T, dtype=dtype)
+    """Compute probabilities from scores.
+
+    Rounding never ties the class of the largest score with another.
+    """
+    if temperature.offsets is not None:
+        shares = softmax(temperature.logits(scores), axis=1).astype(dtype)
+        if not temperature.is_capped or temperature.prior is not None:
+            return np.asarray(shares)
+    else:
+        below = _below_largest(scores.astype(np.float64))
+        shares = np.exp(temperature.factors(-below.min(axis=0)) * below)
+        shares /= shares.sum(axis=0)
+        shares = np.ascontiguousarray(shares.T, dtype=dtype)
     rows = np.arange(len(shares))
     winners = scores.argmax(axis=1)
     tied = shares.argmax(axis=1) != winners

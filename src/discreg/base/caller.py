@@ -1,47 +1,108 @@
-"""Warnings at the user's line."""
+"""What the caller of a fit sees: warnings at the line of the call, and tasks of callbacks.
+
+Callbacks exist in scikit-learn 1.9 and newer. A search reports its rounds and their steps, a
+classifier its fit as one task. With an older scikit-learn, estimators have no `set_callbacks`, and
+tasks report nothing.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from functools import wraps
 from importlib.util import find_spec
 from os import sep
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = [
-    "collected_convergence",
-    "user_stacklevel",
-    "warn_of_convergence",
-    "warn_of_early_stops",
-    "warn_of_equal_weights",
-]
-
 _collected: ContextVar[list[str] | None] = ContextVar("collected convergence", default=None)
+_silent: ContextVar[bool] = ContextVar("warnings are silenced", default=False)
 
 PACKAGES = ("discreg", "sklearn", "joblib", "skops", "numpy")  # numpy by its decorator errstate
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the user's line, unless warnings are silenced."""
+    if not _silent.get():
+        warnings.warn(message, category, stacklevel=user_stacklevel())
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Silence the warnings of this package and of numpy's arithmetic in this thread.
+
+    Unlike ``warnings.catch_warnings``, which belongs to the whole process, this takes nothing from
+    other threads.
+    """
+    token = _silent.set(True)
+    try:
+        with collected_convergence(), np.errstate(all="ignore"):
+            yield
+    finally:
+        _silent.reset(token)
+
+
+class _Ignored:
+    """The filters of the process while calls in some threads ignore all warnings."""
+
+    def __init__(self) -> None:
+        self.lock, self.n_calls, self.filters = Lock(), 0, ExitStack()
+
+    def enter(self) -> None:
+        with self.lock:
+            if not self.n_calls:
+                self.filters.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore")
+            self.n_calls += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.n_calls -= 1
+            if not self.n_calls:
+                self.filters.close()
+
+
+_ignored = _Ignored()
+
+
+@contextmanager
+def all_ignored() -> Iterator[None]:
+    """Ignore the warnings of all packages in all threads, until the last of such calls ends.
+
+    Calls in several threads may overlap. With ``warnings.catch_warnings`` in each, the last one to
+    end would restore the filters of another, and warnings would be ignored from then on.
+    """
+    if getattr(sys.flags, "context_aware_warnings", False):  # each thread has filters of its own
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+        return
+    _ignored.enter()
+    try:
+        yield
+    finally:
+        _ignored.leave()
 
 
 def warn_of_convergence(message: str) -> None:
     """Issue a ConvergenceWarning at the user's line, unless the caller collects the messages."""
     messages = _collected.get()
     if messages is None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=user_stacklevel())
+        warn_user(message, ConvergenceWarning)
     else:
         messages.append(message)
 
 
 @contextmanager
 def collected_convergence() -> Iterator[list[str]]:
-    """Collect the messages of `warn_of_convergence` in this thread.
-
-    Unlike ``warnings.catch_warnings``, which belongs to the whole process, this takes nothing from
-    other threads.
-    """
+    """Collect the messages of `warn_of_convergence` in this thread."""
     messages: list[str] = []
     token = _collected.set(messages)
     try:
@@ -74,11 +135,9 @@ def warn_of_early_stops(gaps: Sequence[float], n_fits: int, final: Sequence[str]
 
 def warn_of_equal_weights(scoring: object) -> None:
     """Warn that a scorer ignores the sample weights."""
-    warnings.warn(
+    warn_user(
         f"The scorer {scoring!r} does not accept sample_weight: its score weighs all held-out "
-        "samples equally.",
-        UserWarning,
-        stacklevel=user_stacklevel(),
+        "samples equally."
     )
 
 
@@ -97,3 +156,102 @@ def user_stacklevel() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
         level, frame = level + 1, frame.f_back
     return level
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+
+class CallbackSupportMixin:
+    """Nothing: this scikit-learn has no callbacks."""
+
+
+def _with_callbacks(method: Method) -> Method:
+    """Return the method unchanged."""
+    return method
+
+
+if not TYPE_CHECKING:
+    with suppress(ImportError):
+        from sklearn.callback import CallbackSupportMixin  # noqa: F401  # the base class of ours
+        from sklearn.callback import with_callbacks as _with_callbacks
+
+
+def unchanged_if_it_fails(method: Method) -> Method:
+    """Decorate a method that fits: if it raises, the estimator is as it was before the call."""
+
+    @wraps(method)
+    def fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(estimator).copy()
+        try:
+            return method(estimator, *args, **kwargs)
+        except BaseException:  # also KeyboardInterrupt
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return cast(Method, fit)
+
+
+def with_callbacks(method: Method) -> Method:
+    """Decorate `fit`: callbacks see it, and an estimator does not change if the fit fails."""
+    return unchanged_if_it_fails(_with_callbacks(method))
+
+
+class Task:
+    """A task reported to scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator that is fitted.
+    context : CallbackContext or None
+        What scikit-learn knows of the task; None without callbacks.
+    """
+
+    def __init__(self, estimator: Any, context: Any) -> None:
+        self.estimator, self.context = estimator, context
+
+    @classmethod
+    def fit(cls, estimator: Any, X: Any, y: Any, n_subtasks: int | None = None) -> Task:
+        """Begin the fit; `with_callbacks` around the method ends it if it raises.
+
+        Parameters
+        ----------
+        estimator : object
+            The estimator that is fitted.
+        X, y
+            Its training data.
+        n_subtasks : int or None
+            Number of subtasks; None means that it is not known.
+        """
+        if not hasattr(estimator, "_init_callback_context"):
+            return cls(estimator, None)
+        context = estimator._init_callback_context(max_subtasks=n_subtasks)
+        return cls(estimator, context.call_on_fit_task_begin(estimator=estimator, X=X, y=y))
+
+    def end(self) -> None:
+        """Report that the task is done."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator)
+
+    def begin(self, name: str, n_subtasks: int | None = 0) -> Task:
+        """Begin a part of this task."""
+        if self.context is None:
+            return self
+        context = self.context.subcontext(name, max_subtasks=n_subtasks)
+        context.call_on_fit_task_begin(estimator=self.estimator)
+        return Task(self.estimator, context)
+
+    def steps(self, name: str, results: Iterable[Result], n_steps: int) -> Iterator[Result]:
+        """Yield at most this many results while they are computed, each a part of this task."""
+        results = iter(results)
+        for _ in range(n_steps):
+            step = self.begin(name)
+            try:
+                result = next(results)
+            except StopIteration:  # there was no time for the others
+                step.end()
+                return
+            step.end()
+            yield result

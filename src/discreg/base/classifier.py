@@ -1,23 +1,40 @@
-"""Base class of all classifiers."""
+"""Base classes of all classifiers, and of those whose scores are linear in features or a kernel."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from inspect import cleandoc, signature
+from operator import add
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
-from discreg.blocks.lazy import lazily
-from discreg.blocks.source import Block
-from discreg.blocks.validation import check_params, is_dask, require_fitted, set_input_tags
-from discreg.linalg.resources import threads_for_fit
-from discreg.linalg.types import Array, ClassWeight, Labels, MatrixLike, RealArray
+from discreg.blocks.kept_rows import KeptRows, keep_rows, kept_of_block, reduce_and_keep
+from discreg.blocks.mapped import MappedBlocks
+from discreg.blocks.moments import (
+    MomentRegression,
+    Moments,
+    block_moments,
+    moments_by_group,
+    relative_penalty,
+)
+from discreg.blocks.source import AddableTuple, Block, BlockSource, is_dask
+from discreg.linalg.fitted_kernel import FittedKernel, KernelRows
+from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
+from discreg.linalg.resources import require_memory, threads_for_fit
+from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
+from discreg.linalg.rows import class_sums, varies
+from discreg.linalg.types import Array, ClassWeight, Indices, Labels, MatrixLike, RealArray
 
 from .calibration import (
     Calibration,
@@ -26,24 +43,140 @@ from .calibration import (
     log_probabilities,
     probabilities,
 )
-from .callbacks import CallbackSupportMixin
-from .doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
-from .full_sets import Augmented, TrainingLabels, full_sets
-from .left_out import forget_calibration
-from .missing_params import with_missing_params
+from .caller import CallbackSupportMixin, unchanged_if_it_fails
+from .held_out import (
+    calibrate_in_closed_form,
+    calibrate_on_blocks,
+    calibrate_on_rows,
+    forget_calibration,
+)
 from .partial_fit import PartialFitState, merge_partial_fits, update_partial_fit
+from .validation import (
+    LabelledRows,
+    check_params,
+    components_of,
+    fit_map,
+    fit_map_to_blocks,
+    in_memory_if_small,
+    lazily,
+    new_rows,
+    require_components_memory,
+    require_fitted,
+    set_input_tags,
+    store_components,
+    training_data,
+    why_exact_kernel,
+    why_no_kernel_in_parts,
+)
 
-__all__ = ["BaseClassifier", "finite_scores", "has_probability"]
+DOC_LINK_MODULE = "discreg"
+DOC_LINK_TEMPLATE = "https://discreg.github.io/discreg/api/discreg.{estimator_name}.html"
 
 
-def has_probability(estimator: Any) -> bool:
+def _has_probability(estimator: Any) -> bool:
     """Return True if `probability` is set, otherwise raise AttributeError."""
-    if not estimator.probability:
+    if not estimator._template.probability:
         raise AttributeError(
-            f"{type(estimator).__name__} has no probabilities and prediction sets with "
+            f"{type(estimator._template).__name__} has no probabilities and prediction sets with "
             "probability=False. Set probability=True before fit."
         )
     return True
+
+
+class ProbabilityMixin(ABC):
+    """Probabilities and prediction sets from decision values."""
+
+    @property
+    def _template(self) -> Any:
+        """The classifier whose parameters hold."""
+        return self
+
+    @abstractmethod
+    def decision_function(self, X: MatrixLike) -> RealArray:
+        """Compute decision values; for two classes one number, positive for the second."""
+
+    @abstractmethod
+    def _calibration(self) -> Calibration:
+        """Return what a fit with probability=True has calibrated."""
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_proba(self, X: MatrixLike) -> RealArray:
+        """Predict class probabilities, which estimate the population of the training samples.
+
+        They are the softmax of the decision values times `inverse_temperature_`, where large
+        decision values are damped, plus `class_offsets_` if there are any. The predicted class has
+        the largest probability, except with class weights: LRLR, LRRR and SLRR, which weigh all
+        classes equally, and models with a `class_weight` predict the class with the largest
+        decision value, which may be another. Class weights move labels, not probabilities. If
+        held-out scores are worse than chance, the probabilities are the class frequencies.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = class_columns(self.decision_function(X))
+        return probabilities(scores, self._calibration().temperature, scores.dtype.type)
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_log_proba(self, X: MatrixLike) -> RealArray:
+        """Predict the logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = class_columns(self.decision_function(X))
+        return log_probabilities(scores, self._calibration().temperature, scores.dtype.type)
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_set(
+        self,
+        X: MatrixLike,
+        confidence_level: float = 0.9,
+        *,
+        class_conditional: bool = False,
+        allow_empty: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Predict sets of classes that contain the true class with a given probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+        confidence_level : float, default=0.9
+            Share of new samples whose sets should contain the true class, between 0 and 1.
+        class_conditional : bool, default=False
+            Whether the confidence level should hold for the samples of each class. The sets are
+            then larger; classes with few samples are in most sets.
+        allow_empty : bool, default=False
+            Whether sets may be empty. Otherwise an empty set gets the predicted class.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Whether each class is in the set of each sample.
+        """
+        check_set_params(confidence_level, class_conditional, allow_empty)
+        shares = np.asarray(self.predict_proba(X), dtype=np.float64)
+        return self._calibration().sets(
+            shares,
+            confidence_level,
+            class_conditional=class_conditional,
+            allow_empty=allow_empty,
+        )
 
 
 def _supports_partial_fit(estimator: Any) -> bool:
@@ -53,7 +186,7 @@ def _supports_partial_fit(estimator: Any) -> bool:
     return True
 
 
-class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
+class BaseClassifier(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base class of all classifiers: `predict`, `score`, and `partial_fit` where supported.
 
     Methods that treat rows one by one are lazy on Dask collections.
@@ -65,14 +198,10 @@ class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
     class_weight: ClassWeight
     probability: bool
     classes_: NDArray[Any]
-    _labels: TrainingLabels  # of the models that predict sets by full conformal prediction
     _constraints: dict[str, Any]
     _calibrated: Calibration
+    _ignores_class_shares = False  # whether scores do not depend on how frequent the classes are
     _statistics_depend_on: tuple[str, ...] = ("class_weight",)
-
-    @abstractmethod
-    def decision_function(self, X: MatrixLike) -> RealArray:
-        """Compute decision values; for two classes one number, positive for the second."""
 
     @lazily
     def predict(self, X: MatrixLike) -> Labels:
@@ -90,100 +219,6 @@ class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         scores = self.decision_function(X)
         winners = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[winners])
-
-    @available_if(has_probability)
-    @lazily
-    def predict_proba(self, X: MatrixLike) -> RealArray:
-        """Predict class probabilities; the predicted class has the largest.
-
-        They are the softmax of the decision values times `inverse_temperature_`, where large
-        decision values are damped. With class or sample weights they refer to the weighted
-        population.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        scores = class_columns(self.decision_function(X))
-        return probabilities(scores, self._calibration().temperature, scores.dtype.type)
-
-    @available_if(has_probability)
-    @lazily
-    def predict_log_proba(self, X: MatrixLike) -> RealArray:
-        """Predict the logarithms of the class probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        scores = class_columns(self.decision_function(X))
-        return log_probabilities(scores, self._calibration().temperature, scores.dtype.type)
-
-    @available_if(has_probability)
-    @lazily
-    def predict_set(
-        self,
-        X: MatrixLike,
-        confidence_level: float = 0.9,
-        *,
-        method: str = "loo",
-        class_conditional: bool = False,
-        allow_empty: bool = False,
-    ) -> NDArray[np.bool_]:
-        """Predict sets of classes that contain the true class with a given probability.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-        confidence_level : float, default=0.9
-            Share of new samples whose sets should contain the true class, between 0 and 1.
-        method : {"loo", "full"}, default="loo"
-            "loo" compares the probabilities of new samples with those of held-out training samples.
-            "full" is full conformal prediction, for models that keep their training samples:
-            LSRClassifier, LRRRClassifier and DRMClassifier (with ``penalty="ridge"``) with an
-            exact kernel of the rows. It takes more time and guarantees the confidence level for
-            exchangeable samples.
-        class_conditional : bool, default=False
-            Whether the confidence level should hold for the samples of each class. The sets are
-            then larger; classes with few samples are in most sets.
-        allow_empty : bool, default=False
-            Whether sets may be empty. Otherwise an empty set gets the predicted class.
-
-        Returns
-        -------
-        sets : ndarray of bool of shape (n_samples, n_classes)
-            Whether each class is in the set of each sample.
-        """
-        check_set_params(confidence_level, method, class_conditional, allow_empty)
-        options = {"class_conditional": class_conditional, "allow_empty": allow_empty}
-        if method == "full":
-            own, augmented = self._augmented(X)
-            temperature = self._calibration().temperature
-            return full_sets(self._labels, own, augmented, temperature, confidence_level, **options)
-        shares = np.asarray(self.predict_proba(X), dtype=np.float64)
-        return self._calibration().sets(shares, confidence_level, **options)
-
-    def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
-        """Compute the scores of new samples, and those of the training samples with each of them.
-
-        Models that keep the labels of their training samples implement this.
-        """
-        raise ValueError(
-            "method='full' needs a model that keeps its training samples: LSRClassifier, "
-            "LRRRClassifier or DRMClassifier (with penalty='ridge') with an exact kernel of the "
-            "rows, such as 'rbf' with n_components=None. Use such a model, or method='loo'."
-        )
 
     def _calibration(self) -> Calibration:
         """Return what a fit with probability=True has calibrated."""
@@ -215,6 +250,7 @@ class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         return float(accuracy_score(np.asarray(y), labels, sample_weight=weights))
 
     @available_if(_supports_partial_fit)
+    @unchanged_if_it_fails
     def partial_fit(
         self,
         X: MatrixLike,
@@ -250,6 +286,7 @@ class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         return self
 
     @available_if(_supports_partial_fit)
+    @unchanged_if_it_fails
     def merge(self, other: Self) -> Self:
         """Merge another model fitted by `partial_fit` into this one.
 
@@ -301,9 +338,6 @@ class BaseClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             state = state | {"_partial_fit_state": replace(parts, kept=None)}
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_missing_params(type(self), state))
-
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the model can predict: with `partial_fit`, once every class was seen."""
         return hasattr(self, "classes_")
@@ -322,3 +356,395 @@ def finite_scores(scores: RealArray) -> RealArray:
             "for example with sklearn.preprocessing.StandardScaler in a pipeline."
         )
     return scores
+
+
+Class = TypeVar("Class", bound=type)
+ENTRY = re.compile(r"^(\w+)(?: : .*)?\n(?:(?: .*)?\n)*?(?=\S|\Z)", re.MULTILINE)
+
+
+def with_inherited_docs(cls: Class) -> Class:
+    """Add the parameters and attributes that only the base classes of a class describe."""
+    if cls.__doc__ is None:  # with python -OO
+        return cls
+    doc = cleandoc(cls.__doc__)
+    for title in ("Parameters", "Attributes"):
+        entries: dict[str, str] = {}
+        for each in reversed(cls.__mro__):
+            entries |= _entries(vars(each).get("__doc__"), title)
+        if title == "Parameters":
+            entries = {name: entries[name] for name in signature(cls).parameters}
+        before, after = _around(doc, title)
+        underline = "-" * len(title)
+        doc = f"{before}{title}\n{underline}\n{''.join(entries.values())}\n{after}"
+    cls.__doc__ = doc
+    return cls
+
+
+def _around(doc: str, title: str) -> tuple[str, str]:
+    """Return what comes before and after a section, which the docstring may lack."""
+    found = re.search(rf"^{title}\n-+\n(?:.*\n)*?(?=^\w+.*\n---|\Z)", doc, re.MULTILINE)
+    if found is not None:
+        return doc[: found.start()], doc[found.end() :]
+    first = re.search(r"^(?:See Also|Notes|References|Examples)\n---", doc, re.MULTILINE)
+    place = len(doc) if first is None else first.start()
+    return doc[:place], doc[place:]
+
+
+def _entries(doc: str | None, title: str) -> dict[str, str]:
+    """Return the entries of a section of a docstring by name."""
+    doc = cleandoc(doc or "") + "\n"
+    before, after = _around(doc, title)
+    section = doc[len(before) : len(doc) - len(after)].partition("---\n")[2]
+    return {found[1]: found[0].rstrip() + "\n" for found in ENTRY.finditer(section)}
+
+
+SMALLEST_TRACE, LARGEST_TRACE = 1e-280, 1e280  # sums of squares of the features
+
+
+@dataclass
+class Prepared:
+    """Training data in the form that all penalties of a path use."""
+
+    classes: NDArray[Any]
+    sizes: Array  # sum of the sample weights in each class
+    class_weights: Array  # sum of sample weight times class weight in each class
+    dtype: np.dtype[Any]
+    kernel: FittedKernel | None  # None: linear, or approximated by features
+    regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
+    X: Any = None  # in memory, mapped to features if there are any
+    rows: LabelledRows | None = None  # before they are mapped
+    source: BlockSource | None = None  # the rows if they are not in memory
+    raw_source: BlockSource | None = None  # the same rows before they are mapped
+    features: FeatureMap | None = None  # components that approximate a kernel
+    kept: KeptRows | None = None  # rows to hold out, in the features of the regression
+
+    @property
+    def y(self) -> Any:
+        """Indices of the classes of rows in memory; None for rows in blocks."""
+        return None if self.rows is None else self.rows.y
+
+    @property
+    def kept_features(self) -> Array:
+        """Centred features of the rows to hold out; of a kernel, those of its feature map."""
+        assert self.kept is not None
+        in_memory = self.y is not None
+        rows = self.regression.X[self.kept.places] if in_memory else self.kept.X
+        return np.asarray(self.regression.centred_rows(rows))
+
+    @property
+    def leaving(self) -> Array:
+        """Weights of the rows to hold out, which include class weights."""
+        assert self.kept is not None
+        return np.asarray(self.kept.weights * (self.class_weights / self.sizes)[self.kept.y])
+
+    def cross(self, X: Any) -> Any:
+        """Compute what the coefficients multiply for new samples: features or kernel values."""
+        if self.features is not None:
+            return self.features(X)
+        if self.kernel is None or self.kernel.kernel == "precomputed":
+            return X
+        return self.kernel(X, self.X)
+
+    def in_precision(self, numbers: Array) -> NDArray[Any]:
+        """Convert fitted numbers to the precision of the data; refuse those that overflow."""
+        return in_precision(numbers, self.dtype)
+
+
+class RegressionClassifier(BaseClassifier):
+    """Base class of classifiers whose scores are linear in the features or in a kernel."""
+
+    fit_intercept: bool
+    n_features_in_: int
+    intercept_: RealArray
+    _features: FeatureMap | None = None  # components that approximate the kernel
+    # Whether the moments of the rows determine the model. One factorisation then gives the scores
+    # without each row.
+    _known_by_moments = False
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Check the data and do all the work that does not depend on the penalty."""
+        self._forget_parts()
+        rows, n_components = training_data(self, X, y, sample_weight)
+        if isinstance(rows, BlockSource):
+            return self._prepare_blocks(rows, n_components)
+        X, weights, kernel, features, kept = rows.X, rows.weights, None, None, None
+        if self.probability and self._known_by_moments:
+            kept = keep_rows(X, rows.keys, rows.y, rows.sample_weights)
+        if n_components is not None:
+            features = fit_map(self, X, weights, n_components)
+            X = mapped_rows(features, X)
+        elif self.kernel != "linear":
+            kernel = FittedKernel.of(self, X, weights)
+        if kernel is None:
+            require_memory(
+                3 * 8 * min(X.shape) ** 2,
+                f"A linear fit of {X.shape[0]} samples with {X.shape[1]} features",
+                "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
+            )
+            with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
+                regression: Any = self._linear_regression(X, weights)
+            if features is not None:
+                regression.n_features = None  # a relative penalty is in the units of the kernel
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                regression = self._kernel_regression(kernel, X, weights)
+        lost = kernel is None and regression.trace < SMALLEST_TRACE and varies(X)
+        require_squares_of(regression, self.kernel, lost=lost)
+        return Prepared(
+            rows.classes,
+            rows.sizes,
+            class_sums(rows.y, weights, len(rows.classes)),
+            rows.X.dtype,
+            kernel,
+            regression,
+            X=X,
+            rows=rows,
+            features=features,
+            kept=kept,
+        )
+
+    def _prepare_blocks(self, source: BlockSource, n_components: int | None) -> Prepared:
+        """Prepare rows in blocks by one pass that computes their moments."""
+        raw, dtype, features = source, source.dtype, None
+        keep = self.probability and self._known_by_moments
+        if n_components is None:
+            penalty = relative_penalty(self)
+            moments, kept = reduce_and_keep(source, keep, block_moments, source.n_classes, penalty)
+        else:
+            features = fit_map_to_blocks(self, source, n_components)
+            require_components_memory(features)
+            kept = mapped_kept(source, features) if keep else None
+            source = MappedBlocks(source, features)
+            if not self._known_by_moments:
+                source = in_memory_if_small(source)
+            moments = source.reduce(block_moments, source.n_classes)
+        prepared = self._prepare_moments(
+            moments, source.layout.classes, source.sizes, dtype, features
+        )
+        prepared.source, prepared.raw_source, prepared.kept = source, raw, kept
+        return prepared
+
+    def _prepare_moments(
+        self,
+        moments: Moments,
+        classes: NDArray[Any],
+        sizes: Array,
+        dtype: np.dtype[Any],
+        features: FeatureMap | None = None,
+    ) -> Prepared:
+        """Prepare a fit from the moments of the rows, which are mapped if there are features."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            regression = self._moment_regression(moments)
+        if features is not None:
+            regression.n_features = None  # a relative penalty is in the units of the kernel
+        lost = regression.trace < SMALLEST_TRACE and moments.differ
+        require_squares_of(regression, self.kernel, lost=lost)
+        return Prepared(classes, sizes, moments.weights, dtype, None, regression, features=features)
+
+    def _why_in_memory(self, n_rows: int | None) -> str | None:
+        """Explain why the rows must be in memory and what to use instead; None if they need not.
+
+        `n_rows` is None if the rows can only be read in blocks.
+        """
+        return why_exact_kernel(self, n_rows)
+
+    def _linear_regression(self, X: Any, weights: Array) -> Regression:
+        """Create the regression of linear models."""
+        return linear_regression(X, weights, centre=self.fit_intercept)
+
+    def _kernel_regression(
+        self, kernel: FittedKernel, X: Any, weights: Array
+    ) -> KernelRegression | KernelRows:
+        """Create the regression of models with a kernel."""
+        centre = weights if self.fit_intercept else None
+        matrix, kernel_mean = kernel.centred_matrix(X, centre, copies=3)
+        return KernelRegression(matrix, weights, kernel_mean)
+
+    def _moment_regression(self, moments: Moments) -> MomentRegression:
+        """Create the regression of linear models from the moments of the rows."""
+        return MomentRegression(moments, centre=self.fit_intercept)
+
+    def _fit_moments(self, prepared: Prepared) -> None:
+        """Fit the model from the moments of the rows, if they determine it."""
+        raise AttributeError(self._why_no_partial_fit())
+
+    def _why_no_partial_fit(self) -> str | None:
+        if not self._known_by_moments:
+            return super()._why_no_partial_fit()
+        return why_no_kernel_in_parts(self)
+
+    def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
+        if self.class_weight is None:
+            return block_moments(block, n_classes)
+        return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in _fit_state
+
+    def _fit_state(self, state: PartialFitState) -> None:
+        moments = state.statistics
+        if isinstance(moments, AddableTuple):
+            factors = state.class_factors(self.class_weight).tolist()
+            parts = zip(moments, factors, strict=True)
+            moments = reduce(add, (part.scaled(factor) for part, factor in parts))
+        prepared = self._prepare_moments(
+            moments, state.layout.classes, state.sizes, state.layout.dtype, state.features
+        )
+        if self.probability:
+            prepared.kept = state.kept
+        self._fit_moments(prepared)
+
+    def _set_coefficients(
+        self,
+        prepared: Prepared,
+        coef: Array,
+        intercept: Array,
+        *,
+        sparse: bool = False,
+    ) -> None:
+        """Set the fitted attributes from coefficients with one column per class.
+
+        With `sparse`, training samples whose kernel functions have no coefficients are dropped.
+        """
+        rows, offset = (
+            prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
+        )
+        # An earlier fit may have had another kernel.
+        for name in ("coef_", "dual_coef_", "X_fit_", "support_", "n_components_", "kernel_error_"):
+            self.__dict__.pop(name, None)
+        self.classes_ = prepared.classes
+        self._kernel, self._features = prepared.kernel, prepared.features
+        if prepared.features is not None:
+            store_components(self, prepared.features)
+        if prepared.kernel is None:
+            self.coef_ = rows
+        else:
+            if sparse:
+                used = np.flatnonzero(coef.any(axis=1))
+                self.support_ = (used if len(used) else np.zeros(1)).astype(np.int32)
+                rows = rows[:, self.support_]
+            self.dual_coef_ = rows
+            if prepared.kernel.kernel != "precomputed":
+                self.X_fit_ = prepared.X[self.support_] if sparse else prepared.X
+        self.intercept_ = offset
+
+    def _scores_without(self, prepared: Prepared, solution: Any) -> Array:
+        """Compute the scores of `prepared.kept`, each without all of the weight of the row.
+
+        Models that moments determine implement this. The model without a row has the same absolute
+        penalty, kernel parameters, components and class weights. Scores that the other rows do not
+        determine are NaN.
+        """
+        raise NotImplementedError
+
+    def _start(self, solution: Any) -> Callable[[Any, Indices], None] | None:
+        """Return a function that gives a model without some rows a starting point, or None."""
+        return None
+
+    def _calibrate(self, prepared: Prepared, solution: Any) -> None:
+        """Calibrate the probabilities of a fitted model on held-out scores."""
+        forget_calibration(self)
+        if not self.probability:
+            return
+        if self._known_by_moments and self._calibrate_in_closed_form(prepared, solution):
+            return
+        if prepared.raw_source is not None:
+            calibrate_on_blocks(self, prepared.raw_source)
+        else:
+            assert prepared.rows is not None
+            calibrate_on_rows(self, prepared.rows, start=self._start(solution))
+
+    def _calibrate_in_closed_form(self, prepared: Prepared, solution: Any) -> bool:
+        assert prepared.kept is not None
+        rows = prepared.rows
+
+        def scores_without(kept: KeptRows) -> Array:
+            prepared.kept = kept
+            return self._scores_without(prepared, solution)
+
+        return calibrate_in_closed_form(
+            self,
+            prepared.kept,
+            prepared.sizes,
+            scores_without,
+            None if rows is None else lambda unseen: self._scores_of_rows(rows.X[unseen]),
+            warn=rows is not None or prepared.source is not None,
+        )
+
+    def _fit_blocks(self, source: BlockSource) -> None:
+        """Fit the model to rows in blocks."""
+        n_components = components_of(self, None)
+        self._fit_prepared(self._prepare_blocks(source, n_components), None, to_rounding=False)
+
+    def _scores_of_rows(self, X: Any) -> Array:
+        """Compute the scores of rows that were checked, one column per class."""
+        coef = self.coef_ if self._kernel is None else self.dual_coef_
+        scores = self._linear_scores(X, coef, self.intercept_)
+        columns = class_columns(scores.ravel() if scores.shape[1] == 1 else scores)
+        return columns.astype(np.float64)
+
+    @lazily
+    def decision_function(self, X: MatrixLike) -> RealArray:
+        """Compute the decision values of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` the kernel matrix between these and the training
+            samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column per class; for two classes, the score of the second minus that of the first.
+        """
+        X = self._new_samples(X)
+        rows = self.coef_ if self._kernel is None else self.dual_coef_
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = finite_scores(self._linear_scores(X, rows, self.intercept_))
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _new_samples(self, X: ArrayLike) -> Any:
+        """Check new samples."""
+        return new_rows(self, X)
+
+    def _linear_scores(self, X: Any, rows: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+        """Compute scores of new samples from rows of feature or kernel coefficients."""
+        if self._features is not None:
+            return self._features.scores(X, rows, intercept)
+        if self._kernel is None:
+            return np.asarray(safe_sparse_dot(X, rows.T, dense_output=True) + intercept)
+        if self._kernel.kernel == "precomputed" and hasattr(self, "support_"):
+            X = X[:, self.support_]
+        return self._kernel.scores(X, getattr(self, "X_fit_", None), rows, intercept)
+
+
+def in_precision(numbers: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert fitted numbers to the precision of the data; refuse those that overflow."""
+    with np.errstate(over="ignore"):
+        found = numbers.astype(dtype)
+    if not np.isfinite(found).all():
+        raise ValueError(
+            "The coefficients overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler, or increase the penalty."
+        )
+    return found
+
+
+def require_squares_of(regression: NormalEquations, kernel: Any, *, lost: bool) -> None:
+    """Raise ValueError if squares of the features overflow, or have been `lost` by underflow."""
+    if lost or not regression.trace < LARGEST_TRACE:
+        what = "squares of the features" if kernel == "linear" else "values of the kernel"
+        raise ValueError(
+            f"The {what} overflow or underflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
+
+def mapped_kept(source: BlockSource, features: FeatureMap) -> KeptRows:
+    """Keep rows of a source, mapped to the components of a kernel."""
+    factors = source.layout.factors
+    kept: KeptRows = source.reduce(kept_of_block, factors)
+    return replace(kept, X=mapped_rows(features, kept.X))
+
+
+def _one_row_if_binary(rows: Array) -> Array:
+    """Convert to scikit-learn's shape: for two classes one row, the second minus the first."""
+    return rows[1:] - rows[:1] if len(rows) == 2 else rows

@@ -1,8 +1,6 @@
-"""The exception for mistakes in the user's input."""
+"""The exception for mistakes in the user's input; the command imports it for its help."""
 
 from __future__ import annotations
-
-__all__ = ["InputError"]
 
 
 class InputError(ValueError):

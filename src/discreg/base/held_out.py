@@ -1,297 +1,494 @@
-"""Decision values of held-out samples, their scores, and `cv_results_`."""
+"""Held-out scores: how training rows are judged by models that have not seen them.
+
+This is the one mechanism behind probabilities, prediction sets and searches. A model whose scores
+without each row follow from one factorisation computes them itself. Every other one is fitted
+without each of five folds or, if there are many rows, without one part of them.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold
 
-from discreg.blocks.kept_rows import KeptRows
-from discreg.linalg.resources import threads_for_fit
+from discreg.blocks.kept_rows import MOST_ROWS, KeptRows, distinct_rows, kept_of_block
+from discreg.blocks.source import Block, BlockSource, Counts, Statistic
+from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.rows import class_sums, class_weights
 from discreg.linalg.types import Array, Indices
 
-from .calibration import Temperature, probabilities
-from .left_out import LeftOut, one_column_if_binary
+from .calibration import (
+    FEWEST,
+    Calibration,
+    Temperature,
+    class_columns,
+    fit_temperature,
+    one_column_if_binary,
+)
+from .caller import silenced, warn_user
+from .validation import LabelledRows, resolve_components
 
-if TYPE_CHECKING:
-    from .search import ClassifierSearch
+Fold = tuple[Indices, Indices]  # training and test rows
 
-__all__ = [
-    "Fold",
-    "HeldOut",
-    "HeldOutScores",
-    "Judged",
-    "Setting",
-    "Weights",
-    "cv_results",
-    "held_out_path",
-    "weighted_score",
-]
+N_FOLDS = 5
+MOST_IN_FOLDS = 10_000  # with more distinct rows, one part of 2,000 is held out
+LARGEST_PART = 0.2  # share of the distinct rows that one part holds out
+ENOUGH = 300  # held-out rows that calibrate well
+SEED = 0
+ROUNDING = 1e-9
+CHANCE = 1e-9  # relative difference of log-losses that is rounding
+BY_ROW, BY_GROUP = "one row at a time", "one group at a time"
+UNCALIBRATED = "Probabilities are not calibrated, and prediction sets contain all classes."
+CALIBRATED = (
+    "inverse_temperature_",
+    "class_offsets_",
+    "held_out_decision_function_",
+    "held_out_by_",
+    "_calibrated",
+)
+_named: ContextVar[bool] = ContextVar("lost classes are named", default=False)
 
-Setting = dict[str, Any]
-Fold = tuple[Indices, Indices]
-Weights = Array | None
+
+@contextmanager
+def classes_named(named: bool = True) -> Iterator[None]:
+    """Do not warn of classes that cannot be held out if the caller has named them."""
+    token = _named.set(named)
+    try:
+        yield
+    finally:
+        _named.reset(token)
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Decision values of one setting on held-out samples.
+class HeldOutScores:
+    """Scores of rows from models that have not seen them.
 
     Attributes
     ----------
-    scores : ndarray of shape (n_samples, n_classes)
-        Decision values.
-    classes : ndarray of shape (n_classes,)
-        Class labels of the columns.
-    gap : float
-        Optimality gap of the fit.
-    converged : bool
-        Whether the gap is at most `tol`.
-    rows : ndarray or None
-        Indices of the held-out samples that have scores; None means all of them.
-    weights : ndarray or None
-        Weights of these samples, each the sum over equal rows; None means those that were given.
-    failure : str or None
-        The reason why the setting cannot be fitted, if there is one.
+    scores : ndarray of shape (n_judged, n_classes)
+        Decision values, one column per class. A row is NaN if the other rows do not determine it.
+    y : ndarray of shape (n_judged,)
+        Indices of the classes.
+    weights : ndarray of shape (n_judged,)
+        Sample weights.
+    by : str
+        How rows were held out.
+    of_rows : ndarray of shape (n_rows, n_classes) or None
+        Scores of all training rows in their order, if these are in memory and all were judged.
     """
 
-    scores: NDArray[Any]
-    classes: NDArray[Any]
-    gap: float = 0.0
-    converged: bool = True
-    rows: Indices | None = None
-    weights: Weights = None
-    failure: str | None = None
+    scores: Array
+    y: Indices
+    weights: Array
+    by: str
+    of_rows: Array | None = None
 
     @classmethod
-    def of_left_out(
-        cls,
-        left_out: LeftOut,
-        kept: KeptRows,
-        factors: NDArray[Any],
-        classes: NDArray[Any],
-        gap: float,
-        tol: float,
-    ) -> HeldOut:
-        """Create the result of scores of kept rows, some of which may be unknown.
+    def of_kept(
+        cls, scores: Array, kept: KeptRows, unseen: Callable[[Indices], Array] | None
+    ) -> HeldOutScores:
+        """Create the result of a closed form from the scores of kept rows.
 
-        The weights of the rows without the class weights, `factors`, are those of the score.
+        ``unseen(rows)`` computes the scores of training rows of weight zero, if these are in
+        memory.
         """
-        known = np.isfinite(left_out.scores).all(axis=1)
-        if not known.any():
-            return cls.failed("The other samples do not determine the score of any sample.")
-        assert kept.places is not None
-        scores, converged = left_out.scores[known], not gap > tol > 0
-        weights = (kept.weights / factors[kept.y])[known]
-        return cls(scores, classes, gap, converged, kept.places[known], weights)
-
-    @classmethod
-    def failed(cls, reason: object) -> HeldOut:
-        """Create the result of a setting that cannot be fitted."""
-        return cls(np.empty((0, 0)), np.empty(0), failure=str(reason))
-
-    def checked(self, counts: NDArray[np.bool_]) -> HeldOut:
-        """Return the result without the samples that do not count; failed if it is not finite."""
-        if self.failure is not None:
-            return self
-        rows = np.arange(len(counts)) if self.rows is None else self.rows
-        kept = counts[rows]
-        if not np.all(np.isfinite(self.scores[kept])):
-            return HeldOut.failed(
-                "The other samples do not determine the scores of some sample. Use larger "
-                "penalties, more samples, or cv=5."
-            )
-        if kept.all():
-            return self
-        weights = None if self.weights is None else self.weights[kept]
-        return replace(self, scores=self.scores[kept], rows=rows[kept], weights=weights)
+        of_rows = None
+        if kept.numbers is not None:
+            of_rows = scores[kept.numbers]
+            rows = np.flatnonzero(kept.numbers < 0)
+            if len(rows):
+                assert unseen is not None
+                of_rows[rows] = unseen(rows)
+        return cls(scores, kept.y, kept.weights, BY_ROW, of_rows)
 
 
-class Judged(NamedTuple):
-    """The score of one setting on one fold, with the time and the convergence of its fit."""
+def holdout_folds(
+    keys: NDArray[np.uint64],
+    y: Indices,
+    weights: Array,
+    groups: Indices | None = None,
+) -> list[Fold]:
+    """Split rows in memory into training and test rows of each fold.
 
-    score: float
-    seconds: float
-    gap: float
-    converged: bool
-    log_loss: float
-    used_weights: bool = True
-    failure: str | None = None
-    n_rows: int = 0  # samples of the trial
-
-
-class HeldOutScores(ClassifierMixin, BaseEstimator):
-    """Classifier that takes decision values as its input, so that any scorer can be applied.
+    Rows of weight zero are in no fold. A class that a fold would lose stays in its training rows
+    and is not tested there.
 
     Parameters
     ----------
-    classes : ndarray of shape (n_classes,)
-        Class labels.
-    learned : ndarray
-        Class labels of the decision values. Other classes have lower values and no probability.
-    temperature : Temperature
-        Conversion of the decision values in `predict_proba`.
+    keys : ndarray of shape (n_rows,)
+        Those of `row_keys`.
+    y : ndarray of shape (n_rows,)
+        Indices of the classes.
+    weights : ndarray of shape (n_rows,)
+    groups : ndarray of shape (n_rows,), default=None
+        Groups that are held out as a whole. Without them, equal rows of a class are.
     """
-
-    def __init__(
-        self, classes: NDArray[Any], learned: NDArray[Any], temperature: Temperature
-    ) -> None:
-        self.classes = classes
-        self.learned = learned
-        self.temperature = temperature
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class labels."""
-        return self.classes
-
-    def decision_function(self, scores: Array) -> Array:
-        """Return the scores in scikit-learn's shape: one value per sample for two classes."""
-        lowest = scores.min(axis=1, keepdims=True)
-        return one_column_if_binary(self._of_all_classes(scores, lowest - 1.0))
-
-    def predict(self, scores: Array) -> NDArray[Any]:
-        """Predict the label of the largest score."""
-        return np.asarray(self.learned[scores.argmax(axis=1)])
-
-    def score(self, scores: Array, y: Any, sample_weight: Any = None) -> float:
-        """Compute the accuracy without checking the labels again for every setting."""
-        return float(np.average(self.predict(scores) == y, weights=sample_weight))
-
-    def predict_proba(self, scores: Array) -> NDArray[Any]:
-        """Compute probabilities from the scores."""
-        found = probabilities(scores, self.temperature)
-        return self._of_all_classes(found, np.zeros((len(scores), 1)))
-
-    def _of_all_classes(self, values: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-        """Return the columns of all classes, with the column `other` where none was learned."""
-        if len(self.learned) == len(self.classes):
-            return values
-        of_all = np.repeat(other, len(self.classes), axis=1)
-        of_all[:, np.searchsorted(self.classes, self.learned)] = values
-        return of_all
-
-
-def held_out_path(
-    search: type[ClassifierSearch],
-    classifier: Any,
-    X: Any,
-    y: NDArray[Any],
-    weights: Weights,
-    penalties: Sequence[Setting],
-    fold: Fold | None,
-    groups: Indices | None = None,
-) -> list[tuple[HeldOut, float]]:
-    """Compute held-out scores and fitting times of all settings on one fold or by leave-one-out.
-
-    With groups, whole groups are left out.
-
-    If a setting cannot be fitted, the remaining settings of the fold count as failed.
-    """
-    if not sparse.issparse(X):
-        X = np.asarray(X)  # joblib may pass a memory map, which would be fitted in blocks
+    numbers = distinct_rows(keys, y, weights)
+    seen, folds = np.flatnonzero(numbers >= 0), []
     if groups is not None:
-        path = search._leave_groups_out(classifier, X, y, weights, penalties, groups)
-    elif fold is None:
-        path = search._leave_one_out(classifier, X, y, weights, penalties)
+        parts = _parts_by_group(y, groups, seen)
+    elif numbers.max() < MOST_IN_FOLDS:
+        # Numbers are ordered by class: each part has its share of every class.
+        parts = [seen[numbers[seen] % N_FOLDS == fold] for fold in range(N_FOLDS)]
     else:
-        train, test = fold
-        if weights is not None:  # a class may have samples of weight zero only
-            train = train[weights[train] > 0]
-        if isinstance(classifier.class_weight, dict):
-            known = set(y[train].tolist())
-            given = {k: v for k, v in classifier.class_weight.items() if k in known}
-            classifier.set_params(class_weight=given)
-        columns = train if classifier.kernel == "precomputed" else slice(None)
-        path = search._held_out(
-            classifier,
-            X[train][:, columns],
-            y[train],
-            None if weights is None else weights[train],
-            X[test][:, columns],
-            penalties,
-        )
-    fits: list[tuple[HeldOut, float]] = []
-    with threads_for_fit(X, classifier.kernel):
-        for _ in penalties:
-            started = time.perf_counter()
-            try:
-                held_out = next(path)
-            except ValueError as error:
-                left = len(penalties) - len(fits)
-                return fits + [(HeldOut.failed(error), time.perf_counter() - started)] * left
-            fits.append((held_out, time.perf_counter() - started))
-    return fits
+        firsts = np.unique(numbers[seen], return_index=True)[1]
+        drawn = np.argsort(keys[seen[firsts]], kind="stable")[:MOST_ROWS]
+        parts = [seen[np.isin(numbers[seen], drawn)]]
+    for part in parts:
+        sizes = np.bincount(y, weights)
+        left = sizes - np.bincount(y[part], weights[part], len(sizes))
+        test = part[(left > ROUNDING * sizes)[y[part]]]
+        if len(test):
+            folds.append((np.setdiff1d(seen, test), test))
+    return folds
 
 
-def weighted_score(
-    scorer: Callable[..., float],
-    held_out: HeldOut,
-    y: NDArray[Any],
-    sample_weight: Any,
-    classes: NDArray[Any],
-    temperature: Temperature,
-) -> tuple[float, bool]:
-    """Score held-out samples; also return whether the scorer accepted their weights.
+def holdout_mask(y: Indices, weights: Array, groups: Indices | None) -> NDArray[np.bool_]:
+    """Return for each row of positive weight whether its class remains without the row or group."""
+    sizes = np.bincount(y, weights)[y]
+    of_both = np.arange(len(y)) if groups is None else y + (y.max() + 1) * groups
+    left = sizes - np.bincount(of_both, weights)[of_both]
+    return np.asarray((left > ROUNDING * sizes) & (weights > 0))
 
-    Without given weights, a scorer that accepts none gets equal rows as often as they occur.
+
+def _parts_by_group(y: Indices, groups: Indices, seen: Indices) -> list[Indices]:
+    """Split rows into parts of whole groups: five stratified ones, or one if there are many."""
+    own = np.unique(groups[seen], return_inverse=True)[1]
+    if len(seen) <= MOST_IN_FOLDS:
+        return [seen[part] for part in stratified_parts(y[seen], own)]
+    order = _shuffled(int(own.max()) + 1)
+    reached = np.cumsum(np.bincount(own)[order])
+    drawn = order[: max(1, int(np.searchsorted(reached, MOST_ROWS)))]
+    return [seen[np.isin(own, drawn)]]
+
+
+def stratified_parts(y: Indices, groups: Indices) -> list[Indices]:
+    """Split rows into five parts of whole groups, or fewer, with similar shares of the classes.
+
+    Classes with fewer rows than parts count as rows of the largest class.
     """
-    scores, weights = held_out.scores, held_out.weights
-    if held_out.rows is not None:
-        y = y[held_out.rows]
-    if weights is None and sample_weight is not None:
-        weights = sample_weight if held_out.rows is None else sample_weight[held_out.rows]
-    judge = HeldOutScores(classes, held_out.classes, temperature)
-    if weights is not None:
+    n_parts = min(N_FOLDS, len(np.unique(groups)))
+    sizes = np.bincount(y)
+    strata = np.where(sizes[y] < n_parts, sizes.argmax(), y)
+    return [part for _, part in StratifiedGroupKFold(n_parts).split(y, strata, groups)]
+
+
+def _shuffled(number: int) -> Indices:
+    return np.random.default_rng(SEED).permutation(number)
+
+
+def how_held_out(folds: list[Fold], groups: Indices | None) -> str:
+    """Say how rows were held out."""
+    if len(folds) == 1:
+        return f"{len(folds[0][1]):,} rows"
+    return f"{len(folds)} folds" + " of whole groups" * (groups is not None)
+
+
+def scores_in_folds(
+    estimator: Any,
+    rows: LabelledRows,
+    folds: list[Fold],
+    start: Callable[[Any, Indices], None] | None = None,
+) -> Array:
+    """Fit a model without each fold and compute the scores of its rows.
+
+    Parameters
+    ----------
+    estimator : BaseClassifier
+        Its parameters are those of the models.
+    rows : LabelledRows
+    folds : list
+    start : callable, default=None
+        ``start(model, rows)`` gives a model that will be fitted to these rows a starting point.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows, n_classes)
+        NaN for rows that are in no fold, or whose model cannot be fitted.
+    """
+    X, labels = rows.X, rows.classes[rows.y]
+    scores = np.full((len(labels), len(rows.classes)), np.nan)
+    for train, test in folds:
+        model = _unfitted(estimator)
+        if start is not None:
+            start(model, train)
+        columns = train if estimator.kernel == "precomputed" else slice(None)
         try:
-            return float(scorer(judge, scores, y, sample_weight=weights)), True
-        except TypeError as error:
-            if "sample_weight" not in str(error):
-                raise
-        if sample_weight is None:
-            copies = np.repeat(np.arange(len(y)), np.rint(weights).astype(np.intp))
-            scores, y = scores[copies], y[copies]
-    return float(scorer(judge, scores, y)), sample_weight is None
+            with silenced():  # the fit to all rows has warned
+                resolve_components(model, len(labels))
+                model.fit(X[train][:, columns], labels[train], rows.sample_weights[train])
+                scores[test] = class_columns(model.decision_function(X[test][:, columns]))
+        except ValueError:  # a numerical failure without these rows
+            continue
+    return scores
 
 
-def cv_results(
-    grid: Sequence[Setting],
-    scores: Array,
-    times: Array | None,
-    failed: NDArray[np.bool_],
-    n_rows: Indices,
-) -> dict[str, Any]:
-    """Build the results of a search under the names of `sklearn.model_selection.GridSearchCV`.
+def _unfitted(estimator: Any) -> Any:
+    """Create a model for a fit without some rows, of which callbacks are not told."""
+    model = clone(estimator)
+    model.probability = False  # an attribute, because a subclass may fix the parameter
+    vars(model).pop("_skl_callbacks", None)
+    return model
 
-    `scores` and `times` have one column per fold. Without `times` there is one column, the score of
-    all held-out samples together. Only settings that have `failed` may have no score. Settings
-    that were tried on more samples, `n_rows`, have better ranks.
+
+class WithoutRows(BlockSource):
+    """Rows of another source, where some distinct rows have weight zero.
+
+    Parameters
+    ----------
+    source : BlockSource
+    part : KeptRows
     """
-    results: dict[str, Any] = {"params": list(grid)}
-    for name in grid[0]:
-        results[f"param_{name}"] = np.ma.masked_array([setting[name] for setting in grid])
-    if times is not None:
-        results["mean_fit_time"] = times.mean(axis=1)
-        results["std_fit_time"] = times.std(axis=1)
-        for number, column in enumerate(scores.T):
-            results[f"split{number}_test_score"] = column
-        results["std_test_score"] = scores.std(axis=1)
-    means = results["mean_test_score"] = scores.mean(axis=1)
-    scored = means[~failed]
-    if not np.all(np.isfinite(scored)):
-        raise ValueError(
-            f"The scorer returned {scored[~np.isfinite(scored)][0]} for at least one setting, so "
-            "that no setting is best. Use a scorer that is defined on every fold, or fewer folds."
-        )
-    results["n_samples"] = n_rows
-    keys = np.column_stack([-n_rows * ~failed, -np.where(failed, -np.inf, means)])
-    ranks = rankdata(np.unique(keys, axis=0, return_inverse=True)[1].ravel(), method="min")
-    results["rank_test_score"] = ranks.astype(np.int32)
-    return results
+
+    def __init__(self, source: BlockSource, part: KeptRows) -> None:
+        super().__init__(source.n_features, source.dtype, source.class_weight)
+        self._source, self._part = source, part
+
+    @cached_property
+    def counts(self) -> Counts:
+        source, part = self._source, self._part
+        sizes = source.sizes - class_sums(part.y, part.weights, source.n_classes)
+        return Counts(source.layout.classes, sizes, source.n_rows)
+
+    def reduce(self, statistic: Statistic, *args: Any) -> Any:
+        part, change = self._part, self.layout.factors / self._source.layout.factors
+        return self._source.reduce(_on_others, part.hashes, part.y, change, statistic, args)
+
+
+def _on_others(
+    block: Block, hashes: Any, y: Indices, change: Array, statistic: Statistic, args: Any
+) -> Any:
+    """Compute a statistic of a block without some rows; class weights may change by that."""
+    weights = block.weights * change[block.y]
+    own = hash_rows(block.X, SEED)
+    for k in np.unique(y):
+        weights[(block.y == k) & np.isin(own, hashes[y == k])] = 0.0
+    return statistic(block._replace(weights=weights), *args)
+
+
+def holdout_part(source: BlockSource) -> KeptRows:
+    """Draw the rows of a source that are held out together: 2,000, or a fifth if there are few."""
+    factors = source.layout.factors
+    kept: KeptRows = source.reduce(kept_of_block, factors)
+    number = min(len(kept), max(1, int(LARGEST_PART * source.n_rows)))
+    return kept.take(np.arange(number))
+
+
+def calibrate(estimator: Any, held_out: HeldOutScores, sizes: Array, *, warn: bool = True) -> None:
+    """Set the attributes of a classifier that follow from held-out scores.
+
+    Probabilities estimate the population of the training rows with their sample weights. Where the
+    scores are worse than chance, they are the shares of the classes.
+
+    Parameters
+    ----------
+    estimator : BaseClassifier
+        It has `classes_`.
+    held_out : HeldOutScores
+    sizes : ndarray of shape (n_classes,)
+        Sum of the sample weights of each class.
+    warn : bool, default=True
+        Whether to warn; `partial_fit` does not, because more rows may follow.
+    """
+    forget_calibration(estimator)
+    known = np.asarray(np.isfinite(held_out.scores).all(axis=1))
+    judged = held_out.scores[known], held_out.y[known], held_out.weights[known]
+    shares = sizes / sizes.sum()
+    offsets = prior_offsets(estimator, estimator.classes_, sizes)
+    with np.errstate(over="ignore"):
+        agrees = estimator.class_weight is None
+        temperature = fit_temperature(*judged, offsets, agrees=agrees)
+        calibration = Calibration.of(*judged, len(sizes), temperature)
+        reason = _worse_than_chance(*judged, calibration)
+    if reason is not None:
+        temperature = Temperature.constant(shares)
+        calibration = Calibration.of(*judged, len(sizes), temperature)
+    estimator._calibrated = calibration
+    estimator.inverse_temperature_ = temperature.inverse
+    if temperature.offsets is not None:
+        estimator.class_offsets_ = temperature.offsets
+    estimator.held_out_by_ = held_out.by
+    if held_out.of_rows is not None and np.isfinite(held_out.of_rows).all():
+        estimator.held_out_decision_function_ = one_column_if_binary(held_out.of_rows)
+    if warn:
+        _warn_of_unknown(int(known.sum()), len(known))
+        if reason is not None:
+            warn_user(
+                f"The held-out scores of {type(estimator).__name__} are worse than chance: "
+                f"{reason}. predict_proba returns the class frequencies. Use another model or "
+                "other parameters, or features that say more about the classes."
+            )
+
+
+def calibrate_in_closed_form(
+    estimator: Any,
+    kept: KeptRows,
+    sizes: Array,
+    scores_without: Callable[[KeptRows], Array],
+    unseen: Callable[[Indices], Array] | None = None,
+    *,
+    warn: bool = True,
+) -> bool:
+    """Calibrate a fitted classifier whose scores without each row follow from one factorisation.
+
+    Returns False, and does nothing, if the rows are in memory and most scores are not determined.
+    Folds can hold them out then.
+
+    Parameters
+    ----------
+    estimator : BaseClassifier
+    kept : KeptRows
+        Rows to hold out; those that are all of their class are not.
+    sizes : ndarray of shape (n_classes,)
+        Sum of the sample weights of each class.
+    scores_without : callable
+        Computes the scores of rows, each without all of its weight, one column per class.
+    unseen : callable, default=None
+        As in `HeldOutScores.of_kept`; None if the rows are not in memory.
+    warn : bool, default=True
+        As in `calibrate`.
+    """
+    own, y = sizes[kept.y], kept.y
+    stays = own - kept.weights > ROUNDING * own
+    if not stays.all():
+        kept = replace(kept.take(np.flatnonzero(stays)), numbers=None)
+    with np.errstate(all="ignore"):  # scores that are not finite are not used
+        scores = scores_without(kept)
+    unknown = ~np.isfinite(scores).all(axis=1)
+    if unseen is not None and unknown.sum() > len(scores) / 2:
+        return False
+    if warn:
+        warn_of_lost_classes(estimator.classes_, y, stays)
+    calibrate(estimator, HeldOutScores.of_kept(scores, kept, unseen), sizes, warn=warn)
+    return True
+
+
+def calibrate_on_rows(
+    estimator: Any,
+    rows: LabelledRows,
+    groups: Indices | None = None,
+    start: Callable[[Any, Indices], None] | None = None,
+) -> None:
+    """Calibrate a fitted classifier by fits without some rows, which are in memory.
+
+    Parameters
+    ----------
+    estimator : BaseClassifier
+    rows : LabelledRows
+    groups : ndarray of shape (n_rows,), default=None
+        Groups that are held out as a whole.
+    start : callable, default=None
+        As in `scores_in_folds`.
+    """
+    X, y, weights = rows.X, rows.y, rows.sample_weights
+    folds = holdout_folds(rows.keys, y, weights, groups)
+    judged = np.zeros(len(y), dtype=bool)
+    for _, test in folds:
+        judged[test] = True
+    seen = weights > 0
+    warn_of_lost_classes(rows.classes, y[seen], judged[seen], groups)
+    scores = scores_in_folds(estimator, rows, folds, start)
+    of_rows = None
+    if len(folds) > 1:
+        of_rows = scores.copy()
+        if not seen.all():
+            of_rows[~seen] = class_columns(estimator.decision_function(X[~seen]))
+    places, merged = np.flatnonzero(judged), weights[judged]
+    if groups is None:  # equal rows of a class have equal scores
+        numbers = distinct_rows(rows.keys, y, weights)
+        _, firsts, each = np.unique(numbers[places], return_index=True, return_inverse=True)
+        places, merged = places[firsts], np.bincount(each, merged).astype(np.float64)
+    found = scores[places], y[places], merged, how_held_out(folds, groups), of_rows
+    calibrate(estimator, HeldOutScores(*found), rows.sizes)
+
+
+def calibrate_on_blocks(estimator: Any, source: BlockSource) -> None:
+    """Calibrate a fitted classifier by a fit in which some rows in blocks have weight zero."""
+    part = holdout_part(source)
+    left = source.sizes - class_sums(part.y, part.weights, source.n_classes)
+    stays = (left > ROUNDING * source.sizes)[part.y]
+    warn_of_lost_classes(estimator.classes_, part.y, stays)
+    part = part.take(np.flatnonzero(stays))
+    scores = np.empty((0, source.n_classes))
+    if len(part):
+        model = _unfitted(estimator)
+        with silenced():  # the fit to all rows has warned
+            model._fit_blocks(WithoutRows(source, part))
+            scores = model._scores_of_rows(part.X)
+    by = f"{len(part):,} rows"
+    calibrate(estimator, HeldOutScores(scores, part.y, part.weights, by), source.sizes)
+
+
+def prior_offsets(estimator: Any, classes: NDArray[Any], sizes: Array) -> Array | None:
+    """Return the class offsets that undo equal or given class weights; None if there are none."""
+    if estimator._ignores_class_shares:
+        return np.asarray(np.log(sizes / sizes.sum()))
+    if estimator.class_weight is None:
+        return None
+    return -np.log(class_weights(estimator.class_weight, classes, sizes))
+
+
+def _worse_than_chance(
+    scores: Array, y: Indices, weights: Array, calibration: Calibration
+) -> str | None:
+    """Say why scores do not separate the classes; None if they do, or if there are few rows."""
+    if len(y) < FEWEST or len(np.unique(y)) < 2:
+        return None
+    if scores.shape[1] == 2:
+        difference = scores[:, 1] / 2 - scores[:, 0] / 2  # the difference itself may overflow
+        area = roc_auc_score(y, difference, sample_weight=weights)
+        if area < 0.5:
+            return f"the area under the ROC curve is {area:.2g}"
+    loss = calibration.log_loss()
+    shares = class_sums(y, weights, scores.shape[1]) / weights.sum()
+    shares = shares[shares > 0]
+    chance = -float(shares @ np.log(shares))
+    if not loss <= chance * (1 + CHANCE):
+        return f"their log-loss is {loss:.3g}, that of the class frequencies {chance:.3g}"
+    return None
+
+
+def warn_of_lost_classes(
+    classes: NDArray[Any],
+    y: Indices,
+    judged: NDArray[np.bool_],
+    groups: Indices | None = None,
+    *,
+    judged_on_others: str = "Probabilities are calibrated",
+) -> None:
+    """Warn once of classes of which no row can be held out."""
+    lost = np.setdiff1d(y, y[judged])
+    if not len(lost) or _named.get():
+        return
+    what = "distinct row" if groups is None else "group"
+    labels = classes[lost].tolist()
+    named = ", ".join(repr(label) for label in labels[:3]) + ", ..." * (len(labels) > 3)
+    verb = "Class {} has" if len(labels) == 1 else "Classes {} have"
+    rest = f"{judged_on_others} on the other classes." if judged.any() else UNCALIBRATED
+    warn_user(f"{verb.format(named)} only one {what}, which cannot be held out. {rest}")
+
+
+def _warn_of_unknown(n_known: int, n_rows: int) -> None:
+    if n_known >= min(n_rows / 2, ENOUGH):
+        return
+    rest = f"Probabilities are calibrated on the other {n_known:,}." if n_known else UNCALIBRATED
+    warn_user(
+        f"{n_rows - n_known:,} of {n_rows:,} rows have no held-out scores, because the others "
+        "do not determine them, or because of overflow. "
+        f"{rest} Penalise large coefficients more, add samples, or scale the features."
+    )
+
+
+def forget_calibration(estimator: Any) -> None:
+    """Remove the attributes that an earlier call of `calibrate` has set."""
+    for name in CALIBRATED:
+        estimator.__dict__.pop(name, None)

@@ -13,18 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import confusion_matrix
 
-__all__ = [
-    "METRICS",
-    "Metric",
-    "area_under_curve",
-    "counts",
-    "g_mean_score",
-    "label_scores",
-    "metric",
-    "quick_auc_score",
-    "ratio",
-]
-
 
 @dataclass(frozen=True)
 class Metric:
@@ -44,8 +32,6 @@ class Metric:
     score : callable, optional
         Of labels: the values for confusion matrices of shape (..., n_classes, n_classes) with true
         classes in the rows; NaN for a matrix of zeros.
-    rope : float
-        Region of practical equivalence: models whose values differ by less are equally good.
     """
 
     name: str
@@ -53,7 +39,6 @@ class Metric:
     needs: Literal["labels", "scores", "probabilities", "clock", "fit"] = "fit"
     lower_is_better: bool = False
     score: Callable[[NDArray[Any]], NDArray[Any]] | None = None
-    rope: float = 0.01
 
     @property
     def is_share(self) -> bool:
@@ -132,21 +117,6 @@ def area_under_curve(
     return ratio(pairs / 2, total * (below[-1] - total))
 
 
-def quick_auc_score(
-    y_true: NDArray[Any],
-    y_score: NDArray[Any],
-    *,
-    positive: Any,
-    sample_weight: NDArray[Any] | None = None,
-) -> float:
-    """Area under the ROC curve of two classes without the checks of scikit-learn's function.
-
-    NaN if there is one class only.
-    """
-    weights = np.ones(len(y_score)) if sample_weight is None else sample_weight
-    return float(area_under_curve(y_score, y_true == positive, weights))
-
-
 METRICS = {
     metric.name: metric
     for metric in (  # in the order of the tables
@@ -158,7 +128,7 @@ METRICS = {
         Metric("roc_auc", "ROC AUC", "scores"),
         Metric("average_precision", "average precision", "scores"),
         Metric("log_loss", "log-loss", "probabilities", lower_is_better=True),
-        Metric("brier", "Brier score", "probabilities", lower_is_better=True, rope=0.005),
+        Metric("brier", "Brier score", "probabilities", lower_is_better=True),
         Metric("fit_seconds", "fit", "clock", lower_is_better=True),
         Metric("predict_seconds", "predict", "clock", lower_is_better=True),
         Metric("loss", "loss", lower_is_better=True),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,28 +12,27 @@ from numpy.typing import ArrayLike
 from discreg.blocks.kept_rows import KeptRows, kept_of_block
 from discreg.blocks.mapped import map_block
 from discreg.blocks.source import Block, BlockLayout, require_labels
-from discreg.blocks.validation import (
-    KERNEL_CONSTRAINTS,
+from discreg.linalg.kernel_approximation import FeatureMap, NystroemMap, mapped_rows
+from discreg.linalg.rows import (
+    checked_weights,
+    class_sums,
     class_weights,
     require_sum_of_weights,
     require_two_classes,
     require_weight_in_each_class,
-    sample_weights,
-    training_rows,
 )
-from discreg.linalg.kernel_approximation import FeatureMap, NystroemMap, mapped_rows
-from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
-from .caller import user_stacklevel
-from .components import (
+from .caller import warn_user
+from .validation import (
     COMPONENT_CONSTRAINTS,
+    KERNEL_CONSTRAINTS,
     components_of,
+    dispatched,
     fit_map,
     require_components_memory,
+    training_rows,
 )
-
-__all__ = ["PartialFitState", "merge_partial_fits", "update_partial_fit"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +45,6 @@ class PartialFitState:
     params: dict[str, Any]  # parameters that the statistics depend on
     features: FeatureMap | None = None  # components that approximate a kernel
     kept: KeptRows | None = None  # sample of the rows; a saved model has none
-
-    def kept_rows(self, class_weight: Any) -> KeptRows:
-        """Return the sample of the rows with class weights."""
-        assert self.kept is not None
-        return self.kept.scaled(self.class_factors(class_weight))
 
     def class_factors(self, class_weight: Any) -> Array:
         """Compute the class weights for the rows seen so far."""
@@ -71,38 +62,36 @@ def update_partial_fit(
 ) -> None:
     """Add rows to the statistics of an estimator, and fit it once every class has rows."""
     estimator._check_params()
+    sample_weight = dispatched(sample_weight)
     before: PartialFitState | None = vars(estimator).get("_partial_fit_state")
     if before is None and hasattr(estimator, "classes_"):
         classes = estimator.classes_ if classes is None else classes
-        warnings.warn(
+        warn_user(
             f"partial_fit starts a new model, because {type(estimator).__name__}.fit keeps no "
-            "statistics of its rows. Pass all rows to partial_fit instead.",
-            UserWarning,
-            stacklevel=3,
+            "statistics of its rows. Pass all rows to partial_fit instead."
         )
     if before is None and classes is None:
         raise ValueError("classes must be passed on the first call to partial_fit.")
-    with _features_restored(estimator):
-        rows, labels = training_rows(estimator, X, y, reset=before is None)
-        require_labels(labels)
-        layout = _layout(rows, classes, before)
-        block = layout.block(rows, labels, sample_weight)
-        copies = sample_weights(sample_weight, len(block.y), in_part=True)
-        features = _components(estimator, block) if before is None else before.features
-        kept = kept_of_block(block, layout.factors) if estimator.probability else None
-        if features is not None:
-            block = map_block(block, features)
-            if kept is not None:
-                kept = replace(kept, X=mapped_rows(features, kept.X))
-        state = PartialFitState(
-            layout,
-            class_sums(block.y, copies, len(layout.classes)),
-            estimator._statistics(block, len(layout.classes)),
-            _params_of_statistics(estimator),
-            features,
-            kept,
-        )
-        _fit_and_keep(estimator, state if before is None else _together(before, state))
+    rows, labels = training_rows(estimator, X, y, reset=before is None)
+    require_labels(labels)
+    layout = _layout(rows, classes, before)
+    block = layout.block(rows, labels, sample_weight)
+    copies = checked_weights(sample_weight, len(block.y), in_part=True)
+    features = _components(estimator, block) if before is None else before.features
+    kept = kept_of_block(block, layout.factors) if estimator.probability else None
+    if features is not None:
+        block = map_block(block, features)
+        if kept is not None:
+            kept = replace(kept, X=mapped_rows(features, kept.X))
+    state = PartialFitState(
+        layout,
+        class_sums(block.y, copies, len(layout.classes)),
+        estimator._statistics(block, len(layout.classes)),
+        _params_of_statistics(estimator),
+        features,
+        kept,
+    )
+    _fit_and_keep(estimator, state if before is None else _together(before, state))
 
 
 def merge_partial_fits(estimator: Any, other: Any) -> None:
@@ -162,12 +151,10 @@ def _components(estimator: Any, block: Block) -> FeatureMap | None:
     require_components_memory(features)
     n_rows = features.basis.shape[0] if isinstance(features, NystroemMap) else n_components
     if n_rows < n_components:
-        warnings.warn(
+        warn_user(
             f"The first call of partial_fit has {n_rows} distinct rows, fewer than "
             f"n_components={n_components}. The model will not have more components; pass more rows "
-            "in the first call.",
-            UserWarning,
-            stacklevel=user_stacklevel(),
+            "in the first call."
         )
     return features
 
@@ -198,20 +185,6 @@ def _layout(rows: Any, classes: ArrayLike | None, before: PartialFitState | None
             )
     dtype = rows.dtype if before is None else np.promote_types(rows.dtype, before.layout.dtype)
     return BlockLayout(rows.shape[1], dtype, found, np.ones(len(found)))
-
-
-@contextmanager
-def _features_restored(estimator: Any) -> Iterator[None]:
-    """Restore the feature attributes of the estimator if an exception is raised."""
-    names = ("n_features_in_", "feature_names_in_")
-    before = {name: value for name, value in vars(estimator).items() if name in names}
-    try:
-        yield
-    except BaseException:
-        for name in names:
-            estimator.__dict__.pop(name, None)
-        vars(estimator).update(before)
-        raise
 
 
 def _together(one: PartialFitState, other: PartialFitState) -> PartialFitState:

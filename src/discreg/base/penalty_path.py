@@ -17,25 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from discreg.blocks.kept_rows import KeptRows, kept_of_block
-from discreg.blocks.moments import Moments, moments_by_group
-from discreg.blocks.precision import relative_penalty
-from discreg.blocks.source import (
-    AddableTuple,
-    ArrayBlocks,
-    Block,
-    BlockSource,
-    open_blocks,
-)
-from discreg.blocks.validation import (
-    Number,
-    check_params,
-    is_streamed,
-    training_rows,
-)
+from discreg.blocks.kept_rows import KeptRows, reduce_and_keep
+from discreg.blocks.moments import Moments, moments_by_group, relative_penalty
+from discreg.blocks.opening import open_blocks
+from discreg.blocks.source import AddableTuple, ArrayBlocks, Block, BlockSource, is_streamed
 from discreg.linalg.types import Array, MatrixLike
 
-__all__ = ["PenaltyPath", "penalty_path"]
+from .validation import Number, check_params, training_rows
 
 
 @runtime_checkable
@@ -136,11 +124,9 @@ def penalty_path(
     model = clone(estimator)
     source = _open_source(model, X, y, sample_weight)
     smallest = relative_penalty(model.set_params(beta=float(penalties.min())))
-    factors, keep = source.layout.factors, model.probability
-    folds, *rows = source.reduce(
-        _folds_and_rows, int(cv), source.n_classes, smallest, factors, keep
+    folds, kept = reduce_and_keep(
+        source, model.probability, _fold_moments, int(cv), source.n_classes, smallest
     )
-    kept = rows[0].scaled(factors) if keep else None
     candidate = clone(estimator).set_params(probability=False)
     empty = [number for number, fold in enumerate(folds) if fold.total == 0]
     if empty:
@@ -189,13 +175,10 @@ def _open_source(model: Any, X: Any, y: Any, sample_weight: Any) -> BlockSource:
     return ArrayBlocks(rows, labels, sample_weight, model.class_weight)
 
 
-def _folds_and_rows(
-    block: Block, n_folds: int, n_classes: int, penalty: float, factors: Array, keep: bool
-) -> AddableTuple:
-    """Compute the moments of the rows of each fold, and with `keep` a sample of the rows."""
+def _fold_moments(block: Block, n_folds: int, n_classes: int, penalty: float) -> AddableTuple:
+    """Compute the moments of the rows of each fold."""
     folds = (block.first + np.arange(len(block.y))) % n_folds
-    moments = moments_by_group(block, folds, n_folds, n_classes, penalty)
-    return AddableTuple([moments, kept_of_block(block, factors)] if keep else [moments])
+    return moments_by_group(block, folds, n_folds, n_classes, penalty)
 
 
 def _without(folds: AddableTuple, number: int) -> Moments:

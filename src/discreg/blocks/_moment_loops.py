@@ -10,8 +10,6 @@ import numpy as np
 from discreg.linalg.compiled import REORDER, compiled
 from discreg.linalg.types import Indices, RealArray
 
-__all__ = ["add_about_mean", "add_class_means", "centre_rows", "group_rows"]
-
 
 @compiled(fastmath=REORDER)
 def centre_rows(
@@ -54,55 +52,6 @@ def centre_rows(
             root = out.dtype.type(np.sqrt(weights[i]))
             for j in range(n_features):
                 into[j] = root * (row[j] - shift[j])
-
-
-@compiled(fastmath=REORDER)
-def add_class_means(
-    means: RealArray,
-    totals: RealArray,
-    part_totals: RealArray,
-    part_sums: RealArray,
-    origin: RealArray,
-) -> None:
-    """Update `means` and `totals` with the classes of a part, whose sums are about `origin`."""
-    for k in range(len(totals)):
-        if part_totals[k] > 0.0:
-            totals[k] += part_totals[k]
-            share = part_totals[k] / totals[k]
-            for j in range(len(origin)):
-                part_mean = origin[j] + part_sums[k, j] / part_totals[k]
-                means[k, j] += share * (part_mean - means[k, j])
-
-
-@compiled(fastmath=REORDER)
-def add_about_mean(
-    scatter: RealArray,
-    weight: float,
-    mean: RealArray,
-    part: RealArray,
-    part_weight: float,
-    part_mean: RealArray,
-    shift: RealArray,
-) -> float:
-    """Update `scatter` and `mean` with a part of the rows, whose scatter is about `shift`.
-
-    Returns the total weight.
-    """
-    n_features = len(mean)
-    both = weight + part_weight
-    if part_weight == 0.0:
-        return weight
-    share = part_weight / both
-    for i in range(n_features):
-        off_i = part_mean[i] - shift[i]
-        apart_i = part_mean[i] - mean[i]
-        for j in range(n_features):
-            off = part_weight * off_i * (part_mean[j] - shift[j])
-            apart = weight * share * apart_i * (part_mean[j] - mean[j])
-            scatter[i, j] += part[i, j] - off + apart
-    for j in range(n_features):
-        mean[j] += share * (part_mean[j] - mean[j])
-    return both
 
 
 @compiled(fastmath=REORDER)

@@ -9,26 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .dask_recipes import Recipe, recipes
-from .source import (
-    BlockSource,
-    ChunkError,
-    Counts,
-    count_labels,
-    labels_of_block,
-)
-from .validation import (
-    is_dask,
-)
-
-__all__ = ["DaskBlocks", "map_rows"]
+from .source import ChunkError, Counts, RawBlocks, count_labels, is_dask, labels_of_block
 
 BRANCHES = 8  # of each node in the tree of sums
 
@@ -45,7 +33,7 @@ def _dask() -> Any:
     return dask
 
 
-class DaskBlocks(BlockSource):
+class DaskBlocks(RawBlocks):
     """A Dask array or dataframe with its labels and weights, chunk by chunk.
 
     Parameters
@@ -86,16 +74,16 @@ class DaskBlocks(BlockSource):
             else _aligned(sample_weight, X, self._X, lengths, "sample_weight")
         )
         self._chunks = list(zip(self._X, self._y, self._weights, strict=True))
-        self._recipes = recipes(self._chunks)
         self._firsts: list[int] | None = None  # unknown until the rows are counted
 
-    def _count(self) -> Counts:
+    @cached_property
+    def counts(self) -> Counts:
         dask = _dask()
         labels = list(zip(self._y, self._weights, strict=True))
         counts = self._computed(
             [
                 dask.delayed(_counts_of_chunk, pure=False)(number, chunk)
-                for number, chunk in enumerate(recipes(labels) or labels)
+                for number, chunk in enumerate(labels)
             ]
         )
         self._firsts = np.cumsum([0, *(each.n_rows for each in counts[:-1])]).tolist()
@@ -105,9 +93,7 @@ class DaskBlocks(BlockSource):
     def reduce_raw(self, statistic: Callable[..., Any], *args: Any) -> Any:
         dask = _dask()
         shared = dask.delayed((statistic, args), traverse=False)
-        chunks = zip(
-            self._recipes or self._chunks, self._firsts or [0] * len(self._chunks), strict=True
-        )
+        chunks = zip(self._chunks, self._firsts or [0] * len(self._chunks), strict=True)
         parts = [
             dask.delayed(_statistic_of_chunk, pure=False)(number, shared, chunk, first)
             for number, (chunk, first) in enumerate(chunks)
@@ -136,25 +122,12 @@ class DaskBlocks(BlockSource):
             try:
                 _dask().delayed(_nothing, pure=False)(*chunk).compute()
             except Exception as cause:
-                raise _not_computed(number, cause) from cause
-
-
-def _not_computed(number: int, cause: Exception) -> ChunkError:
-    return ChunkError.of(number, f"it cannot be computed, {type(cause).__name__}: {cause}")
-
-
-def _parts_of(number: int, chunk: Any) -> Any:
-    """Return the rows, labels and weights of a chunk, or some of these."""
-    if not isinstance(chunk, Recipe):
-        return chunk
-    try:
-        return chunk.computed()
-    except Exception as cause:
-        raise _not_computed(number, cause) from cause
+                reason = f"it cannot be computed, {type(cause).__name__}: {cause}"
+                raise ChunkError.of(number, reason) from cause
 
 
 def _counts_of_chunk(number: int, chunk: Any) -> Counts:
-    y, sample_weight = _parts_of(number, chunk)
+    y, sample_weight = chunk
     try:
         return count_labels(y, sample_weight)
     except (TypeError, ValueError) as error:
@@ -163,7 +136,7 @@ def _counts_of_chunk(number: int, chunk: Any) -> Counts:
 
 def _statistic_of_chunk(number: int, shared: tuple[Any, Any], chunk: Any, first: int) -> Any:
     statistic, args = shared
-    X, y, sample_weight = _parts_of(number, chunk)
+    X, y, sample_weight = chunk
     try:
         if not X.shape[0] and not len(labels_of_block(y)):
             return None

@@ -24,20 +24,7 @@ from discreg.linalg.kernel_approximation import (
 from discreg.linalg.kernels import gamma_from_variance, spread_of_entries
 
 from .moments import require_finite
-from .source import (
-    AddableTuple,
-    ArrayBlocks,
-    Block,
-    BlockSource,
-    Counts,
-    Statistic,
-    labels_of_block,
-    require_same_length,
-    rows_of_block,
-)
-from .validation import sample_weights
-
-__all__ = ["MappedBlocks", "kernel_of_blocks", "map_block", "map_of_blocks"]
+from .source import AddableTuple, ArrayBlocks, Block, BlockSource, Counts, Statistic
 
 FEATURE_BYTES = 32 << 20  # memory for the features of a batch of rows
 
@@ -57,52 +44,35 @@ class MappedBlocks(BlockSource):
         super().__init__(features.n_components, np.float64, source.class_weight)
         self._source, self._features = source, features
 
-    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
-        width = self._source.n_features
-        return self._source.reduce_raw(_on_mapped, width, self._features, statistic, args)
-
-    def _count(self) -> Counts:
+    @property
+    def counts(self) -> Counts:
         return self._source.counts
+
+    def reduce(self, statistic: Statistic, *args: Any) -> Any:
+        return self._source.reduce(_on_mapped, self._features, statistic, args)
 
     def in_memory(self) -> ArrayBlocks:
         """Return the mapped rows as an array in memory."""
-        X, y, weights = self.reduce_raw(_gathered)
-        return ArrayBlocks(
-            np.vstack(X), np.concatenate(y), np.concatenate(weights), self.class_weight
-        )
+        X, y, weights = map(np.concatenate, self.reduce(_gathered))
+        labels, weights = self.layout.classes[y], weights / self.layout.factors[y]
+        return ArrayBlocks(X, labels, weights, self.class_weight)
 
 
-def _gathered(X: Any, y: Any, sample_weight: Any, first: int) -> AddableTuple:
-    labels = labels_of_block(y)
-    return AddableTuple(([X], [labels], [sample_weights(sample_weight, len(labels), in_part=True)]))
+def _gathered(block: Block) -> AddableTuple:
+    return AddableTuple([[block.X], [block.y], [block.weights]])
 
 
-def _on_mapped(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    first: int,
-    n_features: int,
-    features: FeatureMap,
-    statistic: Statistic,
-    args: Any,
-) -> Any:
+def _on_mapped(block: Block, features: FeatureMap, statistic: Statistic, args: Any) -> Any:
     """Sum a statistic over batches of mapped rows of a block."""
-    X, y = rows_of_block(X, n_features), np.asarray(y)
-    require_same_length(X, y)
-    require_finite(X)
-    is_one = sample_weight is None or np.isscalar(sample_weight)
-    weights = sample_weight if is_one else np.asarray(sample_weight)
     size = max(FEWEST_ROWS, FEATURE_BYTES // (8 * features.n_components))
     parts = (
         statistic(
-            mapped_rows(features, X[rows]),
-            y[rows],
-            weights if is_one else weights[rows],
-            first + rows.start,
+            map_block(
+                Block(block.X[k], block.y[k], block.weights[k], block.first + k.start), features
+            ),
             *args,
         )
-        for rows in gen_batches(X.shape[0], size)
+        for k in gen_batches(len(block.y), size)
     )
     return reduce(add, parts)
 

@@ -1,43 +1,124 @@
 """Weighted moments of rows by class, added over blocks without loss of precision.
 
 Every block is centred at its own mean before it is squared; sums of blocks are moved to their
-common mean (Chan, Golub and LeVeque). Sums are in float64; products of float32 rows are in float32
-where `precision.py` allows it.
+common mean (Chan, Golub and LeVeque). Sums are in float64.
+
+Products of float32 rows are formed in float32 by this rule: the Gram matrix G of a block is formed
+in float32 if G plus the block's share of a relative penalty exceeds the rounding error E of the
+products by a factor of 1,000 in every direction. Otherwise the same rows are multiplied in float64.
+If every block satisfies ±E ≤ error · (G + share), so do sums of blocks with positive weights. The
+rule therefore holds for all rows together, for folds, classes and merged models, and no rank has to
+be decided at the precision of float32. Penalties in the units of the features have no share, and
+`partial_fit` uses none, because the penalty may be changed later. The scatters of DRM have a
+stricter rule, `scatter_may_be_single`, because DRM has no certificate that includes their error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 from sklearn.utils import assert_all_finite, gen_batches
 
-from discreg.linalg.resources import (
-    run_in_threads,
-)
+from discreg.linalg.group_lasso import Features
+from discreg.linalg.resources import run_in_threads
+from discreg.linalg.ridge import NormalEquations
 from discreg.linalg.rows import class_sums, class_totals, clear_constant, row_norms
 from discreg.linalg.types import Array, Indices
 
-from .kept_rows import KeptRows, kept_of_block
-from .precision import LARGEST_ERROR, SMALLEST_SQUARE, scatter_may_be_single, single_error
-from .source import AddableTuple, Block, BlockLayout, BlockSource, Counts, count_labels
+from .source import AddableTuple, Block
 
-__all__ = [
-    "Moments",
-    "block_moments",
-    "class_scatters",
-    "moments_and_rows",
-    "moments_by_group",
-    "require_finite",
-    "source_moments",
-]
+LARGEST_ERROR = 1e-3
+ERRORS = (1e-4, LARGEST_ERROR)  # bounds that `single_error` tries
+LARGEST_SHARE = 0.9  # of the trace of a class scatter that one direction may have
+# Times √p for p features of unit variance, a bound of the norm of the error of products in float32:
+# twice what one-hot features reach, and eight times what most features reach.
+SINGLE_ROUNDING = 32 * 2.0**-24
+SMALLEST_SQUARE = 1e-30  # below this, squares in float32 are inaccurate
 
-SMALL_BLOCK = 1 << 19  # bytes: the rows and their centred copy fit into the second-level cache
+
+def relative_penalty(estimator: Any) -> float:
+    """Return the penalty of a linear model in units of tr(G) / n_features; 0 if unknown."""
+    return float(estimator.beta) if getattr(estimator, "scale_beta", False) else 0.0
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a factorisation with infinities fails
+def single_error(gram: NDArray[Any], penalty: float, errors: tuple[float, ...] = ERRORS) -> float:
+    """Bound the relative error of a Gram matrix whose products were formed in float32.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_features, n_features)
+        Centred Gram matrix G. Features whose squares are below SMALLEST_SQUARE are left out.
+    penalty : float
+        Penalty relative to tr(G) / n_features.
+    errors : tuple of float
+        The values to try, in ascending order.
+
+    Returns
+    -------
+    error : float
+        The first of `errors` with ±E ≤ error · (G + share), infinity if there is none.
+    """
+    squares = np.asarray(gram.diagonal(), dtype=np.float64)
+    if not np.isfinite(squares).all():
+        return np.inf
+    used = np.flatnonzero(squares >= SMALLEST_SQUARE)
+    if not len(used):
+        return 0.0
+    scale = 1 / np.sqrt(squares[used])
+    unit = gram if len(used) == len(gram) else gram[np.ix_(used, used)]
+    unit = (unit * scale * scale[:, None]).astype(np.float32)
+    diagonal = 1.0 + penalty * squares.mean() * scale**2
+    for error in errors:
+        least = SINGLE_ROUNDING * np.sqrt(len(gram)) / error
+        unit[np.diag_indices_from(unit)] = diagonal - least
+        if least < diagonal.min() and not linalg.lapack.spotrf(unit, clean=0)[1]:
+            return error
+    return np.inf
+
+
+def scatter_may_be_single(scatter: Array) -> bool:
+    """Return whether products in float32 are accurate enough for a class scatter S of DRM.
+
+    DRM computes (I − νS)⁻¹ S with ν tr(S) ≤ 1. If S changes by at most `error` in every direction,
+    relative to itself, this changes by at most error / (1 − ν‖S‖).
+    """
+    squares = scatter.diagonal()
+    if not (squares.min() >= SMALLEST_SQUARE and np.isfinite(squares).all()):
+        return False
+    in_one_direction = float(np.linalg.norm(scatter) / squares.sum())  # at least ν‖S‖
+    return in_one_direction <= LARGEST_SHARE and single_error(scatter, 0.0) <= ERRORS[0]
+
+
+def gap_with_error(gap: float, size: float, error: float) -> float:
+    """Bound the gap of a problem with the Gram matrix G from that with G + E.
+
+    Let P(W) be the objective with G, and P(W) + ⟨W, EW⟩ the one that was solved. Half its Hessian
+    is at least A = G + βI, and ±E ≤ error · A. With the minimum W* of P and D = W* − W, convexity
+    bounds P(W) − P(W*) by gap − (‖D‖ − √gap)² + 2 error ‖D‖ ‖W‖ + error ‖D‖² for ‖D‖ ≥ √gap, in the
+    norm of A. Its maximum over ‖D‖ is at most the value returned.
+
+    Parameters
+    ----------
+    gap : float
+        Bound of the objective minus its minimum for G + E.
+    size : float
+        ‖W‖ in the norm of A.
+    error : float
+    """
+    if error == 0:
+        return gap
+    root = np.sqrt(gap)
+    return float((root + error * (size + root)) ** 2 / (1 - error))
+
+
+SMALL_BLOCK = 1 << 21  # bytes: the rows and their centred copy fit into the second-level cache
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
 PART_BYTES = 64 << 20  # of the sums of all parts; above this there are two parts
@@ -164,82 +245,6 @@ def moments_by_group(
     )
 
 
-@dataclass(frozen=True)
-class LabelledSums:
-    """Moments and kept rows of a block whose classes are the labels found in it."""
-
-    counts: Counts
-    moments: Moments
-    kept: KeptRows | None
-
-    def __add__(self, other: LabelledSums) -> LabelledSums:
-        counts = self.counts + other.counts
-        one, two = (each._among(counts.labels) for each in (self, other))
-        kept = one.kept + two.kept if one.kept is not None and two.kept is not None else None
-        return LabelledSums(counts, one.moments + two.moments, kept)
-
-    def _among(self, labels: NDArray[Any]) -> LabelledSums:
-        """Return the sums for a larger set of classes."""
-        if len(labels) == len(self.counts.labels):
-            return self
-        places = np.searchsorted(labels, self.counts.labels)
-        weights = np.zeros(len(labels))
-        means = np.zeros((len(labels), self.moments.means.shape[1]))
-        weights[places], means[places] = self.moments.weights, self.moments.means
-        kept = None if self.kept is None else replace(self.kept, y=places[self.kept.y])
-        return replace(self, moments=replace(self.moments, weights=weights, means=means), kept=kept)
-
-
-def source_moments(source: BlockSource) -> Moments:
-    """Compute the moments of all rows of a source."""
-    return moments_and_rows(source, 0.0, keep=False)[0]
-
-
-def moments_and_rows(
-    source: BlockSource, penalty: float, *, keep: bool
-) -> tuple[Moments, KeptRows | None]:
-    """Compute the moments of all rows of a source, and with `keep` a sample of the rows.
-
-    If the classes are unknown and have no weights, the same pass finds the classes.
-    """
-    if source.is_settled or source.class_weight is not None:
-        layout = source.layout
-        sums: AddableTuple = source.reduce(
-            _moments_and_rows, source.n_classes, penalty, layout.factors, keep
-        )
-        moments, *kept = sums
-        return moments, kept[0].scaled(layout.factors) if kept else None
-    found: LabelledSums = source.reduce_raw(
-        _labelled_sums, source.n_features, source.dtype, penalty, keep
-    )
-    source.settle(found.counts)
-    return found.moments, found.kept
-
-
-def _labelled_sums(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    first: int,
-    n_features: int,
-    dtype: np.dtype[Any],
-    penalty: float,
-    keep: bool,
-) -> LabelledSums:
-    counts = count_labels(y, sample_weight)
-    layout = BlockLayout(n_features, dtype, counts.labels, np.ones(len(counts.labels)))
-    block = layout.block(X, y, sample_weight, first)
-    sums = _moments_and_rows(block, len(counts.labels), penalty, layout.factors, keep)
-    return LabelledSums(counts, sums[0], sums[1] if keep else None)
-
-
-def _moments_and_rows(
-    block: Block, n_classes: int, penalty: float, factors: Array, keep: bool
-) -> AddableTuple:
-    moments = block_moments(block, n_classes, penalty)
-    return AddableTuple([moments, kept_of_block(block, factors)] if keep else [moments])
-
-
 def block_moments(block: Block, n_classes: int, penalty: float = 0.0) -> Moments:
     """Compute the moments of one block; raise ValueError if an entry is NaN or infinite.
 
@@ -329,38 +334,31 @@ def _small_step(n_features: int, dtype: Any) -> int:
 
 @_quietly
 def _part_moments(block: Block, n_classes: int, dtype: Any) -> Moments:
-    from ._moment_loops import add_about_mean, add_class_means, centre_rows
+    from ._moment_loops import centre_rows
 
     n_features = block.X.shape[1]
     step = _small_step(n_features, dtype)
     buffer = np.empty((min(step, len(block.y)), n_features), dtype=dtype)
     shift = np.empty(n_features, dtype=dtype)
-    weights, means = np.zeros(n_classes), np.zeros((n_classes, n_features))
-    scatter, mean, total = np.zeros((n_features, n_features)), np.zeros(n_features), 0.0
+    found: Moments | None = None
     for rows in gen_batches(len(block.y), step):
         X = np.ascontiguousarray(block.X[rows])
         centred = buffer[: len(X)]
-        some_weights, some_sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
+        weights, sums = np.zeros(n_classes), np.zeros((n_classes, n_features))
         # Sums about the mean of the previous rows, or about the first row, are accurate.
-        origin = X[0].astype(np.float64) if rows.start == 0 else mean.copy()
-        centre_rows(
-            X, block.y[rows], block.weights[rows], origin, some_weights, some_sums, shift, centred
-        )
+        origin = X[0].astype(np.float64) if found is None or not found.total else found.mean
+        centre_rows(X, block.y[rows], block.weights[rows], origin, weights, sums, shift, centred)
         if not np.isfinite(shift).all():  # also for rows of weight zero: 0 · NaN is NaN
             require_finite(X)
-        weight = float(some_weights.sum())
-        product = centred.T @ centred
-        total = add_about_mean(
-            scatter,
-            total,
-            mean,
-            product,
-            weight,
-            origin + some_sums.sum(axis=0) / max(weight, np.finfo(float).tiny),
-            shift,
-        )
-        add_class_means(means, weights, some_weights, some_sums, origin)
-    return Moments(weights, means, scatter)
+        seen = weights[:, None] > 0
+        means = np.divide(sums, weights[:, None], out=np.zeros_like(sums), where=seen)
+        means[seen[:, 0]] += origin
+        part = Moments(weights, means, (centred.T @ centred).astype(np.float64))
+        off = part.mean - shift  # which is rounded to the precision of the rows
+        part.scatter[:] -= part.total * np.outer(off, off)
+        found = part if found is None else found + part
+    assert found is not None
+    return found
 
 
 def class_scatters(block: Block, n_classes: int, alpha: float, beta: float) -> Array:
@@ -441,3 +439,42 @@ def _add_scatters(scatters: Array, block: Block, alpha: float, beta: float, dtyp
             if start < end:
                 own = buffer[start:end]
                 scatter += own.T @ own
+
+
+class MomentRegression(NormalEquations):
+    """Ridge regression that needs only the moments of the rows.
+
+    Parameters
+    ----------
+    moments : Moments
+    centre : bool
+        Whether to subtract the mean of the features, for an unpenalised intercept.
+    """
+
+    def __init__(self, moments: Moments, *, centre: bool) -> None:
+        self.moments, self.centred = moments, centre
+        self.n_features = len(moments.scatter)
+        self.mean = moments.mean if centre else None
+        self.trace = float(self.gram.trace())
+        self.total, self.error = moments.total, moments.error
+
+    @property
+    def size(self) -> int:
+        return len(self.moments.scatter)
+
+    @cached_property
+    def gram(self) -> Array:
+        return self.moments.gram(centre=self.centred)
+
+    def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
+        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
+        totals = self.moments.class_totals(centre=self.centred)
+        return self.without_constant(totals), self.moments.weights
+
+
+class FeatureMoments(MomentRegression, Features):
+    """Features of the group lasso that need only the moments of the rows."""
+
+    def __init__(self, moments: Moments, *, centre: bool) -> None:
+        super().__init__(moments, centre=centre)
+        self._find_varying(self.gram.diagonal(), is_sparse=moments.is_sparse)

@@ -9,55 +9,67 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from math import isnan
+from numbers import Number
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import get_config
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from discreg.linalg.rows import class_sums
-from discreg.linalg.types import Array, Indices
-
-from .validation import (
+from discreg.linalg.rows import (
     canonical,
+    checked_weights,
+    class_sums,
     class_weights,
     find_labels,
-    is_dask,
-    is_out_of_core,
-    largest_block,
     require_sum_of_weights,
     require_two_classes,
     require_weight_in_each_class,
-    sample_weights,
 )
-
-__all__ = [
-    "AddableTuple",
-    "ArrayBlocks",
-    "Block",
-    "BlockLayout",
-    "BlockSource",
-    "ChunkError",
-    "Counts",
-    "SequentialBlocks",
-    "Statistic",
-    "count_block",
-    "count_labels",
-    "labels_of_block",
-    "open_blocks",
-    "require_labels",
-    "require_same_length",
-    "rows_of_block",
-]
+from discreg.linalg.types import Array, Indices
 
 Statistic = Callable[..., Any]
+LARGEST_BLOCK = 64 << 20  # bytes
+
+ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
 DIFFERENT_TYPES = (
     "y contains labels of different types, which cannot be sorted. Make them all strings or all "
     "numbers."
 )
+
+
+def largest_block() -> int:
+    """Return the bytes of a block: scikit-learn's working memory, at most 64 MB."""
+    return int(min(get_config()["working_memory"] * (1 << 20), LARGEST_BLOCK))
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether X is a Dask collection, without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def is_out_of_core(X: Any) -> bool:
+    """Return whether X can only be read in blocks: on Dask, or by its method `open_blocks`."""
+    return is_dask(X) or hasattr(X, "open_blocks")
+
+
+def number_of_rows(X: Any) -> int | None:
+    """Return the number of rows of an array; None if X can only be read in blocks."""
+    return None if is_out_of_core(X) else int(X.shape[0])
+
+
+def is_streamed(X: Any) -> bool:
+    """Return whether X is read in blocks: out of core, or a memory map of more than one block."""
+    if is_out_of_core(X):
+        return True
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > largest_block()
 
 
 class Block(NamedTuple):
@@ -101,7 +113,7 @@ def count_labels(y: Any, sample_weight: Any) -> Counts:
     labels = labels_of_block(y)
     weights = None
     if sample_weight is not None:
-        weights = sample_weights(sample_weight, len(labels), in_part=True)
+        weights = checked_weights(sample_weight, len(labels), in_part=True)
     if len(labels):
         require_labels(labels)
     found, places = find_labels(labels)
@@ -109,24 +121,35 @@ def count_labels(y: Any, sample_weight: Any) -> Counts:
 
 
 def require_labels(labels: NDArray[Any], name: str = "y") -> None:
-    """Raise ValueError if labels are missing, continuous or of several types."""
+    """Raise ValueError if labels are missing, continuous, bytes or of several types."""
     if labels.ndim != 1:
         raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
+    kinds: set[Any] = set()
     if labels.dtype.kind in "iubU":  # always valid; the check below would sort them
         return
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError(f"{name} contains NaN.")
-    if labels.dtype.kind == "O":
+    if labels.dtype.kind == "f":
+        missing = bool(np.isnan(labels).any())
+    else:
         found = labels.tolist()
-        kinds = {str if isinstance(label, str) else type(label) for label in found}
-        without = type(None) in kinds or any(kind.__name__ == "NAType" for kind in kinds)
-        if without or (float in kinds and any(label != label for label in found)):
-            raise ValueError(f"{name} contains missing labels. Remove these rows or label them.")
-        if str in kinds and len(kinds) > 1:
-            raise ValueError(DIFFERENT_TYPES)
+        missing = any(map(is_missing, found))
+        kinds = {float if isinstance(label, Number) else type(label) for label in found}
+    if missing:
+        raise ValueError(f"{name} has missing labels. Leave out the rows without a label.")
+    if bytes in kinds:
+        raise ValueError(
+            f"{name} contains bytes. Decode them, for example with np.char.decode({name})."
+        )
+    if len(kinds) > 1:
+        raise ValueError(DIFFERENT_TYPES)
     # A block may have many classes in few rows; scikit-learn would warn of more classes than half
     # of the rows.
     check_classification_targets(np.tile(labels, 2))
+
+
+def is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN, or NA or NaT of pandas."""
+    is_na = type(label).__name__ in ("NAType", "NaTType")
+    return label is None or is_na or (isinstance(label, float) and isnan(label))
 
 
 @dataclass(frozen=True)
@@ -151,7 +174,7 @@ class BlockLayout:
                 f"y contains the label {label!r}, which is not one of the classes "
                 f"{self.classes.tolist()}."
             )
-        weights = sample_weights(sample_weight, len(labels), in_part=True)
+        weights = checked_weights(sample_weight, len(labels), in_part=True)
         if np.any(self.factors != 1):
             weights *= self.factors[indices]
         return Block(rows, indices, weights, first)
@@ -199,8 +222,6 @@ class ChunkError(ValueError):
 class BlockSource(ABC):
     """Rows in blocks, with labels and weights.
 
-    The labels are counted when the classes are first needed, unless `settle` was called before.
-
     Parameters
     ----------
     n_features : int
@@ -214,45 +235,26 @@ class BlockSource(ABC):
     ) -> None:
         self.n_features, self.class_weight = n_features, class_weight
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if dtype == np.float32 else np.float64)
-        self._known: tuple[BlockLayout, Counts] | None = None
 
     @abstractmethod
-    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
-        """Sum ``statistic(X, y, sample_weight, first, *args)`` over all non-empty blocks."""
-
-    @abstractmethod
-    def _count(self) -> Counts:
-        """Count the labels of all rows."""
-
     def reduce(self, statistic: Statistic, *args: Any) -> Any:
         """Sum ``statistic(block, *args)`` over all non-empty blocks."""
-        return self.reduce_raw(_on_block, self.layout, statistic, args)
 
     @property
-    def is_settled(self) -> bool:
-        """Whether the classes are known."""
-        return self._known is not None
-
-    def settle(self, counts: Counts) -> tuple[BlockLayout, Counts]:
-        """Set the classes and their weights from the labels of all rows."""
-        classes = counts.labels
-        require_two_classes(classes)
-        require_sum_of_weights(float(counts.sizes.sum()))
-        require_weight_in_each_class(counts.sizes, classes, "sample_weight")
-        factors = class_weights(self.class_weight, classes, counts.sizes)
-        require_weight_in_each_class(counts.sizes * factors, classes, "class_weight")
-        self._known = BlockLayout(self.n_features, self.dtype, classes, factors), counts
-        return self._known
-
-    @property
-    def layout(self) -> BlockLayout:
-        """Properties that all blocks share."""
-        return (self._known or self.settle(self._count()))[0]
-
-    @property
+    @abstractmethod
     def counts(self) -> Counts:
         """Labels of all rows with their sums of sample weights, and the number of rows."""
-        return (self._known or self.settle(self._count()))[1]
+
+    @cached_property
+    def layout(self) -> BlockLayout:
+        """Properties that all blocks share."""
+        classes, sizes = self.counts.labels, self.counts.sizes
+        require_two_classes(classes)
+        require_sum_of_weights(float(sizes.sum()))
+        require_weight_in_each_class(sizes, classes, "sample_weight")
+        factors = class_weights(self.class_weight, classes, sizes)
+        require_weight_in_each_class(sizes * factors, classes, "class_weight")
+        return BlockLayout(self.n_features, self.dtype, classes, factors)
 
     @property
     def sizes(self) -> Array:
@@ -275,16 +277,19 @@ class BlockSource(ABC):
         return self.sizes * self.layout.factors
 
 
-def _on_block(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    first: int,
-    layout: BlockLayout,
-    statistic: Statistic,
-    args: Any,
-) -> Any:
-    return statistic(layout.block(X, y, sample_weight, first), *args)
+class RawBlocks(BlockSource):
+    """Rows as they are read, whose blocks are checked and converted before they are reduced."""
+
+    @abstractmethod
+    def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
+        """Sum ``statistic(X, y, sample_weight, first, *args)`` over all non-empty blocks."""
+
+    def reduce(self, statistic: Statistic, *args: Any) -> Any:
+        return self.reduce_raw(partial(_on_block, self.layout, statistic, args))
+
+
+def _on_block(layout: BlockLayout, statistic: Statistic, args: Any, *raw: Any) -> Any:
+    return statistic(layout.block(*raw), *args)
 
 
 def count_block(X: Any, y: Any, sample_weight: Any, first: int) -> Counts:
@@ -292,16 +297,16 @@ def count_block(X: Any, y: Any, sample_weight: Any, first: int) -> Counts:
     return count_labels(y, sample_weight)
 
 
-class SequentialBlocks(BlockSource):
+class SequentialBlocks(RawBlocks):
     """Rows that are read one block after another."""
 
     @abstractmethod
     def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
         """Yield rows, labels and sample weights of each block, in the same order in every pass."""
 
-    def _count(self) -> Counts:
-        counts: Counts = self.reduce_raw(count_block)
-        return counts
+    @cached_property
+    def counts(self) -> Counts:
+        return cast(Counts, self.reduce_raw(count_block))
 
     def reduce_raw(self, statistic: Statistic, *args: Any) -> Any:
         total, first = None, 0
@@ -335,7 +340,7 @@ class ArrayBlocks(SequentialBlocks):
         if sample_weight is not None and not np.isscalar(sample_weight):
             self._sample_weight = np.asarray(sample_weight)
             if self._sample_weight.shape != (X.shape[0],):
-                sample_weights(self._sample_weight, X.shape[0])  # raises ValueError
+                checked_weights(self._sample_weight, X.shape[0])  # raises ValueError
         self._step = _rows_in_a_block(X, block_bytes or largest_block())
 
     def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -354,31 +359,3 @@ def _rows_in_a_block(X: Any, block_bytes: int) -> int:
         itemsize = X.dtype.itemsize if X.dtype.kind == "f" else 8  # after the conversion to float64
         row_bytes = X.shape[1] * itemsize
     return max(1, int(block_bytes / max(row_bytes, 1)))
-
-
-def open_blocks(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    class_weight: Mapping[Any, float] | str | None,
-) -> BlockSource:
-    """Create the source of streamed training data and set the features of the estimator."""
-    if is_dask(X):
-        from .dask_source import DaskBlocks
-
-        return DaskBlocks(estimator, X, y, sample_weight, class_weight)
-    if is_out_of_core(X):
-        if np.isscalar(sample_weight) and y is not None:
-            sample_weight = np.broadcast_to(sample_weight, len(y))
-        source: BlockSource = X.open_blocks(y, sample_weight, class_weight)
-        validate_data(estimator, np.zeros((1, source.n_features)))
-        return source
-    validate_data(estimator, X[:1], accept_sparse="csr", dtype=None, ensure_all_finite=False)
-    labels = labels_of_block(y)
-    if labels.shape != (X.shape[0],):
-        raise ValueError(
-            f"y must contain one label for each of the {X.shape[0]} rows of X; its shape is "
-            f"{labels.shape}."
-        )
-    return ArrayBlocks(X, labels, sample_weight, class_weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isnan
 from pathlib import Path
 from time import monotonic
@@ -17,26 +17,19 @@ from rich.text import Text
 
 from discreg.base.metrics import metric
 
+from .command import remedied
 from .running.engine import Progress
+from .statistics.performance import Measured, measure
 from .words import capitalised, duration, percent, printable
 
 if TYPE_CHECKING:
     from .prepare import PreparedComparison
     from .result import Comparison
 
-__all__ = [
-    "ProgressBar",
-    "plain_console",
-    "show_comparison",
-    "show_files",
-    "show_predictions",
-    "show_prepared",
-]
-
 MANY_CLASSES = 12
 UNBROKEN = 10_000  # width for files and pipes, where lines are not wrapped
 # Metrics beside the one that decides.
-SHOWN = ("accuracy", "balanced_accuracy", "rare_recall", "roc_auc", "average_precision", "brier")
+SHOWN = ("log_loss", "brier", "roc_auc", "accuracy", "balanced_accuracy")
 LINE_SHARE, LINE_SECONDS = 0.1, 30.0  # progress and time after which a log file gets a line
 
 
@@ -124,11 +117,24 @@ def show_comparison(comparison: Comparison, output: Path) -> None:
     out = plain_console()
     findings, verdict = comparison.findings, comparison.verdict
     judged = comparison.table[comparison.table["reason"] == ""]
-    if len(judged):
-        out.print(_ranking(judged, findings.evidence.metric))
-    out.print(Text(printable(verdict.sentence), "bold"))
+    if len(judged) and verdict.kind != "red flag":
+        out.print(_ranking(judged, verdict.metric))
+    style = "bold red" if verdict.kind == "red flag" else "bold"
+    for sentence in verdict.sentences:
+        out.print(Text(printable(sentence), style))
+    for title, value in verdict.beside:
+        out.print(f"  {title}: {value}")
+    if verdict.kind == "red flag":
+        if command := remedied(comparison.flags, findings.command):
+            out.print(printable(f"  {command}"), soft_wrap=True)
+    elif verdict.best is not None:
+        out.print(f"Held-out labels of {printable(verdict.best)} follow {comparison.rule.text}:")
+        show_numbers(measure(comparison.evidence.sample(verdict.best)))
+    if findings.test:
+        out.print(f"On the test table of {findings.n_test:,} rows, scored once:")
+        show_numbers(findings.test)
     for model, reason in verdict.not_judged.items():
-        if model not in findings.evidence.left_out:
+        if model not in comparison.evidence.left_out:
             out.print(printable(f"{model} is not ranked: {reason}"))
     if findings.incomplete:
         out.print(printable(capitalised(findings.incomplete)))
@@ -137,10 +143,15 @@ def show_comparison(comparison: Comparison, output: Path) -> None:
     # Model files of an earlier run may be there although this run could not write them.
     models = {".skops": findings.model_file, ".onnx": findings.onnx_file}
     show_files(output, (".html", ".parquet", *(name for name, file in models.items() if file)))
-    if findings.onnx_file:
-        out.print(f"To use {findings.onnx_file} without discreg (pip install onnxruntime pandas):")
-        for line in findings.usage_onnx.splitlines():
-            out.print(printable(f"  {line}"), soft_wrap=True)
+
+
+def show_numbers(numbers: Sequence[Measured]) -> None:
+    """Print the numbers of a model with their intervals."""
+    grid = Grid(box=None, pad_edge=False, show_header=False)
+    for each in numbers:
+        ends = "" if isnan(each.low) else f"({each.low:.3f} to {each.high:.3f})"
+        grid.add_row(f"  {each.title}", _score(each.value), ends, printable(each.remark))
+    plain_console().print(grid)
 
 
 def _ranking(judged: pd.DataFrame, decisive: str) -> Grid:
@@ -166,7 +177,7 @@ def _ranking(judged: pd.DataFrame, decisive: str) -> Grid:
 def show_predictions(predicted: pd.DataFrame) -> None:
     """Print labels as CSV: on a terminal with control characters escaped, elsewhere unchanged."""
     out = plain_console()
-    text = predicted.to_csv(index=False)
+    text = predicted.to_csv(index=False, lineterminator="\n")  # the stream adds \r on Windows
     try:
         out.file.write("\n".join(map(printable, text.split("\n"))) if out.is_terminal else text)
         out.file.flush()

@@ -1,64 +1,70 @@
-"""Run a comparison and write the report, the results and a fitted model."""
+"""Run a comparison and write the report, the predictions and a fitted model."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-import pandas as pd
+import numpy as np
 from pebble import ProcessPool
 
 from discreg import __version__
-from discreg.base.metrics import metric
 from discreg.model_files import save_model
-from discreg.tables.classifier import TableClassifier
-from discreg.tables.table import Table
+from discreg.tables.classifier import Rule, TableClassifier
+from discreg.tables.table import TestRows
 
-from .candidates.models import AFFORDABLE
-from .prepare import PreparedComparison
-from .report.describe import (
+from .prepare import Plan, PreparedComparison
+from .report.findings import (
+    Findings,
+    checklist_facts,
     column_summaries,
     methods_text,
-    usage_onnx,
+    specification,
     usage_python,
     usage_shell,
 )
-from .report.findings import Findings
-from .result import MODEL, STATE, Comparison
+from .result import MODEL, PREDICTIONS, STATE, Comparison
 from .running import engine
 from .running.engine import Progress
-from .running.experiment import Key
-from .running.files import make_folder, remove_drafts, write_whole
-from .running.inspect_model import ModelInspection
-from .running.nested_cv import NestedCrossValidation
-from .running.store import Store
-from .statistics.collect import collect
-from .statistics.evidence import Evidence
-from .statistics.summary import summary_table
-from .statistics.thresholds import recall_thresholds
+from .running.nested_cv import (
+    LearningCurve,
+    NestedCrossValidation,
+    importance,
+    probabilities_of,
+)
+from .running.store import Key, Store, make_folder, remove_drafts, write_whole
+from .statistics.evidence import Evidence, collect
+from .statistics.performance import (
+    Measured,
+    measure,
+    operating_points,
+    rule_for,
+    subgroups,
+    thresholds_to_store,
+)
+from .statistics.sample import Sample
+from .statistics.scores import summary_table
 from .statistics.verdict import Verdict, decide
 from .words import listed
 
-__all__ = ["REPORT", "RESULTS", "STORE", "execute"]
-
-STORE, RESULTS, REPORT, ONNX = "results.sqlite", "results.parquet", "report.html", "model.onnx"
-WRITTEN = (RESULTS, REPORT, MODEL, STATE)
-# A fit is stopped after this multiple of its share of `AFFORDABLE`, and not before these seconds.
-LIMIT, SHORTEST_LIMIT = 4.0, 60.0
+STORE, REPORT, ONNX = "results.sqlite", "report.html", "model.onnx"
+WRITTEN = (PREDICTIONS, REPORT, MODEL, STATE)
+MOST_SECONDS = 120.0  # that all fits of a model that nobody named may take on one core
+FIT_LIMIT = 60.0  # seconds of computing after which one of these fits is stopped
 LONGEST_REASON = 300  # characters of an error message
-INSPECTION = 0.25, 15.0  # share of the time of the comparison, and seconds, for the inspection
+CURVE_SHARE, CURVE_SECONDS = 0.25, 15.0  # of the comparison's time that a learning curve may take
 REASONS = {
     "time budget": "the time budget was used up",
     "interrupt": "the run was interrupted",
-    None: "some fits exceeded their time limit, or their process died",
+    None: "some models took too long, or their process died",
 }
 
 
@@ -72,27 +78,21 @@ class _Jobs:
         this = self.experiment
         if isinstance(job, str):
             return this.final(job)
-        if ModelInspection.has(job, this):
-            return ModelInspection(this, this.model_of(job).name).run(job)
+        if LearningCurve.has(job, this):
+            return LearningCurve(this, this.model_of(job).name).run(job)
         return this.run(job)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Fitted:
-    """The recommended model, fitted to all rows."""
+class Files:
+    """The files of the recommended model, or why there are none."""
 
     model: TableClassifier | None = None
-    file: str | None = None
+    model_file: str | None = None
+    specification: str = ""
     trouble: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OnnxFile:
-    """The ONNX file of the recommended model, or why there is none."""
-
-    name: str | None = None
-    usage: str = ""
-    trouble: str | None = None
+    onnx_file: str | None = None
+    onnx_trouble: str | None = None
 
 
 def execute(
@@ -103,10 +103,9 @@ def execute(
     time_budget: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     is_kept: bool = True,
-    show_rows: bool = False,
     onnx: bool = False,
 ) -> tuple[Comparison, Progress]:
-    """Run a comparison; write results, report and model to a folder.
+    """Run a comparison; write report, predictions and model to a folder.
 
     Fits stored in the folder are not repeated; see `engine.run` for the time budget.
 
@@ -123,9 +122,7 @@ def execute(
     on_progress : callable, optional
         Called with the progress.
     is_kept : bool
-        Whether the folder stays, so that report and results are written to it.
-    show_rows : bool
-        Whether the report may show predictions of single rows.
+        Whether the folder stays, so that files are written to it.
     onnx : bool
         Whether to write the recommended model as an ONNX file too.
     """
@@ -135,81 +132,70 @@ def execute(
     with ExitStack() as stack:
         store = stack.enter_context(Store(folder / STORE, experiment.settings()))
         if is_kept:
-            _refuse_foreign_files(folder, store, (*WRITTEN, *([ONNX] if onnx else [])))
+            for name in (*WRITTEN, *([ONNX] if onnx else [])):
+                remove_drafts(folder / name)
+                store.claim(folder / name)  # refuses files that no comparison has written
         pool = stack.enter_context(engine.open_pool(store, n_jobs, _Jobs(experiment)))
-        limit = max(SHORTEST_LIMIT, LIMIT * AFFORDABLE / len(experiment.folds.parts()))
+        is_limited = not experiment.models.are_named
         progress = engine.run(
             experiment,
             store,
             n_jobs=n_jobs,
             time_budget=time_budget,
-            fit_limit=limit,
+            fit_limit=FIT_LIMIT if is_limited else None,
+            most_seconds=MOST_SECONDS if is_limited else None,
             pool=pool,
             on_progress=on_progress or (lambda progress: None),
         )
         evidence = collect(experiment, store)
-        if is_kept:
-            write_whole(folder / RESULTS, evidence.results.to_parquet(index=False))
-        verdict, table = decide(evidence), summary_table(evidence)
-        spent = time.monotonic() - began
-        left = None if time_budget is None else max(0.0, time_budget - spent)
-        is_done = progress.stopped_by != "interrupt"
-        importance = curve = None
-        fitted, converted = _Fitted(), _OnnxFile()
+        verdict = decide(evidence, prepared.flags, prepared.grouped_by)
+        evidence = _with_rule(evidence, verdict, prepared.plan)
+        files, curve = Files(), []
         if verdict.recommended is not None:
-            fitted = _fit_to_all_rows(prepared, pool, evidence, verdict, folder, is_kept=is_kept)
-            if onnx and fitted.file is not None:
-                converted = _convert(fitted.model, experiment.table, verdict, folder / ONNX)
-            if is_done:
-                importance, curve = _inspected(
-                    prepared,
-                    store,
-                    pool,
-                    evidence,
-                    verdict,
-                    n_jobs=n_jobs,
-                    allowed=_time_for_inspection(spent, left),
-                )
-        findings = _findings(
-            prepared,
-            evidence,
-            verdict,
-            table,
-            model_file=fitted.file,
-            onnx_file=converted.name,
-            onnx_trouble=converted.trouble,
-            usage_onnx=converted.usage,
-            importance=importance,
-            learning_curve=curve,
-            incomplete=_why_incomplete(prepared, store, progress, fitted.trouble, is_kept=is_kept),
-            show_rows=show_rows,
-        )
+            files = _files(prepared, pool, evidence, verdict, folder, is_kept=is_kept, onnx=onnx)
+            if progress.stopped_by != "interrupt":
+                spent = time.monotonic() - began
+                left = np.inf if time_budget is None else max(0.0, time_budget - spent)
+                allowed = min(left, max(CURVE_SECONDS, CURVE_SHARE * spent))
+                name = verdict.recommended
+                curve = _learning_curve(prepared, store, pool, evidence, name, n_jobs, allowed)
+        elif is_kept:
+            (folder / MODEL).unlink(missing_ok=True)  # of an earlier run into this folder
         comparison = Comparison(
             evidence=evidence,
             verdict=verdict,
-            table=table,
-            findings=findings,
-            model=fitted.model,
+            table=summary_table(evidence),
+            findings=_findings(
+                prepared,
+                evidence,
+                verdict,
+                files,
+                incomplete=_why_incomplete(prepared, store, progress, files, is_kept=is_kept),
+                importance=importance(experiment, store, verdict.best) if verdict.best else [],
+                learning_curve=curve,
+            ),
+            model=files.model,
             folder=folder if is_kept else None,
         )
         if is_kept:
-            from .report.page import (
-                write_report,  # imports matplotlib, which would delay the first fit
-            )
-
-            write_report(folder / REPORT, findings)
-            comparison.save_state(folder / STATE)
+            comparison.report(folder / REPORT)
+            comparison.save(folder)
     return comparison, progress
 
 
-def _refuse_foreign_files(folder: Path, store: Store, names: Sequence[str]) -> None:
-    """Refuse to overwrite files that no comparison of this store has written."""
-    for name in names:
-        remove_drafts(folder / name)
-        store.claim(folder / name)
+def _with_rule(evidence: Evidence, verdict: Verdict, plan: Plan) -> Evidence:
+    """Replace the decision rule by the one that the user asks for."""
+    wish, rule = plan.decision, None
+    if wish.costs is not None:
+        weights = [wish.costs.get(str(label), 1.0) for label in evidence.classes]
+        rule = Rule("the smallest expected cost", tuple(weights), evidence.rule.positive)
+    elif verdict.best is not None and (wish.recall is not None or wish.precision is not None):
+        sample = evidence.sample(verdict.best)
+        rule = rule_for(sample, recall=wish.recall, precision=wish.precision)
+    return evidence if rule is None else replace(evidence, rule=rule)
 
 
-def _fit_to_all_rows(
+def _files(
     prepared: PreparedComparison,
     pool: ProcessPool,
     evidence: Evidence,
@@ -217,106 +203,118 @@ def _fit_to_all_rows(
     folder: Path,
     *,
     is_kept: bool,
-) -> _Fitted:
+    onnx: bool,
+) -> Files:
     """Fit the recommended model to all rows in a worker, and save it."""
-    experiment, name = prepared.experiment, str(verdict.recommended)
+    table, name = prepared.experiment.table, str(verdict.recommended)
     model = None
     try:
         pipeline = engine.call_in_worker(pool, name)
-        positive = None if evidence.positive is None else evidence.classes[evidence.positive]
-        model = TableClassifier.of(
-            pipeline,
-            experiment.table,
-            thresholds=recall_thresholds(evidence, name),
-            positive=positive,
-        )
+        points = operating_points(evidence.sample(name))
+        recalls = thresholds_to_store(points) or None
+        model = TableClassifier.of(pipeline, table, rule=evidence.rule, recalls=recalls)
         if is_kept:
             save_model(model, folder / MODEL)
     except Exception as error:  # the report must be written even without the model
         trouble = f"{name} could not be fitted to all rows and saved: {error}"
-        return _Fitted(model=model, trouble=trouble)
-    return _Fitted(model=model, file=MODEL if is_kept else None)
-
-
-def _convert(model: Any, table: Table, verdict: Verdict, path: Path) -> _OnnxFile:
-    """Write the recommended model as an ONNX file, or explain why that is not possible."""
-    from onnx import TensorProto
-
-    from discreg.onnx import to_onnx
-
+        return Files(model=model, trouble=trouble)
+    if not is_kept:
+        return Files(model=model)
+    files = Files(model=model, model_file=MODEL)
+    if not onnx:
+        return files
     try:
+        from discreg.onnx import to_onnx
+
         converted = to_onnx(model, table.X)
-        write_whole(path, converted.SerializeToString())
+        write_whole(folder / ONNX, converted.SerializeToString())
     except Exception as error:  # skl2onnx raises errors of many types
         reason = shorten(str(error) or type(error).__name__, LONGEST_REASON)
-        return _OnnxFile(trouble=f"{verdict.recommended} has no ONNX file: {reason}")
-    types = {
-        each.name: f"tensor({TensorProto.DataType.Name(each.type.tensor_type.elem_type).lower()})"
-        for each in converted.graph.input
-    }
-    outputs = [each.name for each in converted.graph.output]
-    return _OnnxFile(name=path.name, usage=usage_onnx(types, outputs, table))
+        return replace(files, onnx_trouble=f"{name} has no ONNX file: {reason}")
+    return replace(files, onnx_file=ONNX)
 
 
-def _time_for_inspection(spent: float, left: float | None) -> float:
-    """Return the seconds that the inspection may take, after a comparison of some seconds."""
-    share, least = INSPECTION
-    allowed = max(least, share * spent)
-    return allowed if left is None else min(left, allowed)
-
-
-def _inspected(
+def _learning_curve(
     prepared: PreparedComparison,
     store: Store,
     pool: ProcessPool,
     evidence: Evidence,
-    verdict: Verdict,
-    *,
+    name: str,
     n_jobs: int,
-    allowed: float,
-) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """Compute the importance of columns and the learning curve, if there is time."""
-    name = str(verdict.recommended)
-    seconds = evidence.results.query("model == @name and metric == 'fit_seconds'")["value"].median()
-    inspection = ModelInspection(prepared.experiment, name)
-    if inspection.seconds(seconds) > n_jobs * allowed:
-        inspection = ModelInspection(prepared.experiment, name, with_curve=False)
-    if inspection.seconds(seconds) > n_jobs * allowed:
-        return None, None
-    engine.run(inspection, store, n_jobs=n_jobs, time_budget=2 * allowed, pool=pool)
-    return inspection.importance(store), inspection.learning_curve(store, evidence.results)
+    seconds: float,
+) -> list[dict[str, float]]:
+    """Compute the learning curve of a model; empty if it would take longer than some seconds."""
+    curve = LearningCurve(prepared.experiment, name)
+    if curve.seconds(evidence.contenders[name].seconds[0]) > n_jobs * seconds:
+        return []
+    engine.run(curve, store, n_jobs=n_jobs, time_budget=2 * seconds, pool=pool)
+    return curve.points(store, evidence.scores_of_folds(name))
+
+
+def score_rows(
+    model: TableClassifier,
+    X: Any,
+    y: Any,
+    weights: Any = None,
+    groups: Any = None,
+) -> Sample:
+    """Predict labelled rows that a fitted model has not seen."""
+    classes = np.asarray(model.classes_)
+    return Sample(
+        classes=classes,
+        y=np.searchsorted(classes, y),
+        probabilities=probabilities_of(model, X, classes),
+        rule=model.decision,
+        rows=np.arange(len(y)),
+        weights=weights,
+        groups=groups,
+    )
+
+
+def _on_test(model: TableClassifier | None, test: TestRows | None) -> list[Measured]:
+    """Measure the recommended model once on the test table."""
+    if model is None or test is None:
+        return []
+    return measure(score_rows(model, test.X, test.y, test.weights, test.groups))
 
 
 def _findings(
     prepared: PreparedComparison,
     evidence: Evidence,
     verdict: Verdict,
-    table: pd.DataFrame,
+    files: Files,
     **found: Any,
 ) -> Findings:
-    experiment = prepared.experiment
+    experiment, plan = prepared.experiment, prepared.plan
     data = experiment.table
-    recommended = evidence.contenders.get(verdict.recommended or "")
+    groups: list[Any] = []
+    if verdict.best is not None and prepared.subgroups is not None:
+        sample = evidence.sample(verdict.best)
+        groups = subgroups(sample, prepared.subgroups[sample.rows])
     return Findings(
         name=data.name,
-        source=prepared.source,
+        source=plan.source,
         target=data.target,
         date=date.today().isoformat(),
-        command=prepared.command,
+        command=plan.command,
         folds=experiment.folds.text,
-        metric_title=metric(evidence.metric).title,
-        evidence=evidence,
-        table=table,
-        verdict=verdict,
         n_features=data.X.shape[1],
         class_counts=data.class_counts,
         flags=prepared.flags,
         columns=column_summaries(data),
-        keeps_rows=recommended is not None and recommended.keeps_rows,
+        subgroup=plan.subgroup,
+        subgroups=groups,
+        test=_on_test(files.model, prepared.test),
+        n_test=0 if prepared.test is None else len(prepared.test.y),
+        model_file=files.model_file,
+        onnx_file=files.onnx_file,
+        onnx_trouble=files.onnx_trouble,
+        specification="" if files.model is None else specification(files.model.pipeline[-1]),
         usage_shell=usage_shell(data),
         usage_python=usage_python(data),
-        methods=methods_text(experiment),
+        methods=methods_text(experiment, evidence),
         versions=_versions(),
+        facts=checklist_facts(experiment, verdict),
         **found,
     )
 
@@ -325,7 +323,7 @@ def _why_incomplete(
     prepared: PreparedComparison,
     store: Store,
     progress: Progress,
-    trouble: str | None,
+    files: Files,
     *,
     is_kept: bool,
 ) -> str | None:
@@ -338,11 +336,13 @@ def _why_incomplete(
         rest = [model.name for model in models if model.key not in begun]
         waiting = f" ({listed(rest)} not started)" if rest else ""
         how = "run the same command again to continue" if is_kept else "output would store fits"
+        if progress.stopped_by is None:
+            how = "models that are named as candidates have no limit"
         reasons.append(
             f"{n_missing} of {progress.n_fits} fits are missing because "
             f"{REASONS[progress.stopped_by]}{waiting}; {how}."
         )
-    return " ".join([*reasons, *([trouble] if trouble else [])]) or None
+    return " ".join([*reasons, *([files.trouble] if files.trouble else [])]) or None
 
 
 def _versions() -> dict[str, str]:

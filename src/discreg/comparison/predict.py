@@ -1,9 +1,10 @@
-"""Prediction of the rows of a file with a saved model."""
+"""Prediction and evaluation of the rows of a file with a saved model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,14 +15,16 @@ import pandas as pd
 
 from discreg.base.errors import InputError
 from discreg.model_files import load_model
-from discreg.tables.classifier import TableClassifier
-from discreg.tables.formats import quoted
-from discreg.tables.new_rows import read_new_rows
+from discreg.tables.classifier import TableClassifier, read_new_rows
+from discreg.tables.frames import quoted
 
-__all__ = ["Predicted", "check_output", "predict", "without_formulas"]
+from .statistics.performance import Measured, subgroups
+from .statistics.sample import Sample
+from .words import listed
 
-ROW, LABEL, SET = "row", "label", "prediction set"  # columns of the result
+ROW, LABEL, SET, NOTE = "row", "label", "prediction set", "note"  # columns of the result
 DIVIDER = " | "  # between the labels of a set
+N_LISTED = 5  # most names in a note
 
 
 # Beginnings of formulas. Apostrophes belong to it so that different labels stay different.
@@ -32,7 +35,7 @@ FORMULA = re.compile(r"'*\s*[=+@\-\uff1d\uff0b\uff20\uff0d]")
 class Predicted:
     """Predictions of new rows, and notes on these rows."""
 
-    labels: pd.DataFrame  # row numbers, kept columns, labels, and probabilities if there are any
+    labels: pd.DataFrame  # row numbers, kept columns, labels, probabilities, and marks of rows
     notes: tuple[str, ...]
 
 
@@ -45,7 +48,7 @@ def predict(
     recall: float | None = None,
     max_bytes: int | None = None,
 ) -> Predicted:
-    """Predict the labels of the rows of a file, with probabilities if the model has them.
+    """Predict labels and probabilities of the rows of a file.
 
     Parameters
     ----------
@@ -62,38 +65,128 @@ def predict(
     max_bytes : int, optional
         See `load_model`.
     """
-    model = load_model(model_file, max_bytes=max_bytes)
-    if not isinstance(model, TableClassifier):
-        raise InputError(
-            f"{model_file} contains a {type(model).__name__}, which takes arrays and not tables. "
-            "Load it with discreg.load_model and call its predict method."
-        )
+    model = _loaded(model_file, max_bytes)
     _check_options(model, confidence_level, recall)
     X, kept = read_new_rows(data, model.expected, keep)
     if not X.shape[0]:
         raise InputError(f"{data} has no rows to predict.")
-    notes = list(_unseen_categories(model, X))
+    marks, notes = _marks(model, X)
     labels = model.predict(X) if recall is None else model.predict_at(X, recall)
     parts = [
         pd.DataFrame({ROW: range(1, X.shape[0] + 1)}),
         _renamed(kept, model.classes_),
         pd.DataFrame({LABEL: labels}),
+        pd.DataFrame(model.predict_proba(X), columns=_probability_names(model.classes_)),
     ]
-    if hasattr(model, "predict_proba"):
-        names = _probability_names(model.classes_)
-        parts.append(pd.DataFrame(model.predict_proba(X), columns=names))
     if confidence_level is not None:
         sets = model.predict_set(X, confidence_level)
         texts = [DIVIDER.join(map(str, model.classes_[row])) for row in sets]
         parts.append(pd.DataFrame({SET: texts}))
+    if any(marks):
+        parts.append(pd.DataFrame({NOTE: marks}))
+    if recall is None and model.decision.weights:
+        notes.append(f"labels follow {model.decision.text}")
     if recall is not None:
-        used = model.stored_recall(recall)
-        threshold = (model.thresholds or {})[used]
+        point, name = model.point_at(recall), model.classes_[model.decision.positive or 0]
         notes.append(
-            f"rows with a probability of '{model.positive}' from {threshold:.3g} on are labelled "
-            f"'{model.positive}', which found {used:.0%} of such rows when they were held out"
+            f"rows with a probability of '{name}' of at least {point['threshold']:.3g} are "
+            f"labelled '{name}'; this threshold reached a recall of {point['recall']:.3f} (95 % "
+            f"interval {point['low']:.3f} to {point['high']:.3f}) on held-out rows"
         )
     return Predicted(pd.concat(parts, axis=1), tuple(notes))
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The evaluation of a saved model on labelled rows."""
+
+    model: str
+    source: str
+    sample: Sample
+    notes: tuple[str, ...]
+    subgroup: str | None = None
+    subgroups: Sequence[tuple[str, int, Sequence[Measured]]] = ()
+
+
+def evaluate(
+    model_file: str | PathLike[str],
+    data: str | PathLike[str],
+    *,
+    target: str | None = None,
+    groups: str | None = None,
+    subgroup: str | None = None,
+    max_bytes: int | None = None,
+) -> Evaluated:
+    """Score a saved model on the labelled rows of a file.
+
+    Parameters
+    ----------
+    model_file : str or path
+        A model written by a comparison.
+    data : str or path
+        The file of labelled rows.
+    target : str, optional
+        Column of the labels; by default that of the comparison.
+    groups : str, optional
+        Column of groups, which are drawn together by the bootstrap.
+    subgroup : str, optional
+        Column for whose values the numbers are also computed.
+    max_bytes : int, optional
+        See `load_model`.
+    """
+    model = _loaded(model_file, max_bytes)
+    target = target or model.target
+    if target is None:
+        raise InputError("The model does not know the column of the labels. Give --target.")
+    wanted = list(dict.fromkeys([target, *filter(None, (groups, subgroup))]))
+    X, columns = read_new_rows(data, model.expected, wanted)
+    known = {str(label): place for place, label in enumerate(model.classes_)}
+    labels = columns[target].astype(object)
+    given = labels.notna() & (labels.astype(str).str.strip() != "")
+    places = labels[given].map(lambda label: _place_of(label, known))
+    if places.isna().any():
+        strange = labels[given][places.isna()].astype(str).unique()
+        raise InputError(
+            f"{data}: column '{target}' has labels that the model does not know: "
+            f"{quoted(strange)}. Its classes are {quoted(known)}."
+        )
+    rows = np.flatnonzero(given)
+    if not len(rows):
+        raise InputError(f"{data} has no row with a label in column '{target}'.")
+    X = X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+    _, notes = _marks(model, X)
+    if len(rows) < len(labels):
+        notes.append(f"{len(labels) - len(rows)} rows without a label were left out")
+    sample = Sample(
+        classes=np.asarray(model.classes_),
+        y=places.to_numpy(dtype=np.intp),
+        probabilities=np.asarray(model.predict_proba(X), dtype=np.float64),
+        rule=model.decision,
+        rows=rows,
+        groups=None if groups is None else pd.factorize(columns[groups].iloc[rows])[0],
+    )
+    parts = [] if subgroup is None else subgroups(sample, columns[subgroup].iloc[rows].to_numpy())
+    name = type(model.pipeline[-1]).__name__
+    return Evaluated(name, str(data), sample, tuple(notes), subgroup, parts)
+
+
+def _place_of(label: Any, known: dict[str, int]) -> int | None:
+    """Return the class of a label, which a file may write as 1, 1.0, true or True."""
+    texts = [str(label), str(label).strip().capitalize()]
+    if isinstance(label, float | str):
+        with suppress(ValueError):
+            texts.append(f"{float(label):g}")
+    return next((known[text] for text in texts if text in known), None)
+
+
+def _loaded(model_file: str | PathLike[str], max_bytes: int | None) -> TableClassifier:
+    model = load_model(model_file, max_bytes=max_bytes)
+    if isinstance(model, TableClassifier):
+        return model
+    raise InputError(
+        f"{model_file} contains a {type(model).__name__}, which takes arrays and not tables. "
+        "Load it with discreg.load_model and call its predict method."
+    )
 
 
 def _check_options(
@@ -110,7 +203,7 @@ def _check_options(
                 "them. Compare again with --candidates, or omit --confidence-level."
             )
     if recall is not None:
-        model.stored_recall(recall)
+        model.point_at(recall)
 
 
 def _probability_names(classes: Iterable[Any]) -> list[str]:
@@ -119,7 +212,7 @@ def _probability_names(classes: Iterable[Any]) -> list[str]:
 
 def _renamed(kept: pd.DataFrame, classes: Iterable[Any]) -> pd.DataFrame:
     """Rename kept columns that have the name of a column of predictions."""
-    written = {ROW, LABEL, SET, *_probability_names(classes)}
+    written = {ROW, LABEL, SET, NOTE, *_probability_names(classes)}
     return kept.rename(columns={name: f"{name} (file)" for name in kept if name in written})
 
 
@@ -142,16 +235,34 @@ def check_output(output: Path, *sources: Path) -> None:
         )
 
 
-def _unseen_categories(model: TableClassifier, X: Any) -> Iterator[str]:
-    """Yield a note on each column with categories that the model was not fitted to."""
+def _marks(model: TableClassifier, X: Any) -> tuple[list[str], list[str]]:
+    """Mark rows with missing cells and unseen categories; write notes on these columns."""
+    marks: list[list[str]] = [[] for _ in range(X.shape[0])]
+    notes = []
+    if not isinstance(X, pd.DataFrame):
+        return [""] * X.shape[0], []
     for name, categories in model.categories.items():
-        cells = X[name].dropna()
-        strange = cells[~cells.isin(categories)]
-        if len(strange):
-            yield (
+        cells = X[name]
+        strange = (cells.notna() & ~cells.isin(categories)).to_numpy()
+        if strange.any():
+            shown = np.unique(cells[strange].astype(str))
+            notes.append(
                 f"column '{name}' has categories that the model was not fitted to in "
-                f"{len(strange)} of {len(X)} rows: {quoted(np.unique(strange))}"
+                f"{strange.sum()} of {len(X)} rows: {quoted(shown)}"
             )
+            for row in np.flatnonzero(strange):
+                marks[row].append(f"unseen category in {name}")
+    imputed = [name for name in X if name not in model.categories]
+    gaps = X[imputed].isna().to_numpy()
+    for row in np.flatnonzero(gaps.any(axis=1)):
+        names = listed([imputed[place] for place in np.flatnonzero(gaps[row])], N_LISTED)
+        marks[row].append(f"missing {names}")
+    if gaps.any():
+        notes.append(
+            f"{gaps.any(axis=1).sum()} of {len(X)} rows have missing cells, which were replaced by "
+            "values of the training table; they are marked"
+        )
+    return ["; ".join(each) for each in marks], notes
 
 
 def without_formulas(predicted: Predicted) -> Predicted:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import io
+import json
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreg.base.errors import InputError
 from discreg.base.metrics import metric
 
-from .running.files import write_whole
-
 if TYPE_CHECKING:  # the class can be imported without pandas
     import pandas as pd
-    from sklearn.model_selection import FixedThresholdClassifier
 
-    from .flags.flag import Flag
+    from discreg.tables.classifier import Rule, TableClassifier
+
+    from .flags import Flag
     from .report.findings import Findings
-    from .report.plots import ComparisonPlots
     from .statistics.evidence import Evidence
-    from .statistics.thresholds import Threshold
+    from .statistics.performance import OperatingPoint
     from .statistics.verdict import Verdict
 
-__all__ = ["MODEL", "STATE", "Comparison"]
 
-STATE, MODEL = "comparison.json", "model.skops"
+STATE, PREDICTIONS, MODEL = "comparison.json", "predictions.parquet", "model.skops"
 SHOWN = 5  # models in a printed comparison
-N_RIVALS = 3  # models beside the recommended one in a report of skore
-SHORT = ["mean", "low", "high", "difference", "p_equivalent", "p_worse", "fit_seconds"]
+SHORT = ["mean", "low", "high", "difference", "p_better", "p_equivalent", "fit_seconds"]
+ROW, FOLD, CLASS, WEIGHT, GROUP = "row", "fold", "class", "weight", "group"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -39,14 +39,14 @@ class Comparison:
     Attributes
     ----------
     verdict : Verdict
-        The decision: its kind, a sentence with the reasons, and the recommended model.
+        The decision: its kind, three sentences, and the recommended model.
     table : DataFrame
-        One row per model, the best first: scores, differences from the best, probabilities of
-        being better, equivalent or worse, all metrics, times and parameters. See `summary_table`.
+        One row per model, the best first: scores, differences from the best, all metrics, times
+        and parameters. See `summary_table`.
     evidence : Evidence
-        Scores of all folds and predictions of all held-out rows.
+        Held-out probabilities of all models.
     findings : Findings
-        Contents of the report.
+        Further contents of the report.
     model : classifier or None
         The recommended model, fitted to all rows; None if no model is recommended.
     folder : Path or None
@@ -60,7 +60,7 @@ class Comparison:
     >>> comparison = discreg.compare(X, y, candidates=["LSR", "LDA"], cv=3, n_jobs=1)
     >>> sorted(comparison.table.index)
     ['LDA', 'LSR', 'majority']
-    >>> comparison.threshold_at(recall=0.9).recall >= 0.9
+    >>> comparison.threshold_at(recall=0.9).recall.value >= 0.9
     True
     """
 
@@ -68,45 +68,60 @@ class Comparison:
     verdict: Verdict
     table: pd.DataFrame
     findings: Findings
-    model: Any = None
+    model: TableClassifier | None = None
     folder: Path | None = None
 
     @property
-    def results(self) -> pd.DataFrame:
-        """All scores, with the columns model, repeat, fold, metric and value.
-
-        Fold -1 is for scores of all held-out rows of a repeat.
-        """
-        return self.evidence.results
-
-    @property
-    def flags(self) -> Sequence[Flag]:
+    def flags(self) -> list[Flag]:
         """Warnings about the table and the comparison."""
-        return self.findings.flags
+        from .flags import score_flags
+
+        return [*self.findings.flags, *score_flags(self.evidence, self.verdict.best)]
 
     @property
-    def plot(self) -> ComparisonPlots:
-        """Plots, for example ``comparison.plot.scores()``."""
-        from .report.plots import ComparisonPlots
+    def rule(self) -> Rule:
+        """How labels follow from probabilities."""
+        return self.evidence.rule
 
-        return ComparisonPlots(self.findings)
+    def probabilities(self, model: str | None = None) -> pd.DataFrame:
+        """Return the held-out probabilities of a model.
+
+        Parameters
+        ----------
+        model : str, optional
+            Name of the model; by default the one of the verdict.
+
+        Returns
+        -------
+        DataFrame
+            Columns "row", "fold" and "class", the true label, and one column per class. Displays
+            of scikit-learn draw it, for example ``RocCurveDisplay.from_predictions``.
+        """
+        import pandas as pd
+
+        sample = self.evidence.sample(self._name(model))
+        frame = pd.DataFrame(sample.probabilities, columns=list(sample.classes))
+        frame.insert(0, CLASS, sample.classes[sample.y])
+        frame.insert(0, FOLD, sample.folds)
+        frame.insert(0, ROW, sample.rows)
+        return frame
 
     def report(self, path: str | Path) -> None:
-        """Write the report to an HTML file.
+        """Write the report to an HTML file, which is replaced if it exists.
 
         Parameters
         ----------
         path : str or Path
-            The file, which is replaced if it exists.
+            The file.
         """
         from .report.page import write_report
 
-        write_report(Path(path), self.findings)
+        write_report(Path(path), self)
 
     def threshold_at(
         self, *, recall: float | None = None, precision: float | None = None
-    ) -> Threshold:
-        """Choose the threshold of the recommended model for a wanted recall or precision.
+    ) -> OperatingPoint:
+        """Choose the threshold of the model for a wanted recall or precision.
 
         Parameters
         ----------
@@ -118,92 +133,86 @@ class Comparison:
 
         Returns
         -------
-        Threshold
-            The threshold, and the recall and the precision that it reaches on held-out rows.
+        OperatingPoint
+            The threshold, and the recall, the precision and the share of alarms that held-out rows
+            reached, with 95 % intervals. They are slightly too good, because the threshold was
+            chosen on the same rows.
         """
-        from .statistics.thresholds import choose_threshold
+        from .statistics.performance import point_of, rule_for
 
-        if self.verdict.recommended is None:
-            raise InputError(f"No model is recommended: {self.verdict.kind}.")
-        return choose_threshold(
-            self.evidence, self.verdict.recommended, recall=recall, precision=precision
-        )
+        sample = self.evidence.sample(self._name(None))
+        rule = rule_for(sample, recall=recall, precision=precision)
+        return point_of(sample, recall if recall is not None else np.nan, rule)
 
     def model_at(
         self, *, recall: float | None = None, precision: float | None = None
-    ) -> FixedThresholdClassifier:
-        """Return the recommended model with a threshold for a wanted recall or precision.
-
-        The threshold is chosen on held-out predictions; see `threshold_at`. The model is fitted
-        already. With two classes only.
+    ) -> TableClassifier:
+        """Return the recommended model with the threshold of `threshold_at`.
 
         Parameters
         ----------
-        recall : float, optional
-            Wanted recall of the positive class.
-        precision : float, optional
-            Wanted precision of the positive class. Pass either `recall` or `precision`.
+        recall, precision : float, optional
+            As for `threshold_at`.
 
         Returns
         -------
-        FixedThresholdClassifier
-            A classifier of scikit-learn around the recommended model.
+        TableClassifier
+            A fitted classifier whose labels follow the threshold.
         """
-        from sklearn.frozen import FrozenEstimator
-        from sklearn.model_selection import FixedThresholdClassifier
+        from .statistics.performance import rule_for
 
-        threshold = self.threshold_at(recall=recall, precision=precision)
         if self.model is None:
-            raise InputError("The comparison has no fitted model.")
-        return FixedThresholdClassifier(
-            FrozenEstimator(self.model),
-            threshold=threshold.value,
-            pos_label=threshold.label,
-            response_method=threshold.response_method,
-        )
+            raise InputError(f"The comparison has no fitted model: {self.verdict.kind}.")
+        sample = self.evidence.sample(self._name(None))
+        rule = rule_for(sample, recall=recall, precision=precision)
+        return self.model.following(rule)
 
-    def to_skore(self, *, n_rivals: int = N_RIVALS) -> Any:
-        """Convert the held-out predictions to a report of skore.
-
-        Parameters
-        ----------
-        n_rivals : int
-            Number of models beside the recommended one, the best first.
-
-        Returns
-        -------
-        skore.ComparisonReport or skore.CrossValidationReport
-            The latter if there is only one model. Splits are the folds of the comparison. Nothing
-            is fitted again, so that the report has metrics and their plots, but nothing on the
-            features.
-        """
-        from .candidates.contender import MAJORITY
-        from .report.skore_reports import skore_report
-
-        judged = [str(name) for name in self.table.index[self.table["reason"] == ""]]
-        first = self.verdict.recommended or self.verdict.best
-        if first is None:
+    def _name(self, model: str | None) -> str:
+        name = model or self.verdict.best
+        if name is None:
             raise InputError("No model was judged.")
-        rivals = [name for name in judged if name not in (first, MAJORITY)]
-        return skore_report(self.evidence, [first, *rivals[:n_rivals]])
+        if name not in self.evidence.held_out:
+            known = ", ".join(self.evidence.held_out)
+            raise InputError(f"There are no predictions of '{name}'; the models are {known}.")
+        return name
 
-    def save_state(self, path: Path) -> None:
-        """Write everything but the model to a JSON file, for `load`.
+    def save(self, folder: Path) -> None:
+        """Write the predictions as Parquet and everything else but the model as JSON.
 
         Parameters
         ----------
-        path : Path
-            The file.
+        folder : Path
+            An existing folder.
         """
-        from .state import to_json
+        import pandas as pd
 
+        from .running.store import write_whole
+
+        this = self.evidence
+        columns: dict[str, Any] = {ROW: this.rows, FOLD: this.folds, CLASS: this.y[this.rows]}
+        for name, values in ((WEIGHT, this.weights), (GROUP, this.groups)):
+            if values is not None:
+                columns[name] = values[this.rows]
+        for model, found in this.held_out.items():
+            columns |= {
+                f"{model}: {label}": found[:, place] for place, label in enumerate(this.classes)
+            }
+        # Rows that no fold tests are needed for the numbers of all rows.
         state = {
-            "evidence": self.evidence,
-            "verdict": self.verdict,
-            "table": self.table,
-            "findings": self.findings,
+            "evidence": {
+                "metric": this.metric,
+                "classes": this.classes.tolist(),
+                "y": this.y.tolist(),
+                "contenders": {name: asdict(each) for name, each in this.contenders.items()},
+                "left_out": dict(this.left_out),
+                "test_to_train": this.test_to_train,
+                "rule": asdict(this.rule),
+            },
+            "verdict": asdict(self.verdict),
+            "findings": asdict(self.findings),
         }
-        write_whole(path, to_json(state).encode())
+        write_whole(folder / PREDICTIONS, pd.DataFrame(columns).to_parquet(index=False))
+        write_whole(folder / STATE, json.dumps(state, default=_plain))
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:
@@ -212,20 +221,46 @@ class Comparison:
         Parameters
         ----------
         folder : str or Path
-            The folder with ``comparison.json`` and, if a model is recommended, ``model.skops``.
+            The folder with ``comparison.json``, ``predictions.parquet`` and, if a model is
+            recommended, ``model.skops``.
         """
+        import pandas as pd
+
         from discreg.model_files import load_model
 
-        from .state import from_json
+        from .report.findings import Findings
+        from .statistics.scores import summary_table
 
         folder = Path(folder)
         if not (folder / STATE).is_file():
             raise InputError(f"{folder} contains no finished comparison: it has no {STATE}.")
-        state = from_json((folder / STATE).read_text(encoding="utf-8"))
-        model_file = folder / MODEL
-        has_model = state["verdict"].recommended is not None and model_file.is_file()
-        model = load_model(model_file) if has_model else None
-        return cls(**state, model=model, folder=folder)
+        try:
+            state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+            predictions = pd.read_parquet(io.BytesIO((folder / PREDICTIONS).read_bytes()))
+            evidence = _evidence(state["evidence"], predictions)
+            verdict, findings = _verdict(state["verdict"]), Findings.from_dict(state["findings"])
+        except (
+            LookupError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            OSError,
+        ) as error:
+            raise InputError(
+                f"The comparison in {folder} cannot be read ({error}). It is damaged, or another "
+                "version of discreg has written it."
+            ) from error
+        has_model = verdict.recommended is not None and (folder / MODEL).is_file()
+        model: Any = load_model(folder / MODEL) if has_model else None
+        return cls(
+            evidence=evidence,
+            verdict=verdict,
+            table=summary_table(evidence),
+            findings=findings,
+            model=model,
+            folder=folder,
+        )
 
     def __repr__(self) -> str:
         return f"{self.verdict.sentence}\n\n{self._head().to_string()}{self._more()}"
@@ -245,3 +280,56 @@ class Comparison:
     def _more(self) -> str:
         n_more = len(self.table) - SHOWN
         return f"\n... and {n_more} more models in .table" if n_more > 0 else ""
+
+
+def _plain(value: Any) -> Any:
+    """Convert scalars and arrays of NumPy for JSON."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
+
+
+def _evidence(state: dict[str, Any], frame: pd.DataFrame) -> Evidence:
+    from discreg.tables.classifier import Rule
+
+    from .statistics.evidence import Contender, Evidence
+
+    y, rows = np.array(state.pop("y"), dtype=np.intp), frame[ROW].to_numpy(np.intp)
+    classes = np.array(state.pop("classes"))
+    columns: dict[str, Any] = {}
+    for name, kind in ((WEIGHT, float), (GROUP, np.intp)):
+        columns[name] = None
+        if name in frame:
+            columns[name] = np.full(len(y), -1, dtype=kind)
+            columns[name][rows] = frame[name]
+    rule = state.pop("rule")
+    contenders = state.pop("contenders")
+    return Evidence(
+        classes=classes,
+        y=y,
+        rows=rows,
+        folds=frame[FOLD].to_numpy(np.intp),
+        held_out={
+            model: frame[[f"{model}: {label}" for label in classes]].to_numpy(float)
+            for model in contenders
+        },
+        contenders={name: Contender(**each) for name, each in contenders.items()},
+        rule=Rule(**rule | {"weights": tuple(rule["weights"])}),
+        weights=columns[WEIGHT],
+        groups=columns[GROUP],
+        **state,
+    )
+
+
+def _verdict(state: dict[str, Any]) -> Verdict:
+    from .statistics.sample import Interval
+    from .statistics.verdict import Estimate, Verdict
+
+    estimate, gain = state["estimate"], state["gain"]
+    return Verdict(
+        **state
+        | {
+            "sentences": tuple(state["sentences"]),
+            "equivalent": tuple(state["equivalent"]),
+            "estimate": None if estimate is None else Estimate(**estimate),
+            "gain": None if gain is None else Interval(*gain),
+        }
+    )

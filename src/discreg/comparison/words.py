@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["capitalised", "duration", "listed", "number", "p_value", "percent", "printable"]
-
 # Control characters, ends of lines, and marks that change the direction of text.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 

@@ -13,15 +13,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from discreg.linalg.types import Array, Indices, RealArray
+from discreg.linalg.types import Array, RealArray
 
 from ._drawing import estimators_inside, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
 
-__all__ = ["CoefficientDisplay"]
 
 N_TICKS = 30  # most tick labels of an axis
 ROOM = 30  # characters of tick labels that fit horizontally below the map
@@ -49,8 +47,6 @@ class CoefficientDisplay:
     ----------
     singular_values_ : ndarray of shape (min(coef.shape),)
         Singular values of `coef`, in decreasing order.
-    features_ : ndarray of shape (n_features,)
-        Indices of the features in the order of the map, from top to bottom.
     line_ : matplotlib Line2D
         Line of the singular values.
     image_ : matplotlib AxesImage
@@ -87,7 +83,6 @@ class CoefficientDisplay:
     """
 
     singular_values_: Array
-    features_: Indices
     line_: Any
     image_: Any
     axes_: NDArray[Any]
@@ -110,8 +105,6 @@ class CoefficientDisplay:
         estimator: BaseEstimator,
         *,
         feature_names: ArrayLike | None = None,
-        sort: bool = False,
-        cmap: str | Colormap = "viridis",
         axes: Sequence[Axes] | None = None,
         **kwargs: Any,
     ) -> CoefficientDisplay:
@@ -125,10 +118,6 @@ class CoefficientDisplay:
         feature_names : array-like of shape (n_features,), default=None
             Names of the features of the classifier. None means the names of the training data,
             transformed by the steps of a pipeline, or indices if there are no names.
-        sort : bool, default=False
-            Whether to order the features by the norms of their coefficients, the largest first.
-        cmap : str or matplotlib Colormap, default="viridis"
-            Colours of the map.
         axes : pair of matplotlib Axes, default=None
             Axes of the singular values and of the map; None draws on a new figure.
         **kwargs : dict
@@ -145,14 +134,11 @@ class CoefficientDisplay:
             class_labels=_row_labels(classifier),
             feature_names=known_names if feature_names is None else feature_names,
         )
-        return display.plot(axes, sort=sort, cmap=cmap, **kwargs)
+        return display.plot(axes, **kwargs)
 
     def plot(
         self,
         axes: Sequence[Axes] | None = None,
-        *,
-        sort: bool = False,
-        cmap: str | Colormap = "viridis",
         **kwargs: Any,
     ) -> CoefficientDisplay:
         """Draw the singular values and the map.
@@ -161,10 +147,6 @@ class CoefficientDisplay:
         ----------
         axes : pair of matplotlib Axes, default=None
             Axes of the singular values and of the map; None draws on a new figure.
-        sort : bool, default=False
-            Whether to order the features by the norms of their coefficients, the largest first.
-        cmap : str or matplotlib Colormap, default="viridis"
-            Colours of the map.
         **kwargs : dict
             Keyword arguments passed to matplotlib's `imshow`.
 
@@ -173,19 +155,14 @@ class CoefficientDisplay:
         self : CoefficientDisplay
         """
         names = self._names()
-        plt = pyplot()
-        colours = plt.get_cmap(cmap)
         if axes is None:
-            axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained")[1]
+            axes = pyplot().subplots(1, 2, figsize=(10, 4.8), layout="constrained")[1]
         self.axes_ = _pair(axes)
         self.figure_ = self.axes_[0].figure
         # Values only: the singular vectors of the features would be a d × d matrix.
         self.singular_values_ = linalg.svdvals(self.coef)
-        self.features_ = np.arange(self.coef.shape[1])
-        if sort:
-            self.features_ = np.argsort(-linalg.norm(self.coef, axis=0), kind="stable")
         self._draw_singular_values(self.axes_[0])
-        self._draw_map(self.axes_[1], names[self.features_], {"cmap": colours, **kwargs})
+        self._draw_map(self.axes_[1], names, kwargs)
         return self
 
     def _names(self) -> NDArray[Any]:
@@ -209,8 +186,7 @@ class CoefficientDisplay:
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
 
     def _draw_map(self, axes: Any, names: NDArray[Any], style: dict[str, Any]) -> None:
-        sizes = np.abs(self.coef.T[self.features_])
-        self.image_ = axes.imshow(sizes, **{"aspect": "auto", "vmin": 0, **style})
+        self.image_ = axes.imshow(np.abs(self.coef.T), **{"aspect": "auto", "vmin": 0, **style})
         rows = np.arange(0, len(names), -(-len(names) // N_TICKS))
         axes.set_yticks(rows, [str(name) for name in names[rows]])
         columns = np.arange(0, len(self.class_labels), -(-len(self.class_labels) // N_TICKS))

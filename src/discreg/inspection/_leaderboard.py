@@ -16,42 +16,39 @@ from ._drawing import estimators_inside, pyplot
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LeaderboardDisplay"]
 
 TITLES = {
     "log_loss": "Held-out log-loss (smaller is better)",
     "accuracy": "Held-out accuracy",
     "balanced_accuracy": "Held-out balanced accuracy",
-    "score": "Held-out score",
 }
 FAR = 2.0  # ranges of the models
 SMALLEST_RANGE = 0.01  # relative to the metric
-MODEL = ("family", "kernel", "gamma", "scaling", "class_weight", "n_components")
 
 
 class LeaderboardDisplay:
     """Held-out metric of the best models that AutoClassifier has tried.
 
-    There is one line per model, a family with a kernel and a scaling, the best at the top. An open
-    dot is the model with its best penalty, and full dots are the members of the average. A dashed
-    line marks the class frequencies, which use no features; if they are far from the models, their
-    metric is only in the legend.
+    There is one line per kind of model, such as RBF kernels or boosting, the best at the top. An
+    open dot is the best setting of the kind, and full dots are the members. A dashed line marks the
+    class frequencies, which use no features; if they are far from the models, their metric is only
+    in the legend.
 
     Use `from_estimator` to create and draw a display.
 
     Parameters
     ----------
     names : sequence of str
-        Descriptions of the models, the best first.
+        Kinds of models, the best first.
     values : ndarray of shape (n_models,)
-        Metric of each model with its best penalty.
+        Metric of each kind with its best setting.
     member_places : ndarray of shape (n_members,)
-        Place of the model of each member in `names`.
+        Place of the kind of each member in `names`.
     member_values : ndarray of shape (n_members,)
         Metric of each member.
     constant : float
         Metric of the class frequencies.
-    metric : {"log_loss", "accuracy", "balanced_accuracy", "score"}, default="log_loss"
+    metric : {"log_loss", "accuracy", "balanced_accuracy"}, default="log_loss"
         The metric.
 
     Attributes
@@ -122,10 +119,10 @@ class LeaderboardDisplay:
         ----------
         estimator : AutoClassifier
             Fitted classifier, or a pipeline or search that contains one.
-        metric : {"log_loss", "accuracy", "balanced_accuracy", "score"}, default="log_loss"
-            Metric of the held-out samples; "score" is that of the parameter `scoring`.
+        metric : {"log_loss", "accuracy", "balanced_accuracy"}, default="log_loss"
+            Metric of the held-out samples.
         n : int, default=10
-            Number of models. If members have models that are not among the best, these are added.
+            Number of kinds. Kinds of members that are not among the best are added.
         ax : matplotlib Axes, default=None
             Where to draw; None draws on a new figure.
         **kwargs : dict
@@ -140,7 +137,7 @@ class LeaderboardDisplay:
         check_is_fitted(estimator)
         auto = estimators_inside(estimator)[-1]
         results = getattr(auto, "cv_results_", {})
-        if not {*TITLES, *MODEL} <= results.keys():
+        if not {*TITLES, "kind", "weight"} <= results.keys():
             raise TypeError(
                 f"{type(auto).__name__} has no leaderboard. Pass a fitted AutoClassifier, or a "
                 "pipeline that ends with one."
@@ -155,7 +152,7 @@ class LeaderboardDisplay:
         tried = np.flatnonzero(~is_constant & (sizes == sizes.max()))
         if not len(tried):
             raise ValueError("No candidates were tried on all rows: there is nothing to draw.")
-        names = [_name(*parts) for parts in zip(*(results[name] for name in MODEL), strict=True)]
+        names = results["kind"]
         losses = values[tried] if metric == "log_loss" else -values[tried]
         order = tried[np.argsort(losses, kind="stable")]
         best: dict[str, int] = {}
@@ -193,10 +190,10 @@ class LeaderboardDisplay:
             ax = pyplot().subplots(figsize=(8, height), layout="constrained")[1]
         style: dict[str, Any] = {"marker": "o", "linestyle": "", "color": "C0", "markersize": 8}
         style |= kwargs
-        hollow = {"markerfacecolor": "none", "label": "best penalty of the model"}
+        hollow = {"markerfacecolor": "none", "label": "best setting"}
         places = np.arange(len(self.names))
         (self.line_,) = ax.plot(self.values, places, **style | hollow)
-        style["label"] = "member of the average"
+        style["label"] = "member"
         (self.members_,) = ax.plot(self.member_values, self.member_places, **style)
         limits = self._limits()
         label = f"class frequencies: {self.constant:.3g}"
@@ -219,20 +216,3 @@ class LeaderboardDisplay:
             low, high = min(low, self.constant), max(high, self.constant)
         margin = 0.05 * (high - low) or reach or 1.0
         return low - margin, high + margin
-
-
-def _name(
-    family: str,
-    kernel: str,
-    gamma: float | None,
-    scaling: str,
-    class_weight: Any,
-    n_components: int | None,
-) -> str:
-    """Describe a model without its penalties."""
-    parts = [family, kernel if gamma is None else f"{kernel} {gamma:.3g}", scaling]
-    if class_weight is not None:
-        parts.append("balanced" if class_weight == "balanced" else "class weights")
-    if n_components is not None:
-        parts.append(f"{n_components} components")
-    return ", ".join(parts)

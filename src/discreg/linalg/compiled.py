@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from numba import njit
 
-__all__ = ["REORDER", "cache_folder", "compiled"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 REORDER = frozenset({"reassoc", "contract", "nsz"})  # reordered sums can be vectorised

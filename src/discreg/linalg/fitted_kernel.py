@@ -1,33 +1,75 @@
-"""Kernels whose parameters are resolved on the training data, and their matrices."""
+"""The kernel of training data: resolved parameters, and its matrix as a whole or row by row."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.metrics.pairwise import pairwise_kernels
 
-from .centring import centre_kernel
 from .factorisation import clip_negative_eigenvalues
-from .kernel_registry import KERNELS, KernelFacts
 from .kernels import (
-    kernel_diagonal,
-    kernel_matrix,
-    kernel_product,
+    KERNELS,
+    KernelFacts,
+    as_float64,
+    for_scikit_learn,
+    matrix_on_tiles,
+    product_on_tiles,
     require_kernel_memory,
     resolve_gamma,
+    rows_for_tiles,
 )
-from .rows import batches, require_squares, row_norms
-from .types import Array
-
-__all__ = ["FittedKernel", "require_square"]
+from .rows import CONSTANT, batches, require_squares, row_norms
+from .types import Array, Indices
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # of a batch; small compared with the matrix
 LARGEST_ASYMMETRY = 1e-5  # relative to the largest entry
+BLOCK_ROWS = 256  # number of rows that are computed at once
+CHECKED = 500  # number of samples for the check of a kernel whose matrix does not fit
+
+
+def centre_kernel(kernel: Array, weights: Array) -> Array:
+    """Centre the feature map of a kernel at its weighted mean, in place; return the mean row."""
+    shares = weights / weights.sum()
+    size = _largest(kernel)
+    mean = kernel @ shares
+    kernel -= mean
+    kernel -= mean[:, None]
+    kernel += shares @ mean
+    if _largest(kernel) <= CONSTANT * size:
+        kernel[...] = 0.0
+    return np.asarray(mean)
+
+
+def _largest(matrix: Array) -> float:
+    """Compute the largest absolute value without a copy of the matrix."""
+    return float(max(matrix.max(), -matrix.min()))
+
+
+def largest_before_centring(diagonal: Array, mean: Array | None, weights: Array) -> float:
+    """Compute the largest entry of a kernel matrix, whose rounding errors the centred one has."""
+    if mean is not None:
+        diagonal = diagonal + 2.0 * mean - float(weights @ mean) / weights.sum()
+    return float(np.abs(diagonal).max(initial=0.0))
+
+
+def uncentred(product: Array, coef: Array, mean: Array | None, weights: Array) -> Array:
+    """Compute the product of a kernel matrix and coefficients from that of the centred matrix.
+
+    With the mean row m and the shares s of the weights, K is the centred matrix plus
+    1m' + m1' − (s'm) 11'.
+    """
+    if mean is None:
+        return product
+    middle = float(weights @ mean / weights.sum())
+    return np.asarray(product + np.outer(mean - middle, coef.sum(axis=0)) + mean @ coef)
 
 
 def require_square(matrix: Any) -> None:
@@ -54,10 +96,10 @@ class FittedKernel:
     """
 
     kernel: str | Callable[..., float]
-    gamma: float | None
-    degree: float
-    coef0: float
-    params: Mapping[str, Any] | None
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    params: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, estimator: Any, X: Any, weights: Array) -> FittedKernel:
@@ -94,48 +136,75 @@ class FittedKernel:
     @property
     def has_product(self) -> bool:
         """Whether `product` is available, because the matrices are computed tile by tile."""
-        return self.facts.on_tiles
+        return self.facts.on_tiles is not None
 
     def __call__(
         self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
     ) -> Array:
-        """Compute the kernel matrix between the rows of X and of Y (None: of X)."""
-        return kernel_matrix(
-            X,
-            Y,
-            kernel=self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.params,
-            dtype=dtype,
-        )
+        """Compute the kernel matrix between the rows of X and of Y (None: of X).
+
+        Rows are dense or in CSR. Without Y the matrix is exactly symmetric. It is computed in the
+        precision of `dtype`.
+        """
+        if self.kernel == "precomputed":
+            return np.asarray(X)
+        X, Y = as_float64(X), None if Y is None else as_float64(Y)
+        if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
+            X, Y = sparse.csr_array(X), sparse.csr_array(Y)
+        on_tiles = self.facts.on_tiles
+        if on_tiles is None or (on_tiles.of == "distances" and sparse.issparse(X)):
+            return self._matrix(X, Y).astype(dtype)
+        X, Y = rows_for_tiles(X, Y, str(self.kernel), dtype)
+        K = matrix_on_tiles(X, Y, on_tiles.of, partial(self._apply, X.shape[1]))
+        if self.facts.diagonal is not None and Y is None:
+            np.fill_diagonal(K, self.facts.diagonal)
+        return K
+
+    def _matrix(self, X: Any, Y: Any) -> Array:
+        """Compute the matrix by the kernel's own function, or by scikit-learn."""
+        params = dict(self.params or {})
+        if isinstance(self.kernel, str):
+            given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            # Not every kernel accepts None for its default.
+            params = {name: given[name] for name in self.facts.params if given[name] is not None}
+        function = self.facts.matrix or partial(pairwise_kernels, metric=self.kernel)
+        X = for_scikit_learn(X)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
+            return np.asarray(function(X, X if Y is None else for_scikit_learn(Y), **params))
+
+    def _apply(self, n_features: int, values: Array) -> None:
+        """Replace inner products or distances by the kernel, in place."""
+        assert self.facts.on_tiles is not None
+        gamma = 1 / n_features if self.gamma is None else float(self.gamma)
+        self.facts.on_tiles.apply(values, gamma, self.degree, float(self.coef0))
 
     def product(
         self, X: Any, Y: Any, coef: NDArray[Any], *, dtype: type[np.floating[Any]] = np.float64
     ) -> Array:
         """Compute ``k(X, Y) @ coef`` for dense rows without the matrix; requires `has_product`."""
-        return kernel_product(
-            X,
-            Y,
-            coef,
-            kernel=str(self.kernel),
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            dtype=dtype,
-        )
+        on_tiles, coef = self.facts.on_tiles, np.asarray(coef, dtype=dtype)
+        assert on_tiles is not None
+        if not len(X) or not len(Y):
+            return np.zeros((len(X), coef.shape[1]))
+        X, Y = rows_for_tiles(as_float64(X), as_float64(Y), str(self.kernel), dtype)
+        return product_on_tiles(X, Y, coef, on_tiles.of, partial(self._apply, X.shape[1]))
 
     def diagonal(self, X: Any) -> Array:
-        """Compute the kernel of each row of X with itself."""
-        return kernel_diagonal(
-            X,
-            kernel=self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.params,
-        )
+        """Compute the kernel of each row of X with itself, without the matrix."""
+        if self.kernel == "precomputed":
+            return np.array(X.diagonal(), dtype=np.float64)
+        X = as_float64(X)
+        if self.facts.diagonal is not None:
+            return np.full(X.shape[0], self.facts.diagonal)
+        if self.facts.on_tiles is None:
+            rows = (X[[i]] for i in range(X.shape[0]))
+            return np.array([self._matrix(row, None).item() for row in rows], dtype=np.float64)
+        diagonal = row_norms(X)  # of a kernel that is a function of inner products
+        if self.kernel == "cosine":
+            return np.sign(diagonal)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
+            self._apply(X.shape[1], diagonal)
+        return diagonal
 
     def training_matrix(
         self,
@@ -230,3 +299,137 @@ class FittedKernel:
             product = self.product(part, X_fit, coef.T) if in_tiles else self(part, X_fit) @ coef.T
             scores[rows] = product + intercept
         return scores
+
+
+LINEAR = FittedKernel("linear")
+
+
+class RowCache:
+    """Rows of a matrix that are computed on demand; the most recent ones are kept.
+
+    Parameters
+    ----------
+    rows_of : callable
+        ``rows_of(indices)`` computes some rows.
+    n_rows : int
+        Number of rows that are kept.
+    """
+
+    def __init__(self, rows_of: Callable[[Indices], Array], n_rows: int) -> None:
+        self._rows_of, self._n_rows = rows_of, n_rows
+        self._kept: OrderedDict[int, Array] = OrderedDict()
+
+    def __call__(self, indices: Indices) -> Array:
+        """Return some rows, as a new array."""
+        missing = np.array([i for i in indices.tolist() if i not in self._kept], dtype=np.intp)
+        new = self._rows_of(missing) if len(missing) else ()
+        computed = dict(zip(missing.tolist(), new, strict=True))
+        rows = np.array([computed[i] if i in computed else self._kept[i] for i in indices.tolist()])
+        for i in indices.tolist():
+            if i in computed:
+                self._kept[i] = computed[i].copy()  # a view would keep all computed rows
+            self._kept.move_to_end(i)
+        while len(self._kept) > self._n_rows:
+            self._kept.popitem(last=False)
+        return rows
+
+
+class KernelRows:
+    """Kernel matrix of the training samples, centred if there is an intercept.
+
+    The matrix is stored if it fits into the given memory; otherwise its rows are computed on
+    demand.
+
+    Parameters
+    ----------
+    kernel : FittedKernel
+    X : ndarray or CSR of shape (n_samples, n_features)
+    weights : ndarray of shape (n_samples,)
+        Sample weights.
+    centre : bool
+        Whether there is an intercept.
+    cache_bytes : float
+        Memory for the matrix or its rows.
+    """
+
+    n_features = None
+    within_class = 0.0  # other weights need the features of the kernel
+
+    def __init__(
+        self, kernel: FittedKernel, X: Any, weights: Array, *, centre: bool, cache_bytes: float
+    ) -> None:
+        self.weights, self.centred = weights, centre
+        self.size, self.total = len(weights), float(weights.sum())
+        self.mean: Array | None = None
+        self.matrix: Array | None = None
+        self.beta = 0.0
+        if kernel.kernel == "precomputed" or 8 * self.size**2 <= cache_bytes:
+            self.matrix, self.mean = kernel.centred_matrix(X, weights if centre else None)
+            self.diagonal = self.matrix.diagonal().copy()
+        else:
+            some = X[np.linspace(0, self.size - 1, CHECKED).astype(np.intp)]
+            kernel.centred_matrix(some, None)  # raises if the kernel is not positive semi-definite
+            self._compute = partial(_kernel_rows, kernel, X)
+            self.diagonal = kernel.diagonal(X)
+            if centre:
+                shares = weights / self.total
+                mean = self.product(shares[:, None])[:, 0]
+                middle = float(shares @ mean)
+                self._compute = partial(_centred_rows, self._compute, mean, middle)
+                self.diagonal += middle - 2 * mean
+                self.mean = mean
+            self._cached = RowCache(self._compute, max(2, int(cache_bytes // (8 * self.size))))
+        self.trace = float(weights @ self.diagonal)
+
+    @property
+    def scale(self) -> float:
+        """Unit of a relative penalty, tr(HKH)/n."""
+        return self.trace / self.total
+
+    def at(self, beta: float) -> None:
+        """Set the penalty; any positive number if the matrix is zero, where it has no effect."""
+        self.beta = 1.0 if self.trace <= 0 else beta
+        if self.beta < np.finfo(np.float64).tiny:
+            raise ValueError(
+                f"beta is {beta:g} in units of the kernel, which is too small for double "
+                "precision. Increase beta."
+            )
+
+    def rows(self, samples: Indices) -> Array:
+        """Return the kernel between some samples and all samples."""
+        return self._cached(samples) if self.matrix is None else self.matrix[samples]
+
+    def product(self, coef: Array) -> Array:
+        """Multiply the centred kernel matrix by coefficients of the samples."""
+        used = np.flatnonzero(coef.any(axis=1))
+        if self.matrix is not None and 2 * len(used) > self.size:
+            return np.asarray(self.matrix @ coef)
+        product = np.zeros((self.size, coef.shape[1]))
+        for begin in range(0, len(used), BLOCK_ROWS):
+            some = used[begin : begin + BLOCK_ROWS]
+            rows = self._compute(some) if self.matrix is None else self.matrix[some]
+            product += rows.T @ coef[some]
+        return product
+
+    def kernel_product(self, coef: Array) -> Array:
+        """Multiply the kernel matrix, not centred, by coefficients of the samples."""
+        return uncentred(self.product(coef), coef, self.mean, self.weights)
+
+    def predictor(self, residuals: Array) -> tuple[Array, Array]:
+        """Compute the coefficients −SG/β of the samples, and their mean scores."""
+        coef = residuals * (-self.weights / self.beta)[:, None]
+        mean = np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
+        return coef, mean
+
+
+def _kernel_rows(kernel: FittedKernel, X: Any, samples: Indices) -> Array:
+    return kernel(X[samples], X)
+
+
+def _centred_rows(
+    rows_of: Callable[[Indices], Array], mean: Array, middle: float, samples: Indices
+) -> Array:
+    rows = rows_of(samples)
+    rows -= mean
+    rows -= mean[samples, None] - middle
+    return rows

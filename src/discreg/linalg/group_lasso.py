@@ -1,31 +1,38 @@
-"""Group lasso: regression with a penalty on the norms of the rows of the coefficients.
+"""Regression with a penalty on the norms of the rows of the coefficients, also of limited rank.
+
+The group lasso has one row a_j of A per feature; the penalty sets whole rows to zero:
 
     min over A of  Σ_i s_i ‖t_i − A'φ_i‖² + β Σ_j ‖a_j‖
 
-A has one row per feature; the penalty sets whole rows to zero. The solver needs the moments ΦᵀST
-and the weighted sum of squares of the targets T, the Gram matrix of a few features, and ΦᵀSΦA for
-an A with few non-zero rows. With more features than samples, no d × d array is formed.
+The solver needs the moments ΦᵀST and the weighted sum of squares of the targets T, the Gram matrix
+of a few features, and ΦᵀSΦA for an A with few non-zero rows. With more features than samples, no
+d × d array is formed.
+
+Sparse reduced-rank regression has the same objective, over all W of rank at most s. With W = A Vᵀ
+and VᵀV = I, the rows of A and of W have the same norms, and
+
+    ‖T − ΦW‖² + β‖W‖₂₁ = ‖T‖² − ‖TV‖² + ‖TV − ΦA‖² + β‖A‖₂₁.
+
+For a given V the best A solves a group lasso; for a given A the best V solves a Procrustes problem.
+The certificate is the sum of two terms: the duality gap of the group lasso, which bounds the
+decrease of the objective by changing A alone, and the exact decrease by changing V alone. At full
+rank V is the identity, the problem is convex, and the certificate bounds the distance from the
+minimum.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
-from discreg.linalg.types import Array, Indices
-
-from .factorisation import EPS
-from .group_gram import FeatureGram, FormedGram, WorkingGram
-from .group_newton import newton_step
-from .iterations import Report, unreported
-from .resources import (
-    threads_for,
-)
+from .factorisation import EPS, conjugate_gradients, psd_solver
+from .resources import threads_for
 from .ridge import NormalEquations, Regression
 from .rows import (
     CONSTANT,
@@ -36,15 +43,7 @@ from .rows import (
     row_dots,
     weighted_mean,
 )
-
-__all__ = [
-    "CLEARLY",
-    "FeatureRegression",
-    "Features",
-    "GroupLassoFit",
-    "duality_gap",
-    "group_lasso",
-]
+from .types import Array, Indices
 
 DECREASE = 5.0  # factor between two levels of the penalty
 LEVEL_TOL = 1e-2  # relative gap at which the penalty is lowered to the next level
@@ -57,6 +56,189 @@ STANDSTILL = 30  # checks without progress after which only rounding errors are 
 SETS_AT_STANDSTILL = 10  # working sets without progress after which the solver stops
 UNSOLVED = 5  # number of sets for which one counts that the descent could not solve
 ROUNDING = 2 * EPS  # of the correlations, relative to the norms of what they are computed from
+# Unknowns times targets up to which a Newton step uses a factorisation: its cost, relative to that
+# of conjugate gradients, is proportional to this number.
+SMALL_SYSTEM = 1_500
+SHIFT = 1e-10  # relative, of the diagonal: with more rows than samples, the Hessian is singular
+MAX_CG_STEPS = 50
+CG_ACCURACY = 0.01
+VANISHING = (63, 31, 15, 7, 3, 1, 0)  # numbers of rows to set to zero besides the first to vanish
+SHORTER = (0.5, 0.2, 0.05, 0.01)  # lengths relative to a step without zeros
+TINY = 1e-14  # relative norm below which a row counts as zero
+MAX_SETS = 200  # working sets of a group lasso
+SMALLEST = 1e-15  # objective relative to which a certificate is computed
+EMPTY = 1e-12  # relative square of the targets in a direction that counts as zero
+SMALL_STEP = 1e-12  # relative decrease of the objective that is not progress
+MAX_IDLE = 10  # steps without progress after which only rounding errors are left
+ROUGH_START = 1e-3  # certificate at which a candidate for the start is accurate enough
+MAX_ROUGH = 50  # maximum number of steps for a candidate
+RANDOM_STARTS = 6
+FURTHER = 1e-6  # weight of directions in which all coefficients are zero
+ROUGH = 1e-2  # gap of the full-rank regression that gives the first directions
+
+
+class WorkingGram:
+    """The Gram matrix G = ΦᵀSΦ of a working set of features."""
+
+    def __init__(self, gram: Array) -> None:
+        self._gram = gram
+
+    def descend(
+        self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int
+    ) -> None:
+        """Do passes of coordinate descent; update `coef` and `correlations`, C − GA, in place."""
+        from ._loops import descend
+
+        descend(self._gram, correlations, coef, threshold, n_passes, np.empty(coef.shape[1]))
+
+    def matmul(self, coef: Array) -> Array:
+        """Compute GA."""
+        return self._gram @ coef
+
+    def rows(self, used: Indices) -> Array:
+        """Compute the matrix of a subset of the features."""
+        return self._gram[np.ix_(used, used)]
+
+    def matmul_rows(self, used: Indices, coef: Array) -> Array:
+        """Compute GA for a subset of the features and their coefficients."""
+        return self.rows(used) @ coef
+
+    def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
+        """Return a solver of (2G + diag) Z = B for a subset of the features."""
+        matrix = 2 * self.rows(used)
+        matrix[np.diag_indices_from(matrix)] += diagonal
+        return psd_solver(matrix)
+
+
+class WideGram(WorkingGram):
+    """The Gram matrix G = FFᵀ of more features than samples, stored as F.
+
+    F has one row per feature, centred and scaled by √weights. Passes, products and systems take
+    less time and memory than with G.
+    """
+
+    def __init__(self, features: Array) -> None:
+        self._features = features
+        self._squares = row_dots(features, features)
+
+    def descend(
+        self, moments: Array, correlations: Array, coef: Array, threshold: float, n_passes: int
+    ) -> None:
+        from ._loops import descend_on_features
+
+        fitted, change = self._features.T @ coef, np.empty(coef.shape[1])
+        descend_on_features(
+            self._features, self._squares, moments, fitted, coef, threshold, n_passes, change
+        )
+        correlations[...] = moments - self.matmul(coef)
+
+    def matmul(self, coef: Array) -> Array:
+        return self._features @ (self._features.T @ coef)
+
+    def rows(self, used: Indices) -> Array:
+        features = self._features[used]
+        return features @ features.T
+
+    def matmul_rows(self, used: Indices, coef: Array) -> Array:
+        features = self._features[used]
+        return features @ (features.T @ coef)
+
+    def solver(self, used: Indices, diagonal: Array) -> Callable[[Array], Array]:
+        """Return a solver by Woodbury's identity, for a system of size n_samples."""
+        features = self._features[used]
+        scaled = features / diagonal[:, None]
+        inner = features.T @ scaled
+        inner[np.diag_indices_from(inner)] += 0.5
+        solve = psd_solver(inner)
+
+        def solved(right: Array) -> Array:
+            rest = right / diagonal[:, None]
+            return rest - scaled @ solve(features.T @ rest)
+
+        return solved
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a trial that overflows has no smaller objective
+def newton_step(
+    gram: WorkingGram,
+    moments: Array,
+    coef: Array,
+    correlations: Array,
+    square: float,
+    beta: float,
+    rounding: Array,
+) -> bool:
+    """Do a Newton step, in place, that sets rows to zero whose direction it would reverse.
+
+    The whole step may reverse many rows that a shorter one would keep. Shorter steps end where a
+    row vanishes, or before. The arguments are those of `duality_gap`, for a working set, and the
+    rounding errors of the correlations, within which the objective may increase.
+
+    Returns
+    -------
+    shortened : bool
+        Whether the objective decreased, but not by a whole step that keeps all rows.
+    """
+    norms = np.linalg.norm(coef, axis=1)
+    used = np.flatnonzero(norms > TINY * norms.max(initial=0.0))
+    curvature = beta / norms[used]
+    if not len(used) or not np.all(curvature > 0):  # the penalty underflows
+        return False
+    units = coef[used] / norms[used, None]
+    step = _direction(gram, used, units, curvature, beta * units - 2 * correlations[used])
+    along = row_dots(units, step)
+    vanish = np.divide(-norms[used], along, out=np.full(len(used), np.inf), where=along < 0)
+    ends = np.sort(vanish[vanish <= 1])
+    lengths = [1.0, *(ends[k] for k in VANISHING if k < len(ends))]
+    lengths += [lengths[-1] * part for part in SHORTER]
+    smallest = _objective(coef, moments, correlations, square, beta) + float(norms @ rounding)
+    found, reached = None, 0.0
+    for length in lengths:
+        trial = np.zeros_like(coef)
+        trial[used] = np.where((vanish > length)[:, None], coef[used] + length * step, 0.0)
+        left = moments - gram.matmul(trial)
+        objective = _objective(trial, moments, left, square, beta)
+        if objective < smallest:
+            smallest, found, reached = objective, (trial, left), length
+        elif found is not None:
+            break
+    if found is None:
+        return False
+    coef[...], correlations[...] = found
+    return reached < 1 or len(ends) > 0
+
+
+def _direction(
+    gram: WorkingGram, used: Indices, units: Array, curvature: Array, gradient: Array
+) -> Array:
+    """Solve for the Newton step: the Hessian is 2G + β(I − uu')/‖a_j‖, u the direction of a row."""
+    n_rows, n_targets = units.shape
+    if units.size * n_targets <= SMALL_SYSTEM:
+        hessian = np.zeros((n_rows, n_targets, n_rows, n_targets))
+        own = np.arange(n_targets)
+        hessian[:, own, :, own] = 2 * gram.rows(used)
+        flat = np.eye(n_targets) - units[:, :, None] * units[:, None, :]
+        hessian[np.arange(n_rows), :, np.arange(n_rows)] += curvature[:, None, None] * flat
+        matrix = hessian.reshape(units.size, units.size)
+        matrix[np.diag_indices_from(matrix)] *= 1 + SHIFT
+        return psd_solver(matrix)(-gradient.reshape(-1, 1)).reshape(units.shape)
+
+    def hessp(step: Array) -> Array:
+        across = step - row_dots(units, step)[:, None] * units
+        return np.asarray(2 * gram.matmul_rows(used, step) + curvature[:, None] * across)
+
+    # The preconditioner 2G + βI/‖a_j‖ is the matrix of a reweighted ridge regression.
+    precondition = gram.solver(used, curvature)
+    return conjugate_gradients(
+        hessp, -gradient, precondition, tol=CG_ACCURACY, max_iter=MAX_CG_STEPS
+    )
+
+
+def _objective(
+    coef: Array, moments: Array, correlations: Array, square: float, beta: float
+) -> float:
+    residual = square - float(np.vdot(coef, moments + correlations))
+    return max(residual, 0.0) + beta * float(np.linalg.norm(coef, axis=1).sum())
 
 
 class Features(NormalEquations):
@@ -94,7 +276,7 @@ class Features(NormalEquations):
 
     def gram_of(self, features: Indices) -> WorkingGram:
         """Return ΦᵀSΦ of some features in its smaller form."""
-        return FormedGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
+        return WorkingGram(np.ascontiguousarray(self.gram[np.ix_(features, features)]))
 
     def gram_matmul(self, features: Indices, coef: Array) -> Array:
         """Compute ΦᵀSΦA for an A whose non-zero rows, `coef`, belong to `features`."""
@@ -141,11 +323,11 @@ class FeatureRegression(Regression, Features):
         columns = self._columns(features)
         mean = None if self.mean is None else self.mean[features]
         if len(features) <= len(columns):
-            return FormedGram(centred_gram(columns, self.weights, mean))
+            return WorkingGram(centred_gram(columns, self.weights, mean))
         rows = columns.T * np.sqrt(self.weights)
         if mean is not None:
             rows -= mean[:, None] * np.sqrt(self.weights)
-        return FeatureGram(np.ascontiguousarray(rows, dtype=np.float64))
+        return WideGram(np.ascontiguousarray(rows, dtype=np.float64))
 
     def gram_matmul(self, features: Indices, coef: Array) -> Array:
         if self.is_tall:
@@ -154,14 +336,6 @@ class FeatureRegression(Regression, Features):
         if self.mean is not None:
             scores -= self.mean[features] @ coef
         return self.moments_of(scores)
-
-    def few_scores(self, coef: Array, offset: Array) -> Array:
-        """Compute the scores ΦA + 1bᵀ of the training rows for an A with few non-zero rows."""
-        features = np.flatnonzero(coef.any(axis=1))
-        scores = matmul(self._columns(features), coef[features])
-        shift = offset if self.mean is None else offset - self.mean[features] @ coef[features]
-        scores += shift
-        return scores
 
     def _columns(self, features: Indices) -> Array:
         columns = self.X[:, features]
@@ -193,7 +367,6 @@ def group_lasso(
     max_iter: int,
     start: Array | None,
     constant: float,
-    report: Report = unreported,
 ) -> GroupLassoFit:
     """Solve the group lasso until the duality gap is at most `tol` times the objective.
 
@@ -220,8 +393,6 @@ def group_lasso(
         Initial coefficients; None means zero.
     constant : float
         Constant added to the objective when the gap is compared with it.
-    report : callable, optional
-        Called after each working set.
     """
     coef = np.zeros_like(moments) if start is None else start.copy()
     level = beta
@@ -240,13 +411,11 @@ def group_lasso(
         worse = 0 if falls else worse + (1 if solved else UNSOLVED)
         rounding = _rounding(regression.norms, coef, square)
         stalled = worse >= SETS_AT_STANDSTILL or _is_stationary(coef, correlations, beta, rounding)
-        stop = False
         if n_sets > 0 or enough_already or stalled:  # the start is not an iteration
             history.append(min([objective, *history[-1:]]))
-            stop = report(1)
         if best is None or gap < best.gap:
             best = GroupLassoFit(coef.copy(), correlations, objective, gap, history)
-        if enough_already or stalled or stop or n_sets == max_iter:
+        if enough_already or stalled or n_sets == max_iter:
             break
         unsolved, wanted, is_new = gap, tol * (objective + constant), n_sets == 0
         while level > beta:
@@ -359,3 +528,213 @@ def _descend(
                     break
     coef[working] = some
     return bool(gap <= enough)
+
+
+@dataclass
+class SparseRankProblem:
+    """Sparse reduced-rank problem, given by the moments of its targets.
+
+    Attributes
+    ----------
+    regression : Features
+        Features.
+    moments : ndarray of shape (n_features, n_targets)
+        ΦᵀST.
+    second : ndarray of shape (n_targets, n_targets)
+        TᵀST; the targets are centred if there is an intercept.
+    beta : float
+        Penalty.
+    rank : int or None
+        Maximum rank; None for full rank.
+    constant : float
+        Constant added to the objective.
+    """
+
+    regression: Features
+    moments: Array
+    second: Array
+    beta: float
+    rank: int | None
+    constant: float = 0.0
+
+    def square(self, directions: Array) -> float:
+        """Compute the weighted sum of squares of TV."""
+        return float(np.vdot(directions, self.second @ directions))
+
+    def rest(self, directions: Array) -> float:
+        """Compute the part of the objective that is independent of A: ‖T‖² − ‖TV‖² + constant."""
+        return self.constant + max(float(self.second.trace()) - self.square(directions), 0.0)
+
+    def row_space(self) -> Array:
+        """Compute orthonormal directions of the row space of T, where all rows of a minimum are."""
+        values, vectors = linalg.eigh(self.second, check_finite=False)
+        return np.asarray(vectors[:, values > EMPTY * values[-1]])
+
+    def certify(self, coef: Array, directions: Array) -> tuple[float, float]:
+        """Compute the objective at A and V, and the relative certificate."""
+        used = np.flatnonzero(coef.any(axis=1))
+        moments = self.moments @ directions
+        correlations = moments - self.regression.gram_matmul(used, coef[used])
+        square = self.square(directions)
+        objective, gap = duality_gap(coef, moments, correlations, square, self.beta)
+        objective += self.rest(directions)
+        if self.rank is not None:
+            gap += self.procrustes(coef, directions)[1]
+        return objective, gap / max(objective, SMALLEST)
+
+    def procrustes(self, coef: Array, directions: Array) -> tuple[Array, float]:
+        """Compute the best V for A, and the decrease of the objective."""
+        explained = self.moments.T @ coef
+        left, values, right = linalg.svd(explained, full_matrices=False, check_finite=False)
+        gain = 2 * float(values.sum() - np.vdot(directions, explained))
+        return left @ right, max(gain, 0.0)
+
+    def lasso(
+        self,
+        directions: Array,
+        *,
+        tol: float,
+        max_iter: int,
+        start: Array | None,
+    ) -> SparseRankSolution:
+        """Compute the best A for a given V, with a gap relative to the whole objective."""
+        rest = self.rest(directions)
+        fit = group_lasso(
+            self.regression,
+            self.moments @ directions,
+            self.square(directions),
+            self.beta,
+            tol=tol,
+            max_iter=max_iter,
+            start=start,
+            constant=rest,
+        )
+        history = [value + rest for value in fit.history]
+        gap = fit.gap / max(fit.objective + rest, SMALLEST)
+        return SparseRankSolution(fit.coef, directions, history, gap, fit.stalled)
+
+
+@dataclass
+class SparseRankSolution:
+    """A and V with the history of the objective and the relative certificate.
+
+    `stalled` is whether rounding errors prevent a smaller certificate.
+    """
+
+    coef: Array
+    directions: Array
+    objective_history: list[float]
+    gap: float
+    stalled: bool = False
+
+
+def _has_rank(start: SparseRankSolution, rank: int) -> bool:
+    """Return whether the coefficients of a start have this rank."""
+    return start.coef.shape[1] == rank and int(np.linalg.matrix_rank(start.coef)) == rank
+
+
+def _first_directions(problem: SparseRankProblem, full: Array) -> Array:
+    """Compute the directions that a full-rank regression explains best, from its coefficients.
+
+    If the coefficients have too low a rank, directions of features with large moments come next. If
+    no feature would be used with these directions, the direction of the feature with the largest
+    moments comes first.
+    """
+    assert problem.rank is not None
+    norms = np.linalg.norm(problem.moments, axis=1)
+    wanted = np.maximum(norms - problem.beta / 2, 0.0)
+    rows = problem.moments / np.where(norms > 0, norms, 1.0)[:, None]
+    explained = problem.moments.T @ full
+    explained = explained + explained.T
+    further = rows.T @ (wanted[:, None] * rows)
+    parts = [part / (np.abs(part).max() or 1.0) for part in (explained, further)]
+    _, vectors = linalg.eigh(parts[0] + FURTHER * parts[1], check_finite=False)
+    directions = vectors[:, ::-1][:, : problem.rank]
+    used = np.linalg.norm(problem.moments @ directions, axis=1).max(initial=0.0)
+    if used <= problem.beta / 2 < norms.max(initial=0.0):
+        first = np.column_stack([rows[norms.argmax()], directions[:, :-1]])
+        directions, _ = linalg.qr(first, mode="economic", check_finite=False)
+    return np.asarray(directions)
+
+
+def alternate(
+    problem: SparseRankProblem,
+    *,
+    tol: float,
+    max_iter: int,
+    start: SparseRankSolution | None,
+) -> SparseRankSolution:
+    """Alternate group lasso and Procrustes until the relative certificate is at most `tol`."""
+    everything = np.eye(len(problem.second))
+    if problem.rank is None:
+        space = problem.row_space()
+        first = None if start is None else start.coef @ (start.directions.T @ space)
+        solution = problem.lasso(space, tol=tol, max_iter=max_iter, start=first)
+        solution.coef, solution.directions = solution.coef @ space.T, everything
+        # The objective could decrease by at most the squares of T outside of these directions.
+        outside = problem.rest(space) - problem.constant
+        solution.gap += outside / max(solution.objective_history[-1], SMALLEST)
+        return solution
+    if start is None or not _has_rank(start, problem.rank):
+        start = _best_start(problem, everything, tol, max_iter)
+        left = max(max_iter - len(start.objective_history), 1)
+        solution = _alternate(problem, start, tol, left)
+        history = [*start.objective_history, *solution.objective_history]
+        solution.objective_history = np.minimum.accumulate(history).tolist()
+        return solution
+    return _alternate(problem, start, tol, max_iter)
+
+
+def _best_start(
+    problem: SparseRankProblem, everything: Array, tol: float, max_iter: int
+) -> SparseRankSolution:
+    """Find the best of a few rough solutions, from the full-rank regression and random starts.
+
+    The problem has local minima. Random combinations of the moments, drawn with a fixed seed, lead
+    to other minima than the full-rank regression does.
+    """
+    assert problem.rank is not None
+    full = problem.lasso(everything, tol=max(tol, ROUGH), max_iter=max_iter, start=None).coef
+    random = np.random.default_rng(0)
+    candidates = [_first_directions(problem, full)]
+    for _ in range(RANDOM_STARTS):
+        mixed = problem.moments.T @ random.standard_normal((len(problem.moments), problem.rank))
+        candidates.append(linalg.qr(mixed, mode="economic", check_finite=False)[0])
+    rough = []
+    for number, directions in enumerate(candidates):
+        coef = full @ directions if number == 0 else np.zeros((len(full), problem.rank))
+        start = SparseRankSolution(coef, directions, [], np.inf)
+        rough.append(_alternate(problem, start, max(tol, ROUGH_START), min(max_iter, MAX_ROUGH)))
+    return min(rough, key=lambda solution: solution.objective_history[-1])
+
+
+def _alternate(
+    problem: SparseRankProblem,
+    start: SparseRankSolution,
+    tol: float,
+    max_iter: int,
+) -> SparseRankSolution:
+    """Alternate group lasso and Procrustes from a start."""
+    coef, directions = start.coef, start.directions
+    history: list[float] = []
+    best: SparseRankSolution | None = None
+    accuracy, worse = ROUGH, 0
+    for _ in range(max_iter):
+        fit = problem.lasso(directions, tol=accuracy, max_iter=MAX_SETS, start=coef)
+        coef, objective = fit.coef, fit.objective_history[-1]
+        turned, gain = problem.procrustes(coef, directions)
+        gap = fit.gap + gain / max(objective, SMALLEST)
+        history.append(min([objective, *history[-1:]]))
+        falls = len(history) == 1 or history[-1] < history[-2] * (1 - SMALL_STEP)
+        worse = 0 if best is None or falls or gap < CLEARLY * best.gap else worse + 1
+        if best is None or gap < best.gap:
+            best = SparseRankSolution(coef, directions, history, gap)
+        if gap <= tol:
+            break
+        if worse == MAX_IDLE or (fit.stalled and gap - fit.gap <= tol):
+            best.stalled = True
+            break
+        directions = turned if gain > 0 else directions  # zero coefficients do not determine V
+        accuracy = max(0.3 * tol, min(accuracy, 0.1 * gap), SMALLEST)
+    assert best is not None
+    return best

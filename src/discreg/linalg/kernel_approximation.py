@@ -10,30 +10,11 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
-from discreg.linalg.types import Array
-
 from .fitted_kernel import FittedKernel
-from .kernel_registry import KERNELS
+from .kernels import KERNELS
 from .resources import require_memory, run_in_threads
 from .rows import batches
-
-__all__ = [
-    "APPROXIMATIONS",
-    "CHECKED",
-    "FEWEST_ROWS",
-    "Draw",
-    "FeatureMap",
-    "NystroemMap",
-    "RandomFeatures",
-    "draw_rows",
-    "hash_rows",
-    "map_of_draw",
-    "map_of_rows",
-    "mapped_rows",
-    "random_features",
-    "random_seed",
-]
-
+from .types import Array
 
 BATCH_BYTES = 64 << 20
 HASHED_ENTRIES = 4 << 20  # that one thread hashes at once
@@ -161,7 +142,7 @@ def draw_rows(X: Any, size: int, seed: int) -> Draw:
 
 def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
     """Compute a random number from the values of each row; zeros have no effect."""
-    from ._hash_loops import hash_dense_rows, hash_sparse_rows
+    from ._loops import hash_dense_rows, hash_sparse_rows
 
     hashes = np.empty(X.shape[0], dtype=np.uint64)
     if sparse.issparse(X):

@@ -1,223 +1,320 @@
-"""Kernel matrices, their diagonals and products, the value of gamma, and memory checks."""
+"""The named kernels: their properties, and their matrices and products, computed tile by tile.
+
+Most kernels are functions of the inner product of two rows, of their squared distance, or of their
+L1 distance. BLAS computes the inner products of a tile, or a compiled loop its L1 distances. The
+function is applied while the tile is in the cache. For a symmetric matrix, the tile is then copied
+to its mirror image.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 
-from discreg.linalg.types import Array
-
-from .kernel_registry import KERNELS
-from .kernel_tiles import TILE, kernel_on_tiles, map_pairs, pairs_on_tiles
-from .resources import (
-    require_memory,
-    run_in_threads,
-)
+from .resources import require_memory, run_in_threads
 from .rows import batches, row_norms
+from .types import Array
 
-__all__ = [
-    "gamma_from_variance",
-    "kernel_diagonal",
-    "kernel_matrix",
-    "kernel_product",
-    "require_kernel_memory",
-    "resolve_gamma",
-    "spread_of_entries",
-]
-
-Kernel = str | Callable[..., float]
-
+TILE = 384  # rows and columns: about a megabyte, which fits into the second-level cache
+SMALL = 512 * 512  # entries of a matrix up to which threads are not faster
 HIGH_TILE = 768  # rows per task: many, so that threads rarely wait for each other
 
 
-def kernel_matrix(
-    X: Any,
-    Y: Any = None,
-    *,
-    kernel: Kernel = "linear",
-    gamma: float | None = None,
-    degree: float = 3,
-    coef0: float = 1.0,
-    kernel_params: Mapping[str, Any] | None = None,
-    dtype: type[np.floating[Any]] = np.float64,
-) -> Array:
-    """Compute the kernel matrix between the rows of X and the rows of Y.
+class TileFunction(NamedTuple):
+    """A kernel as a function of one number for each pair of rows.
 
-    Parameters
+    Attributes
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    Y : ndarray or CSR matrix of shape (n_cols, n_features), optional
-        If None, X is used and the result is exactly symmetric.
-    kernel : str or callable
-        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed" (X is returned
-        unchanged), or a function of two rows.
-    gamma, degree, coef0 : float
-        Parameters of the named kernels; gamma must not be negative. If gamma is None, the default
-        of scikit-learn is used.
-    kernel_params : mapping, optional
-        Keyword arguments of a callable kernel.
-    dtype : float64 or float32
-        Precision of the result and of its computation.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_cols)
-
-    Examples
-    --------
-    >>> from discreg.linalg.kernels import kernel_matrix
-    >>> kernel_matrix([[0.0, 1.0], [1.0, 1.0]], kernel="poly", gamma=1.0, degree=2)
-    array([[4., 4.],
-           [4., 9.]])
+    of : str
+        "products" for inner products, "squares" for squared distances, "distances" for L1
+        distances, which sparse rows do not support.
+    apply : callable
+        ``apply(values, gamma, degree, coef0)`` replaces these numbers by the kernel, in place.
     """
-    if not callable(kernel):
-        if kernel == "precomputed":
-            return np.asarray(X)
-        _require_known(kernel)
-    X, Y = _as_float64(X), None if Y is None else _as_float64(Y)
-    if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
-        X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-    if callable(kernel):
-        with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
-            matrix = pairwise_kernels(X, Y, metric=kernel, **(kernel_params or {}))
-        return np.asarray(matrix.astype(dtype))
-    facts = KERNELS[kernel]
-    if not facts.on_tiles:
-        # Not every kernel accepts None for its default.
-        given = {"gamma": gamma, "degree": degree, "coef0": coef0}
-        params = {name: given[name] for name in facts.params if given[name] is not None}
-        matrix = facts.matrix or partial(pairwise_kernels, metric=kernel)
-        X = _for_scikit_learn(X)
-        with np.errstate(over="ignore"):  # training matrices are checked
-            return matrix(X, X if Y is None else _for_scikit_learn(Y), **params).astype(dtype)
-    X, Y = _for_inner_products(X, Y, kernel, dtype)
-    function = kernel_on_tiles(X, X if Y is None else Y, kernel, gamma, degree, coef0)
-    with np.errstate(over="ignore"):
-        K = map_pairs(X, Y, kernel, function)
-    if facts.diagonal is not None and Y is None:
-        np.fill_diagonal(K, facts.diagonal)
+
+    of: str
+    apply: Callable[[Array, float, float, float], object]
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """Properties of a kernel.
+
+    Attributes
+    ----------
+    params : tuple of str
+        Names of the parameters, among "gamma", "degree" and "coef0".
+    on_tiles : TileFunction or None
+        How to compute matrices of the kernel tile by tile; None if that is not possible.
+    bounded : bool
+        Whether all values are at most 1 for any rows.
+    diagonal : float or None
+        k(x, x) if it is the same for all x, else None.
+    is_psd : callable
+        ``is_psd(degree, coef0)``, whether all kernel matrices are positive semi-definite.
+    matrix : callable or None
+        ``matrix(X, Y, **params)``, the kernel matrix between the rows of two arrays or CSR
+        matrices. None for the kernels of scikit-learn.
+    default_gammas : tuple of float
+        Values of gamma that a search tries by default, as multiples of "scale".
+    frequencies : callable or None
+        ``frequencies(random, shape, gamma)``, samples of the kernel's Fourier transform, for random
+        Fourier features. None if the kernel does not support them.
+    of_histograms : bool
+        Whether the kernel requires dense rows of non-negative numbers.
+    single_precision : bool
+        Whether kernel matrices can be computed in single precision, with an error bound from gamma
+        and the norms of the rows.
+    """
+
+    params: tuple[str, ...] = ()
+    on_tiles: TileFunction | None = None
+    bounded: bool = False
+    diagonal: float | None = None
+    is_psd: Callable[[float, float], bool] = lambda degree, coef0: False
+    matrix: Callable[..., Array] | None = None
+    default_gammas: tuple[float, ...] = (1.0,)
+    frequencies: Callable[[np.random.RandomState, tuple[int, int], float], Array] | None = None
+    of_histograms: bool = False
+    single_precision: bool = False
+
+
+def _always(degree: float, coef0: float) -> bool:
+    return True
+
+
+def _polynomial_is_psd(degree: float, coef0: float) -> bool:
+    return float(degree).is_integer() and coef0 >= 0
+
+
+def _normal(random: np.random.RandomState, shape: tuple[int, int], gamma: float) -> Array:
+    return np.asarray(np.sqrt(2 * gamma) * random.normal(size=shape))
+
+
+def _cauchy(random: np.random.RandomState, shape: tuple[int, int], gamma: float) -> Array:
+    return np.asarray(gamma * random.standard_cauchy(size=shape))
+
+
+def _keep(values: Array, gamma: float, degree: float, coef0: float) -> None:
+    """Compute the inner product itself."""
+
+
+def _decay(values: Array, gamma: float, degree: float, coef0: float) -> None:
+    """Compute exp(−γ v)."""
+    values *= -gamma
+    np.exp(values, out=values)
+
+
+def _tanh(values: Array, gamma: float, degree: float, coef0: float) -> None:
+    """Compute tanh(γ v + c)."""
+    values *= gamma
+    values += coef0
+    np.tanh(values, out=values)
+
+
+def _power(values: Array, gamma: float, degree: float, coef0: float) -> None:
+    """Compute (γ v + c)ᵈ, by repeated squaring for an integer d ≥ 0."""
+    values *= gamma
+    values += coef0
+    if not (0 <= degree < 1 << 32 and float(degree).is_integer()):
+        np.power(values, degree, out=values)
+        return
+    square, exponent = values.copy(), int(degree)
+    values[...] = 1.0
+    while exponent:
+        if exponent & 1:
+            values *= square
+        exponent >>= 1
+        if exponent:
+            square *= square
+
+
+_PRODUCT = TileFunction("products", _keep)
+_POLYNOMIAL = KernelFacts(
+    ("gamma", "degree", "coef0"), TileFunction("products", _power), is_psd=_polynomial_is_psd
+)
+
+# The kernels of sklearn.metrics.pairwise.pairwise_kernels.
+KERNELS: dict[str, KernelFacts] = {
+    "additive_chi2": KernelFacts(diagonal=0.0, of_histograms=True),
+    "chi2": KernelFacts(("gamma",), bounded=True, diagonal=1.0, is_psd=_always, of_histograms=True),
+    "cosine": KernelFacts(on_tiles=_PRODUCT, bounded=True, is_psd=_always),
+    "laplacian": KernelFacts(
+        ("gamma",),
+        on_tiles=TileFunction("distances", _decay),
+        bounded=True,
+        diagonal=1.0,
+        is_psd=_always,
+        frequencies=_cauchy,
+    ),
+    "linear": KernelFacts(on_tiles=_PRODUCT, is_psd=_always),
+    "poly": _POLYNOMIAL,
+    "polynomial": _POLYNOMIAL,
+    "rbf": KernelFacts(
+        ("gamma",),
+        on_tiles=TileFunction("squares", _decay),
+        bounded=True,
+        diagonal=1.0,
+        is_psd=_always,
+        default_gammas=(0.1, 0.3, 1.0, 3.0, 10.0),
+        frequencies=_normal,
+        single_precision=True,
+    ),
+    "sigmoid": KernelFacts(("gamma", "coef0"), TileFunction("products", _tanh)),
+}
+
+
+OnTile = Callable[[Array, slice, slice], object]  # f(K, rows, cols) writes to K[rows, cols]
+
+
+def pairs_on_tiles(X: Any, Y: Any, of: str) -> OnTile:
+    """Return a function that computes what a kernel is a function of, for the pairs of a tile.
+
+    X and Y have one format; `of` is that of a `TileFunction`.
+    """
+    if of == "distances":
+        from ._loops import distance_tile
+
+        features = np.ascontiguousarray(Y.T)
+        return lambda K, rows, cols: distance_tile(K, rows, cols, X, features)
+    if sparse.issparse(X):
+        from ._loops import sparse_tile
+
+        columns = Y.T.tocsr()
+        both = (X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data)
+
+        def products(K: Array, rows: slice, cols: slice) -> None:
+            sparse_tile(K, rows, cols, *both)
+    else:
+
+        def products(K: Array, rows: slice, cols: slice) -> None:
+            np.matmul(X[rows], Y[cols].T, out=K[rows, cols])
+
+    if of == "products":
+        return products
+    of_rows, of_cols = (row_norms(each).astype(X.dtype) for each in (X, Y))
+
+    def squares(K: Array, rows: slice, cols: slice) -> None:
+        products(K, rows, cols)
+        tile = K[rows, cols]
+        tile *= -2.0
+        tile += of_rows[rows, None]
+        tile += of_cols[cols]
+        np.maximum(tile, 0.0, out=tile)
+
+    return squares
+
+
+def matrix_on_tiles(X: Any, Y: Any, of: str, apply: Callable[[Array], object]) -> Array:
+    """Compute the kernel matrix of the rows of X and of Y (None: of X).
+
+    ``apply`` replaces `pairs_on_tiles` by the kernel, in place.
+    """
+    symmetric = Y is None
+    Y = X if symmetric else Y
+    pairs = pairs_on_tiles(X, Y, of)
+    K = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        pairs(K, *tile)
+        apply(K[tile])
+        if symmetric:
+            _mirror(K, *tile)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
+        run_in_threads(fill, _tiles(K, whole_rows=sparse.issparse(X), lower=symmetric))
     return K
 
 
-def kernel_product(
-    X: Any,
-    Y: Any,
-    coef: NDArray[Any],
-    *,
-    kernel: str,
-    gamma: float | None = None,
-    degree: float = 3,
-    coef0: float = 1.0,
-    dtype: type[np.floating[Any]] = np.float64,
+def product_on_tiles(
+    X: Array, Y: Array, coef: Array, of: str, apply: Callable[[Array], object]
 ) -> Array:
-    """Compute the product of a kernel matrix and coefficients without storing the matrix.
+    """Compute the product of the kernel matrix of dense rows and coefficients without the matrix.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    Y : ndarray of shape (n_cols, n_features)
-    coef : ndarray of shape (n_cols, n_outputs)
-    kernel : str
-        Name of a kernel that is computed tile by tile; see `KernelFacts`.
-    gamma, degree, coef0
-        As in :func:`kernel_matrix`.
-    dtype : float64 or float32
-        Precision of the kernel; the products of tiles are summed in double precision.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_outputs), float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from discreg.linalg.kernels import kernel_product
-    >>> kernel_product([[0.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]], np.eye(2), kernel="linear")
-    array([[2., 4.]])
+    The products of tiles are summed in double precision.
     """
-    if not KERNELS[kernel].on_tiles:
-        raise ValueError(f"The kernel {kernel!r} is not computed tile by tile.")
-    coef = np.asarray(coef, dtype=dtype)
     product = np.zeros((len(X), coef.shape[1]))
-    if not len(X) or not len(Y):
-        return product
-    X, Y = _for_inner_products(_as_float64(X), _as_float64(Y), kernel, dtype)
-    function = kernel_on_tiles(X, Y, kernel, gamma, degree, coef0)
 
     def add(rows: slice) -> None:
         part = X[rows]
         step = max(TILE, TILE * HIGH_TILE // len(part))
-        buffer = np.empty(len(part) * min(step, len(Y)), dtype=dtype)
+        buffer = np.empty(len(part) * min(step, len(Y)), dtype=X.dtype)
         for cols in batches(len(Y), step):
             width = cols.stop - cols.start
             tile = buffer[: len(part) * width].reshape(len(part), width)
-            here = slice(0, len(part)), slice(0, width)
-            pairs_on_tiles(part, Y[cols], kernel)(tile, *here)
-            function(tile, *here, (rows.start, cols.start))
+            pairs_on_tiles(part, Y[cols], of)(tile, slice(0, len(part)), slice(0, width))
+            apply(tile)
             product[rows] += tile @ coef[cols]
 
-    with np.errstate(over="ignore"):  # bounded kernels stay finite
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
         run_in_threads(add, batches(len(X), HIGH_TILE))
     return product
 
 
-def kernel_diagonal(
-    X: Any,
-    *,
-    kernel: Kernel = "linear",
-    gamma: float | None = None,
-    degree: float = 3,
-    coef0: float = 1.0,
-    kernel_params: Mapping[str, Any] | None = None,
-) -> Array:
-    """Compute the kernel of each row of X with itself, without the matrix.
+def _mirror(K: Array, rows: slice, cols: slice) -> None:
+    """Copy the part of K[rows, cols] below the diagonal to its mirror image."""
+    below = slice(cols.start, min(cols.stop, rows.start))
+    K[below, rows] = K[rows, below].T
+    if cols.stop > rows.start:
+        square = K[rows, rows]
+        np.copyto(square, square.T.copy(), where=~np.tri(len(square), dtype=bool))
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Rows, or the kernel matrix if the kernel is "precomputed".
-    kernel, gamma, degree, coef0, kernel_params
-        As in :func:`kernel_matrix`.
 
-    Returns
-    -------
-    ndarray of shape (n_rows,), float64
+def _tiles(K: Array, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, slice]]:
+    """Yield the rows and columns of tiles that cover K or its lower triangle, the largest first."""
+    n_rows, n_cols = K.shape
+    whole = max(n_rows, n_cols)
+    height = TILE if K.size > SMALL else whole
+    width = whole if whole_rows else height
+    for rows in reversed(list(batches(n_rows, height))):
+        for cols in batches(rows.stop if lower else n_cols, width):
+            yield rows, cols
 
-    Examples
-    --------
-    >>> from discreg.linalg.kernels import kernel_diagonal
-    >>> kernel_diagonal([[3.0, 4.0], [0.0, 1.0]], kernel="linear")
-    array([25.,  1.])
-    """
-    if not callable(kernel):
-        if kernel == "precomputed":
-            return np.array(X.diagonal(), dtype=np.float64)
-        _require_known(kernel)
-    X = _as_float64(X)
-    if callable(kernel):
-        rows = (X[[i]] for i in range(X.shape[0])) if sparse.issparse(X) else X
-        return np.array([kernel(x, x, **(kernel_params or {})) for x in rows], dtype=np.float64)
-    facts = KERNELS[kernel]
-    if facts.diagonal is not None:
-        return np.full(X.shape[0], facts.diagonal)
-    if not facts.on_tiles:
-        own: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
-        rows = (X[[i]] for i in range(X.shape[0]))
-        return np.array([kernel_matrix(row, kernel=kernel, **own).item() for row in rows])
-    diagonal = row_norms(X)  # of a kernel that is a function of inner products
+
+def rows_for_tiles(X: Any, Y: Any, kernel: str, dtype: type[np.floating[Any]]) -> tuple[Any, Any]:
+    """Transform the rows of X and Y (or None) so that a kernel is a function of their pairs."""
     if kernel == "cosine":
-        return np.sign(diagonal)
-    function = kernel_on_tiles(X, X, kernel, gamma, degree, coef0)
-    function(diagonal[np.newaxis], slice(0, 1), slice(0, diagonal.size))
-    return diagonal
+        X, Y = normalize(X), None if Y is None else normalize(Y)
+    elif kernel == "rbf" and not sparse.issparse(X):
+        X, Y = _centre(X, Y)
+    return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
+
+
+def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
+    """Subtract the median of some rows of Y (None: of X); distances do not change.
+
+    Far from the origin, the rounding error of the norms would exceed small distances. Medians are
+    robust to outliers, and they are entries of the data, so that integers stay integers.
+    """
+    rows = X if Y is None else Y
+    rows = rows[:: max(1, len(rows) // 32)]
+    middle = len(rows) // 2
+    origin = np.partition(rows, middle, axis=0)[middle]
+    return X - origin, None if Y is None else Y - origin
+
+
+def as_float64(X: Any) -> Any:
+    """Convert rows to double precision; dense ones to C order."""
+    if sparse.issparse(X):
+        return X.astype(np.float64, copy=False)
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def for_scikit_learn(X: Any) -> Any:
+    """Copy what kernels of scikit-learn refuse: read-only arrays and indices of 64 bits."""
+    if not sparse.issparse(X):
+        return np.require(X, requirements="W")
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        return type(X)(parts, shape=X.shape)
+    return X
 
 
 def resolve_gamma(
@@ -289,84 +386,13 @@ def require_kernel_memory(n_rows: int, *, copies: int = 1, has_components: bool 
     require_memory(entry * n_rows**2, what, remedy)
 
 
-def _require_known(kernel: str) -> None:
-    if kernel not in KERNELS:
-        names = ", ".join(map(repr, KERNELS))
-        raise ValueError(
-            f"There is no kernel {kernel!r}. Use 'precomputed', a function of two rows, or one of "
-            f"{names}."
-        )
-
-
-def _as_float64(X: Any) -> Any:
-    if sparse.issparse(X):
-        return X.astype(np.float64, copy=False)
-    return np.ascontiguousarray(X, dtype=np.float64)
-
-
-def _for_scikit_learn(X: Any) -> Any:
-    """Copy what kernels of scikit-learn refuse: read-only arrays and indices of 64 bits."""
-    if not sparse.issparse(X):
-        return np.require(X, requirements="W")
-    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
-        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-        return type(X)(parts, shape=X.shape)
-    return X
-
-
-def _for_inner_products(
-    X: Any, Y: Any, kernel: Kernel, dtype: type[np.floating[Any]]
-) -> tuple[Any, Any]:
-    """Transform the rows so that the kernel is a function of their inner products or distances."""
-    if kernel == "cosine":
-        X, Y = normalize(X), None if Y is None else normalize(Y)
-    elif kernel == "rbf" and not sparse.issparse(X):
-        X, Y = _centre(X, Y)
-    elif kernel == "laplacian" and sparse.issparse(X):
-        X, Y = _nearer_zero(X, Y)
-    return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
-
-
-def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:
-    """Subtract the median of some rows of Y (None: of X); distances do not change.
-
-    Far from the origin, the rounding error of the norms would exceed small distances. Medians are
-    robust to outliers, and they are entries of the data, so that integers stay integers.
-    """
-    rows = X if Y is None else Y
-    rows = rows[:: max(1, len(rows) // 32)]
-    middle = len(rows) // 2
-    origin = np.partition(rows, middle, axis=0)[middle]
-    return X - origin, None if Y is None else Y - origin
-
-
-def _nearer_zero(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Subtract the value nearest to zero from each feature of sparse rows; distances do not change.
-
-    Distances are differences of sums of entries and would lose precision if the offset is large.
-    Features that are zero in some row do not change.
-    """
-    both = [rows for rows in (X, Y) if rows is not None and rows.shape[0]]
-    lowest = np.min([rows.min(axis=0).toarray().ravel() for rows in both], axis=0)
-    highest = np.max([rows.max(axis=0).toarray().ravel() for rows in both], axis=0)
-    offset = np.clip(0.0, lowest, highest)
-    if not offset.any():
-        return X, Y
-
-    def shifted(rows: Any) -> Any:
-        parts = rows.data - offset[rows.indices], rows.indices, rows.indptr
-        return sparse.csr_array(parts, shape=rows.shape)
-
-    return shifted(X), None if Y is None else shifted(Y)
-
-
 @np.errstate(over="ignore", invalid="ignore")  # callers check the kernel matrix
 def spread_of_entries(X: Any, weights: Array) -> tuple[float, float, float]:
     """Compute the total weight of all entries of X, their mean, and their squared deviations.
 
     Every entry has the weight of its row.
     """
-    X = _as_float64(X)
+    X = as_float64(X)
     total = float(weights.sum()) * X.shape[1]
     origin = 0.0
     if not sparse.issparse(X):

@@ -13,17 +13,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-__all__ = [
-    "available_bytes",
-    "blas_threads",
-    "one_blas_thread",
-    "require_memory",
-    "run_in_threads",
-    "small_fits_in_one_thread",
-    "threads_for",
-    "threads_for_fit",
-]
-
 Task = TypeVar("Task")
 Method = TypeVar("Method", bound=Callable[..., Any])
 MEMINFO = Path("/proc/meminfo")

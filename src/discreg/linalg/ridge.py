@@ -1,9 +1,16 @@
-"""Ridge regression, factored once and solved for many targets.
+"""Ridge regression, factored once and solved for many targets and ranks.
 
 A regression stores centred features and sample weights; `at` sets the penalty β and factors
 ΦᵀSΦ + βI. `Regression` uses the features themselves. `KernelRegression` uses the coordinates of a
 kernel's feature map in the span of the training samples, for non-linear kernels and for data with
 more features than samples.
+
+`rank_coefficients` limits the rank. For the targets T let W = (ΦᵀSΦ + βI)⁻¹ΦᵀST. Let V be the
+eigenvectors of M = (ΦᵀST)ᵀW in descending order of the eigenvalues, and V_s its first s columns.
+Then W V_s V_sᵀ minimises the penalised squared error over all coefficients B of rank at most s.
+This error is a constant plus tr((W − B)ᵀ(ΦᵀSΦ + βI)(W − B)). By the Eckart-Young theorem, the best
+B of rank s keeps the s largest singular values of (ΦᵀSΦ + βI)^½ W, whose right singular vectors are
+the columns of V.
 """
 
 from __future__ import annotations
@@ -11,14 +18,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .centring import centre_kernel, largest_before_centring, uncentred
-from .factorisation import cholesky_features, eigen_features, eigh
+from .factorisation import PsdSolver, cholesky_features, eigen_features, eigh, psd_solver
+from .fitted_kernel import centre_kernel, largest_before_centring, uncentred
 from .resources import threads_for
 from .rows import (
     centred_gram,
@@ -31,12 +39,11 @@ from .rows import (
     row_dots,
     weighted_mean,
 )
-from .systems import PsdSolver, psd_solver
 from .types import Array, Indices
 
-__all__ = ["KernelRegression", "NormalEquations", "Regression", "RowBlocks", "linear_regression"]
+ZERO = 1e-13  # relative size below which an eigenvalue is a rounding error
+TIED = 1e-9  # relative difference below which eigenvalues count as equal
 
-ROUNDING = 1e-12  # relative, of the square of a feature map
 RowBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
@@ -323,24 +330,6 @@ class KernelRegression(Regression):
             mean, rows = self._original_mean, rmatmul(self._original, samples)
         return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
 
-    def features_of(self, cross: Array, diagonal: Array) -> tuple[Array, Array]:
-        """Compute the features of new samples, and their squares outside of the features' span.
-
-        `cross` is the kernel matrix between the new and the training samples, and `diagonal` the
-        kernel of each new sample with itself; neither is centred.
-        """
-        if self.kernel_mean is not None:
-            shares = self.weights / self.weights.sum()
-            middle, means = float(shares @ self.kernel_mean), cross @ shares
-            cross = cross - self.kernel_mean - means[:, None] + middle
-            diagonal = diagonal - 2 * means + middle
-        pivots = self._factored[1]
-        features = linalg.solve_triangular(
-            self.X[pivots], cross[:, pivots].T, lower=True, check_finite=False
-        ).T
-        rest = diagonal - row_dots(features, features)
-        return features, np.where(rest > ROUNDING * np.abs(diagonal), rest, 0.0)
-
     def kernel_product(self, coef: Array) -> Array:
         """Multiply the kernel matrix by coefficients of the samples."""
         return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
@@ -364,3 +353,56 @@ def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
     gram = linear_gram(X, mean)
     kernel_mean = centre_kernel(gram, weights) if centre else None
     return KernelRegression(gram, weights, kernel_mean, original=X, original_mean=mean)
+
+
+class RankedCoefficients(NamedTuple):
+    """Coefficients of every rank, from directions of the targets in order of importance."""
+
+    projected: Array  # W V; the coefficients of rank s use its first s columns
+    directions: Array  # V
+    explained: Array  # eigenvalues of M in descending order
+
+
+def rank_coefficients(full: Array, moments: Array) -> RankedCoefficients:
+    """Compute the directions of the targets in descending order of their eigenvalues.
+
+    Directions with equal eigenvalues are ordered by the norm of their coefficients, the smallest
+    first. This order is the limit of a vanishing additional penalty.
+
+    Parameters
+    ----------
+    full : ndarray of shape (n_features, n_targets)
+        W, the solution of (ΦᵀSΦ + βI) W = moments.
+    moments : ndarray of shape (n_features, n_targets)
+        ΦᵀST.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> moments = np.array([[2.0, 0.0], [0.0, 1.0]])
+    >>> rank_coefficients(moments / 2, moments).explained
+    array([2. , 0.5])
+    """
+    explained = moments.T @ full
+    values, vectors = linalg.eigh((explained + explained.T) / 2, check_finite=False)
+    values, vectors = values[::-1].clip(min=0.0), np.ascontiguousarray(vectors[:, ::-1])
+    projected = full @ vectors
+    for tied in find_ties(values):
+        _, turned = linalg.eigh(projected[:, tied].T @ projected[:, tied], check_finite=False)
+        vectors[:, tied] = vectors[:, tied] @ turned
+        projected[:, tied] = projected[:, tied] @ turned
+    return RankedCoefficients(projected, vectors, values)
+
+
+def find_ties(values: Array) -> list[slice]:
+    """Return runs of two or more eigenvalues that differ only by rounding.
+
+    Eigenvalues that are zero up to rounding are left out.
+    """
+    values = values[values > ZERO * values[0]]
+    if len(values) < 2:
+        return []
+    steps = np.flatnonzero(-np.diff(values) > TIED * values[0]) + 1
+    ends = [0, *steps.tolist(), len(values)]
+    runs = [slice(start, stop) for start, stop in pairwise(ends)]
+    return [run for run in runs if run.stop - run.start > 1]

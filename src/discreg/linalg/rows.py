@@ -1,47 +1,23 @@
-"""Products, sums and means of rows, computed in blocks of rows."""
+"""Rows with their labels and weights: checks, products, sums and means in blocks of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import check_array, compute_class_weight
 
 from .types import Array, Indices
 
-__all__ = [
-    "CONSTANT",
-    "batches",
-    "centred_gram",
-    "class_sums",
-    "class_totals",
-    "clear_constant",
-    "column_squares",
-    "has_distinct_rows",
-    "linear_gram",
-    "matmul",
-    "one_hot",
-    "product_blocks",
-    "require_centrable",
-    "require_squares",
-    "rmatmul",
-    "row_blocks",
-    "row_dots",
-    "row_norms",
-    "row_signatures",
-    "sum_over_blocks",
-    "varies",
-    "weighted_mean",
-    "within_class_scatter",
-]
-
 SMALLEST_SQUARE = 1e-300  # below it squares lose precision or are zero
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
-SMALL_PRODUCT = 900_000
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
 MIN_STEP = 64  # minimum number of rows of a block
+LARGEST = 1 << 62  # differences of smaller integers do not overflow
+SMALL_RANGE = 1 << 16  # range of integers that are encoded by a lookup array
 CONSTANT = 32 * float(np.finfo(np.float64).eps)  # less relative variation counts as constant
 
 
@@ -218,25 +194,11 @@ def row_dots(A: Array, B: Array) -> Array:
 
 
 def has_distinct_rows(X: Any, n_rows: int) -> bool:
-    """Return whether X has at least `n_rows` distinct rows."""
-    seen = np.empty(0)
-    for rows in row_blocks(*X.shape):
-        seen = np.union1d(seen, row_signatures(X[rows]))
-        if len(seen) >= n_rows:
-            return True
-    return False
-
-
-def row_signatures(X: Any) -> Array:
-    """Compute a number per row that identifies it: a random combination of its entries.
-
-    Equal rows have exactly equal numbers.
-    """
+    """Return whether X has at least `n_rows` distinct rows, by a random combination of entries."""
     direction = np.random.default_rng(0).standard_normal(X.shape[1])
-    if sparse.issparse(X):
-        return np.asarray(X @ direction)
     # BLAS may sum the entries of equal rows in different orders.
-    return np.asarray(np.einsum("ij,j->i", X, direction))
+    sums = X @ direction if sparse.issparse(X) else np.einsum("ij,j->i", X, direction)
+    return len(np.unique(sums)) >= n_rows
 
 
 def clear_constant(gram: Array, square_of_mean: Array, *, is_sparse: bool) -> NDArray[np.bool_]:
@@ -254,46 +216,22 @@ def clear_constant(gram: Array, square_of_mean: Array, *, is_sparse: bool) -> ND
 
 def matmul(X: Any, coef: Array) -> Array:
     """Compute ``X @ coef`` in float64, without a float64 copy of a float32 X."""
-    if sparse.issparse(X):
+    if sparse.issparse(X) or X.dtype == np.float64:
         return np.asarray(X @ coef)
-    coef = np.ascontiguousarray(coef)
     product = np.empty((len(X), coef.shape[1]))
-    for rows in product_blocks(X, coef.shape[1]):
+    for rows in row_blocks(*X.shape):
         np.matmul(X[rows], coef, out=product[rows])
     return product
 
 
 def rmatmul(X: Any, residuals: Array) -> Array:
     """Compute ``Xᵀ @ residuals`` in float64, without a float64 copy of a float32 X."""
-    if sparse.issparse(X):
+    if sparse.issparse(X) or X.dtype == np.float64:
         return np.asarray(X.T @ residuals)
     total = np.zeros((X.shape[1], residuals.shape[1]))
-    for rows in product_blocks(X, residuals.shape[1]):
+    for rows in row_blocks(*X.shape):
         total += X[rows].T @ residuals[rows]
     return total
-
-
-def rows_per_product(n_features: int, n_columns: int) -> int:
-    """Return the number of rows whose product takes at most SMALL_PRODUCT multiplications."""
-    return SMALL_PRODUCT // max(n_features * n_columns, 1)
-
-
-def has_few_columns(X: Any, n_columns: int) -> bool:
-    """Return whether a product of X with `n_columns` columns is faster in blocks of rows."""
-    return rows_per_product(X.shape[1], n_columns) >= MIN_STEP
-
-
-def product_blocks(X: NDArray[Any], n_columns: int) -> Iterator[slice]:
-    """Return blocks of rows for products with few columns.
-
-    Memory bandwidth limits such products. For at most SMALL_PRODUCT multiplications, BLAS does not
-    copy the rows first.
-    """
-    n_rows, n_features = X.shape
-    step = rows_per_product(n_features, n_columns)
-    if not has_few_columns(X, n_columns):
-        return row_blocks(n_rows, n_features) if X.dtype != np.float64 else iter([slice(n_rows)])
-    return batches(n_rows, step)
 
 
 def class_sums(indices: Indices, values: Array | None, n_classes: int) -> Array:
@@ -306,3 +244,124 @@ def one_hot(indices: Indices, n_classes: int) -> Array:
     targets = np.zeros((len(indices), n_classes))
     targets[np.arange(len(indices)), indices] = 1.0
     return targets
+
+
+def find_labels(
+    labels: NDArray[Any], classes: NDArray[Any] | None = None
+) -> tuple[NDArray[Any], Indices]:
+    """Return the distinct labels in ascending order, or `classes`, and the index of each label.
+
+    If a label is not in `classes`, its index is that of another class. Integers in a small range
+    are encoded by a lookup array, which is many times faster than sorting.
+    """
+    known = labels if classes is None else classes
+    if labels.dtype.kind in "iub" and known.dtype.kind in "iub" and len(labels) and len(known):
+        low, high = int(known.min()), int(known.max())
+        if high - low < SMALL_RANGE and max(-low, high) < LARGEST:
+            offsets = labels.astype(np.intp)  # labels outside the classes may wrap around
+            offsets -= low
+            if classes is None:
+                classes = np.flatnonzero(np.bincount(offsets)).astype(labels.dtype) + low
+                classes = classes.astype(labels.dtype)
+            places = np.zeros(high - low + 1, dtype=np.intp)
+            places[classes.astype(np.intp) - low] = np.arange(len(classes))
+            return classes, np.take(places, offsets, mode="clip")
+    if classes is None:
+        found, indices = np.unique(labels, return_inverse=True)
+        return found, indices.astype(np.intp, copy=False)
+    return classes, np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+
+
+def require_two_classes(classes: NDArray[Any]) -> None:
+    """Raise ValueError if there are fewer than two classes."""
+    if len(classes) < 2:
+        what = f"one class only: {classes.tolist()[0]!r}" if len(classes) else "no labels"
+        raise ValueError(
+            f"A classifier needs samples of at least 2 classes, but y contains {what}. Add samples "
+            "of the other classes."
+        )
+
+
+def checked_weights(
+    sample_weight: ArrayLike | None, n_samples: int, *, in_part: bool = False
+) -> Array:
+    """Check sample weights and return a new array with one weight per sample.
+
+    Sample weights are equivalent to repeating rows. With `in_part`, the samples are a part of the
+    data, and the sum of their weights is not checked.
+    """
+    if sample_weight is None:
+        return np.ones(n_samples)
+    if np.isscalar(sample_weight):
+        weights = np.full(n_samples, sample_weight, dtype=np.float64)
+    else:
+        weights = check_array(
+            sample_weight,
+            ensure_2d=False,
+            dtype=np.float64,
+            input_name="sample_weight",
+            copy=True,
+            ensure_min_samples=0,
+        )
+        if weights.shape != (n_samples,):
+            raise ValueError(
+                f"sample_weight must contain one number for each of the {n_samples} samples; "
+                f"its shape is {weights.shape}."
+            )
+    if np.any(weights < 0) or not np.all(np.isfinite(weights)):
+        raise ValueError(
+            "sample_weight must be finite and non-negative. The smallest weight is "
+            f"{weights.min():g}."
+        )
+    if not in_part:
+        require_sum_of_weights(float(weights.sum()))
+    return weights
+
+
+def require_sum_of_weights(total: float) -> None:
+    """Raise ValueError if the sum of the weights is too large or too small to be squared.
+
+    A sum of zero is accepted here.
+    """
+    if total != 0 and not 1e-100 < total < 1e100:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, which is too large or too small to be squared. "
+            "Divide the weights by their mean."
+        )
+
+
+def class_weights(
+    class_weight: Mapping[Any, float] | str | None,
+    classes: NDArray[Any],
+    sizes: Array,
+) -> Array:
+    """Compute the weight of each class from the sums of the sample weights."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if class_weight == "balanced":
+        return np.asarray(sizes.sum() / (len(classes) * sizes))
+    factors = compute_class_weight(class_weight, classes=classes, y=classes)
+    if np.any(factors < 0) or not np.all(np.isfinite(factors)):
+        raise ValueError(f"class_weight must be finite and non-negative, got {class_weight!r}.")
+    return np.asarray(factors, dtype=np.float64)
+
+
+def require_weight_in_each_class(totals: Array, classes: NDArray[Any], source: str) -> None:
+    """Raise ValueError if the weights of a class sum to zero."""
+    if not np.all(totals > 0):
+        empty = ", ".join(repr(label) for label in classes[totals <= 0].tolist())
+        raise ValueError(
+            f"The samples of class {empty} have zero total weight by {source}: the class cannot be "
+            "learned. Remove its rows or give them a positive weight."
+        )
+
+
+def canonical(rows: Any) -> Any:
+    """Add up entries of a sparse matrix that have the same position, in a copy.
+
+    Norms and kernels, unlike products, would count such entries separately.
+    """
+    if sparse.issparse(rows) and not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows

@@ -12,17 +12,6 @@ from scipy import sparse
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
 
-__all__ = [
-    "Array",
-    "ClassWeight",
-    "Indices",
-    "KernelParams",
-    "Labels",
-    "MatrixLike",
-    "RealArray",
-    "Scoring",
-    "Splitting",
-]
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]

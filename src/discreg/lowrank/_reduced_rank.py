@@ -1,8 +1,13 @@
-"""Reduced-rank regression of continuous targets."""
+"""Reduced-rank regression of continuous targets.
+
+The formulas of leave-one-out are those of `_ridge`. The targets do not change with the samples, so
+that D = I there, and the prediction without sample i is the mean of the other targets plus
+(δ/r₀ − e) V_s V_sᵀ.
+"""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,41 +22,185 @@ from sklearn.base import (
 )
 from sklearn.utils.extmath import safe_sparse_dot
 
-from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
-from discreg.base.caller import user_stacklevel
-from discreg.base.classifier import finite_scores
-from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
-from discreg.base.missing_params import with_missing_params
-from discreg.base.regression import in_precision
-from discreg.blocks.lazy import lazily
-from discreg.blocks.moments import Moments
-from discreg.blocks.targets import (
+from discreg.base.caller import CallbackSupportMixin, Task, warn_user, with_callbacks
+from discreg.base.classifier import (
+    DOC_LINK_MODULE,
+    DOC_LINK_TEMPLATE,
+    SMALLEST_TRACE,
+    finite_scores,
+    in_precision,
+    require_squares_of,
+)
+from discreg.base.validation import (
+    Boolean,
+    Choice,
+    Number,
+    check_params,
+    lazily,
+    new_rows,
+    target_rows,
+)
+from discreg.blocks.moments import MomentRegression, Moments
+from discreg.blocks.opening import (
     chunk_moments,
     is_flat,
     open_targets,
     positive_weights,
     require_positive,
-    target_rows,
 )
-from discreg.blocks.validation import (
-    Boolean,
-    Choice,
-    Number,
-    check_params,
-    is_out_of_core,
-    is_streamed,
-    new_rows,
+from discreg.blocks.source import is_out_of_core, is_streamed
+from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.resources import require_memory, small_fits_in_one_thread, threads_for
+from discreg.linalg.ridge import (
+    RankedCoefficients,
+    Regression,
+    linear_regression,
+    rank_coefficients,
 )
-from discreg.linalg.iterations import Report, unreported
-from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.sparse_rank import SparseRankProblem, SparseRankSolution, alternate
+from discreg.linalg.rows import varies, weighted_mean
 from discreg.linalg.types import Array, MatrixLike, RealArray
 
-from ._sparse import STALLED, by_singular_value, polish, stored_gap, warn_of_gap
+from ._ridge import Leaving, solved_ridge
 from ._subspace import signs_of
-from ._targets import TargetProblem
 
-__all__ = ["ReducedRankRegression"]
+ROUNDING = 1e-12
+
+
+@dataclass
+class TargetProblem:
+    """Regression of targets Y on features Φ; both are centred if there is an intercept."""
+
+    regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
+    moments: Array  # ΦᵀSY
+    mean: Array  # of the raw targets; zero without an intercept
+    dtype: np.dtype[Any]
+    X: Any = None
+    targets: Any = None  # the raw targets, if the rows are in memory
+    kernel = None
+
+    def __post_init__(self) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = float(np.vdot(self.moments, self.moments))
+        if not np.isfinite(square):
+            raise ValueError("The squares of the targets overflow. Scale the targets.")
+
+    @classmethod
+    def of_rows(cls, X: Any, targets: Array, weights: Array, *, centre: bool) -> TargetProblem:
+        """Set up the problem of rows in memory."""
+        _require_memory(min(X.shape), targets.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            regression = linear_regression(X, weights, centre=centre)
+            require_squares_of(
+                regression, "linear", lost=regression.trace < SMALLEST_TRACE and varies(X)
+            )
+            mean = weighted_mean(targets, weights) if centre else np.zeros(targets.shape[1])
+            away = targets - mean
+            weighted = weights[:, None] * away
+            moments = regression.gradient(weighted, weighted.sum(axis=0))
+            return cls(regression, moments, mean, X.dtype, X, targets)
+
+    @classmethod
+    def of_moments(
+        cls, stacked: Moments, n_features: int, dtype: np.dtype[Any], *, centre: bool
+    ) -> TargetProblem:
+        """Set up the problem from the moments of rows followed by their targets."""
+        _require_memory(n_features, len(stacked.scatter) - n_features)
+        extremes = None if stacked.extremes is None else stacked.extremes[:, :n_features]
+        features = Moments(
+            stacked.weights,
+            stacked.means[:, :n_features],
+            stacked.scatter[:n_features, :n_features],
+            extremes,
+            stacked.error,
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            regression = MomentRegression(features, centre=centre)
+            require_squares_of(regression, "linear", lost=False)
+            sums = stacked.scatter if centre else stacked.gram(centre=False)
+        moments = regression.without_constant(sums[:n_features, n_features:].copy())
+        mean = stacked.mean[n_features:] * centre
+        return cls(regression, moments, mean, dtype)
+
+    @property
+    def largest_rank(self) -> int:
+        """The largest rank of the coefficients."""
+        return int(min(self.regression.n_features, len(self.mean)))
+
+    def ranked(self, beta: float) -> RankedCoefficients:
+        """Solve ridge regression for every rank."""
+        with threads_for(self.regression.size**3 / 6):
+            self.regression.at(beta)
+            return rank_coefficients(self.regression.solve(self.moments), self.moments)
+
+
+def _require_memory(size: int, n_targets: int) -> None:
+    require_memory(
+        3 * 8 * (size + n_targets) ** 2,
+        f"A regression of {n_targets} targets with a Gram matrix of {size} rows",
+        "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
+    )
+
+
+def leave_one_out_of_targets(
+    problem: TargetProblem, betas: Sequence[float], ranks: Sequence[int]
+) -> Iterator[Array]:
+    """Yield leave-one-out predictions of all samples, one array per penalty.
+
+    Each array has shape (n_ranks, n_samples, n_targets) and equals the predictions of refits
+    without each sample and those that are equal to it. One eigendecomposition serves all penalties.
+
+    Parameters
+    ----------
+    problem : TargetProblem
+        Ridge regression of rows in memory.
+    betas : sequence of float
+        Penalties.
+    ranks : sequence of int
+        The ranks.
+    """
+    regression, targets = problem.regression, problem.targets
+    keys = np.column_stack([hash_rows(each, 0) for each in (problem.X, targets)])
+    numbers = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+    leaves = np.asarray(np.bincount(numbers, regression.weights)[numbers, None], dtype=np.float64)
+    if np.any(leaves >= (1 - ROUNDING) * regression.total):
+        raise ValueError(
+            "A search holds samples out and needs at least two distinct ones of positive weight; "
+            "all samples are equal."
+        )
+    share = leaves / regression.total * regression.centred
+    before = 1 - share  # r_0
+    away = targets - problem.mean
+    means = problem.mean - share * away / before  # of the other samples
+    weighted = regression.weights[:, None] * away
+    leaving = Leaving(leaves, before, away, np.ones_like(away), means, np.ones_like(leaves))
+
+    def totals(rows: slice, block: Array) -> Array:
+        return np.asarray(block.T @ weighted[rows])
+
+    at_largest = min(ranks) >= problem.largest_rank
+    path = solved_ridge(regression, totals, lambda: problem.moments, betas)
+    for beta, fit in zip(betas, path, strict=True):
+        found = leaving.scores(fit, ranks, at_largest=at_largest)
+        for row in np.flatnonzero(np.isnan(found).any(axis=(0, 2))).tolist():
+            found[:, row] = _refit_without(problem, numbers == numbers[row], beta, ranks)
+        yield found
+
+
+def _refit_without(
+    problem: TargetProblem, rows: NDArray[np.bool_], beta: float, ranks: Sequence[int]
+) -> Array:
+    """Predict equal samples by the regression without them, for ill-conditioned features."""
+    whole = problem.regression
+    weights = np.where(rows, 0.0, whole.weights)
+    rest = Regression(whole.X, weights, centre=whole.centred)
+    mean = weighted_mean(problem.targets, weights) * whole.centred
+    weighted = weights[:, None] * (problem.targets - mean)
+    moments = rest.gradient(weighted, weighted.sum(axis=0))
+    rest.at(beta)
+    ranked = rank_coefficients(rest.solve(moments), moments)
+    along = rest.centred_rows(whole.X[[int(rows.argmax())]]) @ ranked.projected
+    by_rank = [along[0, :rank] @ ranked.directions[:, :rank].T for rank in ranks]
+    return np.asarray(np.stack(by_rank) + mean)
 
 
 @dataclass(frozen=True)
@@ -82,39 +231,24 @@ class ReducedRankRegression(
 
     Minimises, for n samples, p features and q targets,
 
-    .. math:: \min_{W, b}\; \|Y - 1b^\top - XW\|_F^2 + \beta R(W)
-              \quad\text{subject to}\quad \operatorname{rank}(W) \le s
+    .. math:: \min_{W, b}\; \|Y - 1b^\top - XW\|_F^2 + \beta \|W\|_F^2
+              \quad\text{subject to}\quad \operatorname{rank}(W) \le s .
 
-    with :math:`R(W) = \|W\|_F^2` or the sum of the norms of the rows of W,
-    :math:`\sum_j \|w_j\|_2`, which uses a feature for all targets or for none. The intercepts b are
-    not penalised. All targets then depend on the same s combinations of the features, which
-    `transform` computes.
-
-    The ridge penalty has a closed-form solution [1]_: :math:`W V V^\top` for the ridge regression W
-    of full rank and the s leading eigenvectors V of :math:`Y^\top X W` (X and Y centred). With more
-    features than samples, the fit solves one n by n system. The penalty of the rows is solved as in
-    :class:`~discreg.SLRRClassifier`: at full rank `gap_` bounds the distance from the minimum; at a
-    lower rank the problem is not convex, and `gap_` bounds how much the objective can decrease by
-    changing the projection alone, plus by changing the directions alone.
+    The intercepts b are not penalised. All targets depend on the same s combinations of the
+    features, which `transform` computes. The solution is :math:`W V V^\top` [1]_ for the ridge
+    regression W of full rank and the s leading eigenvectors V of :math:`Y^\top X W` (X and Y
+    centred). With more features than samples, the fit solves one n by n system.
 
     Parameters
     ----------
     rank : int, default=None
         The rank s, at most min(n_features, n_targets). None means this largest rank.
     beta : float, default=1.0
-        Penalty; that of ridge is the `alpha` of :class:`sklearn.linear_model.Ridge`. It is not
-        relative: it has the units of :math:`X^\top X` (ridge) or :math:`X^\top Y` ("l21").
-        Standardise the features, or select `beta` by :class:`~discreg.ReducedRankRegressionCV`.
-        It is at least 0 for ridge and positive for "l21".
-    penalty : {"ridge", "l21"}, default="ridge"
-        The penalty R.
+        Penalty, at least 0: the `alpha` of :class:`sklearn.linear_model.Ridge`. It has the units of
+        :math:`X^\top X`: standardise the features, or select `beta` by
+        :class:`~discreg.ReducedRankRegressionCV`.
     fit_intercept : bool, default=True
         Whether to fit intercepts, by centring X and Y.
-    tol : float, default=1e-4
-        Relative gap at which the solver of "l21" stops. Small problems of full rank are solved to
-        rounding.
-    max_iter : int, default=500
-        Maximum number of iterations for "l21".
 
     Attributes
     ----------
@@ -123,19 +257,11 @@ class ReducedRankRegression(
     intercept_ : ndarray of shape (n_targets,)
         Intercepts b.
     rank_ : int
-        Upper bound of the rank of the coefficients.
+        Rank of the coefficients.
     scalings_ : ndarray of shape (n_features, `rank_`)
         The projection A of `transform`.
     directions_ : ndarray of shape (n_targets, `rank_`)
         Orthonormal directions V of the targets, with :math:`W = A V^\top`.
-    selected_features_ : ndarray of int
-        Indices of the features with nonzero coefficients.
-    objective_history_ : ndarray of shape (`n_iter_`,)
-        Smallest objective up to each iteration.
-    gap_ : float
-        Bound described above, relative to the objective; 0 for ridge.
-    n_iter_ : int
-        Number of iterations; 1 for ridge.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -171,10 +297,7 @@ class ReducedRankRegression(
     _constraints = {
         "rank": Choice((None,), others=(Number(1, closed="left", integer=True),)),
         "beta": Number(0, closed="left"),
-        "penalty": Choice(("ridge", "l21")),
         "fit_intercept": Boolean(),
-        "tol": Number(0, closed="left"),
-        "max_iter": Number(1, closed="left", integer=True),
     }
     kernel = "linear"
 
@@ -183,17 +306,11 @@ class ReducedRankRegression(
         *,
         rank: int | None = None,
         beta: float = 1.0,
-        penalty: str = "ridge",
         fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 500,
     ) -> None:
         self.rank = rank
         self.beta = beta
-        self.penalty = penalty
         self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
 
     @with_callbacks
     @small_fits_in_one_thread
@@ -214,7 +331,7 @@ class ReducedRankRegression(
         self : object
             The fitted model.
         """
-        self._check_params()
+        check_params(self, self._constraints)
         task = Task.fit(self, X, y)
         self.__dict__.pop("_sums", None)
         if is_out_of_core(X) or (is_streamed(X) and not _is_wide(X)):
@@ -222,12 +339,12 @@ class ReducedRankRegression(
             n_features, dtype = source.n_features, source.dtype
             moments: Moments = source.reduce_raw(chunk_moments, n_features, dtype)
             flat = len(moments.scatter) == n_features + 1 if y is None else is_flat(y)
-            self._fit_sums(TargetSums(moments, dtype, flat), task.iterated)
+            self._fit_sums(TargetSums(moments, dtype, flat))
         else:
             rows, targets, flat = target_rows(self, X, y)
             weights = positive_weights(sample_weight, len(targets))
-            problem = self._problem(rows, targets, weights)
-            self._fit_problem(problem, task.iterated, is_flat=flat)
+            problem = TargetProblem.of_rows(rows, targets, weights, centre=self.fit_intercept)
+            self._fit_problem(problem, is_flat=flat)
         task.end()
         return self
 
@@ -254,14 +371,12 @@ class ReducedRankRegression(
         self : object
             The model, fitted to all rows passed so far.
         """
-        self._check_params()
+        check_params(self, self._constraints)
         before: TargetSums | None = vars(self).get("_sums")
         if before is None and hasattr(self, "coef_"):
-            warnings.warn(
+            warn_user(
                 f"partial_fit starts a new model, because {type(self).__name__}.fit keeps no "
-                "statistics of its rows. Pass all rows to partial_fit instead.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
+                "statistics of its rows. Pass all rows to partial_fit instead."
             )
         rows, targets, flat = target_rows(self, X, y, reset=before is None)
         moments = chunk_moments(rows, targets, sample_weight, 0, rows.shape[1], rows.dtype)
@@ -341,109 +456,37 @@ class ReducedRankRegression(
         rows = new_rows(self, X)
         return np.asarray(safe_sparse_dot(rows, self.scalings_, dense_output=True) - self._means)
 
-    def _check_params(self) -> None:
-        check_params(self, self._constraints)
-        if self.penalty == "l21" and self.beta == 0:
-            raise ValueError(
-                "penalty='l21' needs a positive beta. Without a penalty, use penalty='ridge' and "
-                "beta=0."
-            )
-
-    def _problem(self, rows: Any, targets: Array, weights: Array) -> TargetProblem:
-        """Set up the regression of rows in memory."""
-        sparse = self.penalty == "l21"
-        return TargetProblem.of_rows(
-            rows, targets, weights, centre=self.fit_intercept, sparse=sparse
-        )
-
-    def _fit_sums(self, sums: TargetSums, report: Report = unreported) -> None:
+    def _fit_sums(self, sums: TargetSums) -> None:
         require_positive(sums.moments.total)
-        sparse = self.penalty == "l21"
         problem = TargetProblem.of_moments(
-            sums.moments,
-            self.n_features_in_,
-            sums.dtype,
-            centre=self.fit_intercept,
-            sparse=sparse,
+            sums.moments, self.n_features_in_, sums.dtype, centre=self.fit_intercept
         )
-        self._fit_problem(problem, report, is_flat=sums.is_flat)
+        self._fit_problem(problem, is_flat=sums.is_flat)
 
-    def _fit_problem(self, problem: TargetProblem, report: Report, *, is_flat: bool) -> None:
+    def _fit_problem(self, problem: TargetProblem, *, is_flat: bool) -> None:
         """Solve the problem and set the fitted attributes."""
-        rank = self._checked_rank(problem)
-        if self.penalty == "ridge":
-            ranked = problem.ranked(float(self.beta))
-            objective = float(problem.second.trace() - ranked.explained[:rank].sum())
-            solution = SparseRankSolution(
-                ranked.projected[:, :rank],
-                ranked.directions[:, :rank],
-                [max(objective, 0.0)],
-                gap=0.0,
-            )
-            report(1)
-        else:
-            sparse = problem.with_rows_penalty(float(self.beta), rank)
-            solution = self._solve(sparse, None, report)
-            solution = polish(sparse, solution, tol=self.tol, report=report)
-            if not report(0) and not self._has_converged(solution):
-                warn_of_gap(self, solution, f"{STALLED}." if solution.stalled else None)
-        self._store(problem, solution, rank, is_flat=is_flat)
-
-    def _solve(
-        self,
-        problem: SparseRankProblem,
-        start: SparseRankSolution | None,
-        report: Report = unreported,
-    ) -> SparseRankSolution:
-        """Solve the problem with a penalty on the rows, from a start if there is one."""
-        return alternate(problem, tol=self.tol, max_iter=self.max_iter, start=start, report=report)
-
-    def _has_converged(self, solution: SparseRankSolution) -> bool:
-        return not solution.gap > self.tol > 0
-
-    def _checked_rank(self, problem: TargetProblem) -> int:
         largest = problem.largest_rank
-        if self.rank is not None and self.rank > largest:
+        rank = largest if self.rank is None else self.rank
+        if rank > largest:
             raise ValueError(
-                f"rank={self.rank} is too large: with {len(problem.mean)} targets and "
+                f"rank={rank} is too large: with {len(problem.mean)} targets and "
                 f"{problem.regression.n_features} features the largest rank is {largest}. Use a "
                 f"rank from 1 to {largest}, or None for the largest."
             )
-        return largest if self.rank is None else self.rank
-
-    def _store(
-        self, problem: TargetProblem, solution: SparseRankSolution, rank: int, *, is_flat: bool
-    ) -> None:
-        """Set the fitted attributes; those of a "ridge" solution are in their order already."""
-        projected, directions = solution.coef, solution.directions
-        if self.penalty == "l21":
-            projected, directions = by_singular_value(solution, rank)
-        signs = signs_of(directions)
-        scalings, means = problem.regression.predictor(projected * signs)
-        directions = directions * signs
-        exact = scalings @ directions.T, problem.mean - directions @ means
-
-        def stored(numbers: Array) -> NDArray[Any]:
-            return in_precision(numbers, problem.dtype)
-
-        self.coef_, self.intercept_ = stored(exact[0].T), stored(exact[1])
-        self.scalings_, self._means = stored(scalings), stored(means)
-        self.directions_ = stored(directions)
+        ranked = problem.ranked(float(self.beta))
+        signs = signs_of(ranked.directions[:, :rank])
+        directions = ranked.directions[:, :rank] * signs
+        scalings, means = problem.regression.predictor(ranked.projected[:, :rank] * signs)
+        coef, intercept = directions @ scalings.T, problem.mean - directions @ means
+        self.coef_, self.intercept_, self.scalings_, self.directions_, self._means = (
+            in_precision(numbers, problem.dtype)
+            for numbers in (coef, intercept, scalings, directions, means)
+        )
         self.rank_, self._is_flat = rank, is_flat
-        self.selected_features_ = np.flatnonzero(self.coef_.any(axis=0))
-        self.objective_history_ = np.array(solution.objective_history)
-        self.n_iter_ = len(solution.objective_history)
-        self.gap_ = 0.0
-        if self.penalty == "l21":
-            fitted = self.coef_, self.intercept_
-            self.gap_ = stored_gap(solution, float(self.beta), problem, fitted, exact)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.scalings_.shape[1])
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_missing_params(type(self), state))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

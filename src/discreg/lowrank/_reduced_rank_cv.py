@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,32 +18,106 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold
 
-from discreg.base.callbacks import CallbackSupportMixin, Task, with_callbacks
-from discreg.base.caller import collected_convergence, warn_of_early_stops
-from discreg.base.candidates import candidates_of, group_numbers
-from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
-from discreg.base.folds import N_FOLDS, given_folds, how_held_out
-from discreg.base.held_out import Fold, Setting, cv_results
-from discreg.base.missing_params import with_missing_params
-from discreg.base.search import SEARCH_CONSTRAINTS, adopt_attributes
-from discreg.blocks.lazy import lazily
-from discreg.blocks.targets import positive_weights, target_rows
-from discreg.blocks.validation import check_params, is_out_of_core, require_fitted
+from discreg.base.caller import CallbackSupportMixin, Task, warn_of_equal_weights, with_callbacks
+from discreg.base.classifier import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
+from discreg.base.held_out import BY_ROW, N_FOLDS, Fold, how_held_out
+from discreg.base.search import (
+    SEARCH_CONSTRAINTS,
+    adopt_attributes,
+    candidates_of,
+    given_folds,
+    group_numbers,
+)
+from discreg.base.trials import Setting, cv_results
+from discreg.base.validation import (
+    check_params,
+    lazily,
+    require_fitted,
+    target_rows,
+)
+from discreg.blocks.opening import positive_weights
+from discreg.blocks.source import is_out_of_core
+from discreg.linalg.rows import matmul
 from discreg.linalg.types import Array, MatrixLike, RealArray, Scoring, Splitting
 
-from ._reduced_rank import ReducedRankRegression
-from ._search import given_ranks
-from ._sparse import largest_beta
-from ._target_search import WeightedScorer, left_out_predictions, predict_fold
-from ._targets import TargetProblem
+from ._low_rank_search import given_ranks
+from ._reduced_rank import ReducedRankRegression, TargetProblem, leave_one_out_of_targets
+from ._ridge import scores_by_rank
 
-__all__ = ["ReducedRankRegressionCV"]
+POWERS = range(3, -6, -1)  # of ten, the default penalties
 
-POWERS = range(3, -6, -1)
-FRACTIONS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001)
-MAX_RANKS = 5
+
+class PredictedTargets(RegressorMixin, BaseEstimator):
+    """Regressor that takes predictions as its input, so that any scorer can be applied."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing."""
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the predictions."""
+        return X
+
+
+class WeightedScorer:
+    """Scorer of predictions, with sample weights if they are given and the scorer accepts them."""
+
+    def __init__(self, scoring: Scoring, *, weighted: bool) -> None:
+        self.scoring, self.weighted = scoring, weighted
+        self.judge = PredictedTargets()
+        self.scorer: Any = check_scoring(self.judge, scoring=scoring)
+
+    def __call__(self, predicted: Array, y: Array, weights: Array) -> float:
+        if self.weighted:
+            try:
+                return float(self.scorer(self.judge, predicted, y, sample_weight=weights))
+            except TypeError as error:
+                if "sample_weight" not in str(error):
+                    raise
+            warn_of_equal_weights(self.scoring)
+            self.weighted = False
+        return float(self.scorer(self.judge, predicted, y))
+
+
+def left_out_predictions(problem: TargetProblem, grid: Sequence[Setting]) -> Iterator[Array]:
+    """Yield the leave-one-out predictions of each setting of ridge."""
+    betas = list(dict.fromkeys(setting["beta"] for setting in grid))
+    ranks = list(dict.fromkeys(setting["rank"] for setting in grid))
+    for by_rank in leave_one_out_of_targets(problem, betas, ranks):
+        yield from by_rank
+
+
+class FoldPredictions(NamedTuple):
+    """Predictions of the test rows of a fold and seconds of each setting."""
+
+    predictions: list[Array]
+    seconds: list[float]
+
+
+def predict_fold(
+    grid: Sequence[Setting], X: Any, y: Array, weights: Array, fold: Fold, *, centre: bool
+) -> FoldPredictions:
+    """Fit each setting to the training rows of a fold and predict its test rows.
+
+    One solve per penalty gives all ranks.
+    """
+    train, test = fold
+    found, targets = FoldPredictions([], []), y[train].reshape(len(train), -1)
+    started = time.perf_counter()
+    problem = TargetProblem.of_rows(X[train], targets, weights[train], centre=centre)
+    for beta, settings in groupby(grid, key=itemgetter("beta")):
+        ranked = problem.ranked(beta)
+        scalings, means = problem.regression.predictor(ranked.projected)
+        along = matmul(X[test], scalings) - means
+        by_rank = list(scores_by_rank(along, ranked.directions, problem.mean))
+        for setting in settings:
+            found.predictions.append(by_rank[setting["rank"] - 1].reshape(y[test].shape))
+            found.seconds.append(time.perf_counter() - started)
+            started = time.perf_counter()
+    return found
 
 
 class ReducedRankRegressionCV(
@@ -54,24 +130,23 @@ class ReducedRankRegressionCV(
 ):
     """Reduced-rank regression with rank and `beta` selected on held-out samples.
 
-    With the ridge penalty, the default is exact leave-one-out: the predictions equal those of n
-    refits. One eigendecomposition, and one small eigenproblem per sample and penalty, give the
-    predictions of all ranks and penalties. A sample of weight k is equivalent to k samples of
-    weight 1, one of which is left out.
+    The default is exact leave-one-out: the predictions equal those of n refits. One
+    eigendecomposition, and one small eigenproblem per sample and penalty, give the predictions of
+    all ranks and penalties. A sample is left out with all of its weight, and together with those
+    that are equal to it, so that weights are equivalent to repeating rows.
 
     Parameters
     ----------
     betas : array-like of float, default=None
-        Candidates for `beta`. None means, for ridge, 1e3, 1e2, ..., 1e-5 times the mean over the
-        features of their sum of squares about the mean, and for "l21" 0.5, 0.2, 0.1, 0.05, 0.02,
-        0.01, 0.003 and 0.001 times the smallest penalty for which all coefficients are zero.
+        Candidates for `beta`. None means 1e3, 1e2, ..., 1e-5 times the mean over the features of
+        their sum of squares about the mean.
     ranks : array-like of int, default=None
-        Candidates for the rank. None means all ranks for ridge, and at most five for "l21".
-    penalty, fit_intercept, tol, max_iter
+        Candidates for the rank. None means all ranks.
+    fit_intercept
         As for :class:`~discreg.ReducedRankRegression`.
     cv : int, splitter or iterable of splits, default=None
-        Cross-validation splitter. None means exact leave-one-out for ridge, and five folds for
-        "l21". With `groups` in `fit`, None means five folds of whole groups.
+        Cross-validation splitter. None means exact leave-one-out, and with `groups` in `fit` five
+        folds of whole groups.
     scoring : str or callable, default=None
         Any scikit-learn scorer, by name or as a callable; None means R². The scorer receives
         predictions in place of X, and sample weights if it accepts them.
@@ -126,10 +201,7 @@ class ReducedRankRegressionCV(
         *,
         betas: Sequence[float] | None = None,
         ranks: Sequence[int] | None = None,
-        penalty: str = "ridge",
         fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 500,
         cv: Splitting = None,
         scoring: Scoring = None,
         n_jobs: int | None = None,
@@ -137,10 +209,7 @@ class ReducedRankRegressionCV(
     ) -> None:
         self.betas = betas
         self.ranks = ranks
-        self.penalty = penalty
         self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
@@ -182,30 +251,30 @@ class ReducedRankRegressionCV(
             )
         rows, targets, flat = target_rows(self, X, y)
         weights = positive_weights(sample_weight, len(targets))
-        if np.count_nonzero(weights) < 2 and weights.sum() <= 1:
+        if np.count_nonzero(weights) < 2:
             raise ValueError(
                 "A search holds samples out and needs at least two of positive weight; there is "
                 "only one sample."
             )
         data = rows, targets[:, 0] if flat else targets, weights
-        problem = model._problem(rows, targets, weights)
+        problem = TargetProblem.of_rows(rows, targets, weights, centre=self.fit_intercept)
         grid = self._grid(problem)
         scorer = WeightedScorer(self.scoring, weighted=sample_weight is not None)
         numbers = group_numbers(groups, rows, weights)
-        early: list[float] = []  # gaps of fits that stopped before `tol`
         self.__dict__.pop("loo_predictions_", None)
-        folds: list[Fold | None] = [None]
+        by = BY_ROW
         task = Task.fit(self, *data[:2], n_subtasks=2)
         started = time.perf_counter()
-        if self.cv is None and self.penalty == "ridge" and numbers is None:
+        if self.cv is None and numbers is None:
             scores, times = self._leave_one_out(problem, grid, scorer, task, *data), None
         else:
-            folds = [*self._folds(rows, data[1], weights, numbers)]
-            scores, times = self._cross_validate(model, grid, scorer, task, early, folds, *data)
+            folds = self._folds(rows, data[1], weights, numbers)
+            by = how_held_out(folds, numbers) if self.cv is None else f"{len(folds)} folds"
+            scores, times = self._cross_validate(grid, scorer, task, folds, *data)
         failed, n_rows = np.zeros(len(grid), dtype=bool), np.full(len(grid), len(targets))
         self.cv_results_ = cv_results(grid, scores, times, failed, n_rows)
         best = int(np.argmax(self.cv_results_["mean_test_score"]))
-        self.cv_results_["held_out"] = [how_held_out(folds, self.cv, numbers)] * len(grid)
+        self.cv_results_["held_out"] = [by] * len(grid)
         self.best_params_, self.best_score_ = grid[best], float(scores[best].mean())
         if self.verbose:
             print(
@@ -215,10 +284,8 @@ class ReducedRankRegressionCV(
             )
         self.best_estimator_ = model.set_params(**self.best_params_)
         refit = task.begin("refit")
-        with collected_convergence() as last:
-            self.best_estimator_.fit(*data)
+        self.best_estimator_.fit(*data)
         refit.end()
-        warn_of_early_stops(early, scores.size, last)
         adopt_attributes(self)
         task.end()
         return self
@@ -258,34 +325,21 @@ class ReducedRankRegressionCV(
 
     def _checked_model(self) -> ReducedRankRegression:
         """Check the parameters, and create the model with those that are not searched."""
-        model = ReducedRankRegression(
-            penalty=self.penalty,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        model = ReducedRankRegression(fit_intercept=self.fit_intercept)
         check_params(self, SEARCH_CONSTRAINTS)
-        model._check_params()
+        check_params(model, model._constraints)
         return model
 
     def _grid(self, problem: TargetProblem) -> list[Setting]:
         """List the settings to try: the largest penalty first, and the smallest rank."""
-        ridge, largest = self.penalty == "ridge", problem.largest_rank
-        if self.ranks is None:
-            steps = largest if ridge else min(largest, MAX_RANKS)
-            ranks = np.linspace(1, largest, steps).round().astype(int).tolist()
-        else:
+        largest = problem.largest_rank
+        ranks = list(range(1, largest + 1))
+        if self.ranks is not None:
             ranks = given_ranks(self.ranks, largest)
-        if self.betas is not None:
-            allowed = "not negative" if ridge else "positive"
-            betas = candidates_of(
-                "betas", self.betas, lambda values: (values > 0) | (ridge & (values == 0)), allowed
-            )
-        elif ridge:
+        if self.betas is None:
             betas = [10.0**power * (problem.regression.scale or 1.0) for power in POWERS]
         else:
-            top = largest_beta(problem.with_rows_penalty(1.0, largest)) or 1.0
-            betas = [fraction * top for fraction in FRACTIONS]
+            betas = candidates_of("betas", self.betas, lambda values: values >= 0, "not negative")
         return [{"beta": beta, "rank": rank} for beta in betas for rank in ranks]
 
     def _leave_one_out(
@@ -298,7 +352,7 @@ class ReducedRankRegressionCV(
         y: Array,
         weights: Array,
     ) -> Array:
-        """Score each setting of ridge by leave-one-out, and keep the best predictions."""
+        """Score each setting by leave-one-out, and keep the best predictions."""
         kept, scores = np.flatnonzero(weights), []
         part = task.begin("round 1", len(grid))
         found = left_out_predictions(problem, grid)
@@ -312,11 +366,9 @@ class ReducedRankRegressionCV(
 
     def _cross_validate(
         self,
-        model: ReducedRankRegression,
         grid: list[Setting],
         scorer: WeightedScorer,
         task: Task,
-        early: list[float],
         folds: list[Any],
         X: Any,
         y: Array,
@@ -324,7 +376,8 @@ class ReducedRankRegressionCV(
     ) -> tuple[Array, Array]:
         """Score each setting on each fold; return scores and seconds, one column per fold."""
         jobs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(predict_fold)(model, grid, X, y, weights, fold) for fold in folds
+            delayed(predict_fold)(grid, X, y, weights, fold, centre=self.fit_intercept)
+            for fold in folds
         )
         part = task.begin("round 1", len(folds))
         found = part.steps("path of fits", jobs, len(folds))
@@ -332,7 +385,6 @@ class ReducedRankRegressionCV(
         for (_, test), of_fold in zip(folds, found, strict=True):
             scores.append([scorer(each, y[test], weights[test]) for each in of_fold.predictions])
             seconds.append(of_fold.seconds)
-            early += of_fold.early
         part.end()
         return np.array(scores).T, np.array(seconds).T
 
@@ -352,9 +404,6 @@ class ReducedRankRegressionCV(
     @property
     def _n_features_out(self) -> int:
         return self.best_estimator_._n_features_out
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_missing_params(type(self), state))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")

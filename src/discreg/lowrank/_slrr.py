@@ -1,60 +1,46 @@
-"""SLRR: sparse low-rank regression."""
+"""SLRR, equation (24): few features, few directions."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from scipy import linalg, sparse
 
-from discreg.base.callbacks import Task, with_callbacks
-from discreg.base.caller import user_stacklevel
-from discreg.base.left_out import LeftOut
-from discreg.base.regression import Prepared, RegressionClassifier
-from discreg.blocks.lazy import lazily
-from discreg.blocks.moment_ridge import FeatureMoments
-from discreg.blocks.moments import Moments
-from discreg.blocks.validation import (
-    Boolean,
-    Choice,
-    Number,
-)
-from discreg.linalg.group_lasso import FeatureRegression
-from discreg.linalg.iterations import Report, unreported
-from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.ridge import Regression
-from discreg.linalg.sparse_rank import (
+from discreg.base.caller import Task, warn_of_convergence, warn_user, with_callbacks
+from discreg.base.classifier import Prepared, with_inherited_docs
+from discreg.base.validation import Boolean, Choice, Number
+from discreg.blocks.moments import FeatureMoments, Moments, gap_with_error
+from discreg.linalg.factorisation import psd_solver
+from discreg.linalg.group_lasso import (
+    SMALLEST,
+    FeatureRegression,
+    Features,
     SparseRankProblem,
     SparseRankSolution,
     alternate,
 )
-from discreg.linalg.types import Array, ClassWeight, MatrixLike, RealArray
+from discreg.linalg.resources import small_fits_in_one_thread
+from discreg.linalg.ridge import Regression, linear_regression, rank_coefficients
+from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike
 
-from ._held_out_folds import left_out_by_folds
-from ._indicators import Indicators
-from ._sparse import (
-    STALLED,
-    by_singular_value,
-    gap_without_penalty,
-    indicator_problem,
-    is_null,
-    largest_beta,
-    null_solution,
-    polish,
-    reweight,
-    stored_gap,
-    warn_of_gap,
+from ._subspace import Indicators, LowRankClassifier, largest_rank
+
+FEW_COEFFICIENTS = 2_000  # up to this size, solving to rounding costs little
+EXACT = 1e-14
+NEAR = 1e-12  # relative distance from the largest useful penalty that is rounding
+MAX_POLISHING = 10  # working sets
+STALLED = (
+    "Rounding errors prevent a smaller gap, because beta is tiny for features of this size or the "
+    "features have a large mean. Standardise the features, or increase beta; beta=0 fits without "
+    "a penalty."
 )
-from ._subspace import CONSTRAINTS, checked_rank, largest_rank, project, store_subspace
-
-__all__ = ["SLRRClassifier", "beta_max"]
-
-LOOSER = 30.0  # factor of `tol` for the folds that calibrate probabilities
 
 
-class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressionClassifier):
+@with_inherited_docs
+class SLRRClassifier(LowRankClassifier):
     r"""Sparse low-rank regression: few features, few directions.
 
     Minimises equation (24) of [1]_, for centred X and the normalised indicators
@@ -89,17 +75,6 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         features, or select `beta` by :class:`~discreg.SLRRClassifierCV`. From
         :math:`2 \max_j \|(X^\top Y)_j\|` on, see :func:`~discreg.beta_max`, all coefficients are
         zero, with a warning; at 0 the model is :class:`~discreg.LRLRClassifier`.
-    fit_intercept : bool, default=True
-        Whether to centre X, so that scores are those of :math:`x - \bar x` (38). Without centring
-        the largest rank is min(n_features, n_classes).
-    class_weight : dict or "balanced", default=None
-        Class weights, which multiply the weights of the rows. Unlike the same factors in
-        `sample_weight`, they do not change Y, and the scores are shifted by what they change in
-        the mean of Y. "balanced" gives every class the same total weight, taking sample weights
-        into account.
-    probability : bool, default=True
-        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
-        `predict_log_proba` and `predict_set` need.
     solver : {"alternating", "reweighted"}, default="alternating"
         "alternating" alternates between a group lasso and an orthogonal Procrustes problem and
         gives exact zeros. "reweighted" is Algorithm 3 of [1]_: reweighted ridge regressions, whose
@@ -119,10 +94,6 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients; for two classes, those of the second minus those of the first.
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Intercepts :math:`-\sqrt{n/c}\, W^\top \bar x`, plus the shift of class weights. If all
         coefficients are zero, the logarithms of the classes' shares of the total weight, about
@@ -132,10 +103,6 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Indices of the features with nonzero coefficients.
     rank_ : int
         Upper bound of the rank of the coefficients.
-    scalings_ : ndarray of shape (n_features, `rank_`)
-        The projection A of `transform`.
-    directions_ : ndarray of shape (n_classes, `rank_`)
-        Orthonormal directions V of the classes, with :math:`\sqrt{n/c}\, W = A V^\top`.
     objective_history_ : ndarray of shape (`n_iter_`,)
         Smallest objective up to each iteration.
     gap_ : float
@@ -144,19 +111,6 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         Number of iterations.
     solver_ : str
         Solver that ran.
-    inverse_temperature_ : float
-        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
-        next two attributes are only set with ``probability=True``.
-    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without a fifth of the samples
-        and the sample among them. Only set if all samples were held out: at most 2,000 rows in
-        memory, with more than one distinct row in each class.
-    loo_is_exact_ : bool
-        False: the scores are not those of the model without one sample.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -182,7 +136,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
     41
     """
 
-    _constraints = CONSTRAINTS | {
+    _constraints = LowRankClassifier._constraints | {
         "beta": Number(0, closed="left"),
         "solver": Choice(("alternating", "reweighted")),
         "stopping": Choice(("gap", "change")),
@@ -191,6 +145,7 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         "warm_start": Boolean(),
     }
     kernel = "linear"
+    _to_rounding = True  # whether small problems are solved to rounding; held-out scores need `tol`
 
     def __init__(
         self,
@@ -241,40 +196,12 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         self._check_params()
         task = Task.fit(self, X, y)
         prepared = self._prepare(X, y, sample_weight)
-        rank = checked_rank(self.rank, prepared)
-        problem = self._problem(prepared, rank, float(self.beta))
         start = vars(self).get("_previous") if self.warm_start else None
-        solution = self._solve(
-            problem, prepared, start, tol=self.tol, to_rounding=True, report=task.iterated
-        )
-        if not task.is_stopped:
-            self._warn(solution)
-        self._warn_of_null(problem)
-        self._store(prepared, solution, rank)
-        self._calibrate(prepared, (problem, solution))
+        problem, solution = self._fit_prepared(prepared, start, to_rounding=self._to_rounding)
+        self._warn(problem, solution)
+        self._calibrate(prepared, solution)
         task.end()
         return self
-
-    @lazily
-    def transform(self, X: MatrixLike) -> RealArray:
-        """Project samples onto the discriminative subspace.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples, as for `decision_function`.
-
-        Returns
-        -------
-        projected : ndarray of shape (n_samples, `rank_`)
-            The samples, centred if `fit_intercept`, times `scalings_`. Components are in decreasing
-            order of how well they separate the classes.
-        """
-        return project(self, X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.scalings_.shape[1])
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -291,8 +218,13 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         return FeatureMoments(moments, centre=self.fit_intercept)
 
     def _problem(self, prepared: Prepared, rank: int, beta: float) -> SparseRankProblem:
+        """Set up sparse low-rank regression onto the normalised indicators."""
+        regression, indicators = prepared.regression, Indicators.of(prepared)
+        assert isinstance(regression, Features)
+        totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
+        moments, second = totals * indicators.entries, indicators.second
         constraint = rank if rank < largest_rank(prepared) else None
-        return indicator_problem(prepared, Indicators.of(prepared), beta, constraint)
+        return SparseRankProblem(regression, moments, second, beta, constraint, indicators.constant)
 
     def _solve(
         self,
@@ -302,95 +234,87 @@ class SLRRClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressi
         *,
         tol: float,
         to_rounding: bool = False,
-        report: Report = unreported,
     ) -> SparseRankSolution:
         """Solve the problem, from a start if its shape fits."""
         if is_null(problem.beta, largest_beta(problem)):
-            report(1)
             return null_solution(problem)
         if problem.beta == 0:  # without a penalty, one regression is exact up to rounding
-            solution = reweight(
-                problem, prepared, tol=0.0, max_iter=1, by_change=True, report=report
-            )
+            solution = reweight(problem, prepared, tol=0.0, max_iter=1, by_change=True)
             solution.gap = gap_without_penalty(problem, solution)
-        elif self.solver == "reweighted":
-            solution = reweight(
-                problem,
-                prepared,
-                tol=tol,
-                max_iter=self.max_iter,
-                by_change=self.stopping == "change",
-                report=report,
-            )
-        else:
-            if start is not None and not _fits(start, problem):
-                start = None
-            solution = alternate(
-                problem, tol=tol, max_iter=self.max_iter, start=start, report=report
-            )
-            if to_rounding:
-                solution = polish(problem, solution, tol=tol, report=report)
-        return solution
+            return solution
+        if self.solver == "reweighted":
+            by_change = self.stopping == "change"
+            return reweight(problem, prepared, tol=tol, max_iter=self.max_iter, by_change=by_change)
+        n_features, n_classes = problem.moments.shape
+        if start is not None and (len(start.coef), len(start.directions)) != (
+            n_features,
+            n_classes,
+        ):
+            start = None
+        solution = alternate(problem, tol=tol, max_iter=self.max_iter, start=start)
+        return polish(problem, solution, tol=tol) if to_rounding else solution
 
-    def _left_out(
-        self, prepared: Prepared, solution: tuple[SparseRankProblem, SparseRankSolution]
-    ) -> LeftOut:
-        """Compute held-out scores by folds, whose fits start from the model of all samples."""
-        problem, start = solution
+    def _fit_prepared(
+        self, prepared: Prepared, start: SparseRankSolution | None, *, to_rounding: bool
+    ) -> tuple[SparseRankProblem, SparseRankSolution]:
+        """Fit with the current parameters on prepared data."""
+        rank = self._checked_rank(prepared)
+        problem = self._problem(prepared, rank, float(self.beta))
+        solution = self._solve(problem, prepared, start, tol=self.tol, to_rounding=to_rounding)
+        self._store(prepared, solution, rank)
+        return problem, solution
 
-        def refit(rest: Prepared) -> Array:
-            other = indicator_problem(rest, Indicators.of(rest), problem.beta, problem.rank)
-            found = self._solve(other, rest, start, tol=LOOSER * self.tol)
-            return found.coef @ found.directions.T
+    def _start(self, solution: SparseRankSolution) -> Callable[[SLRRClassifier, Indices], None]:
+        def start(model: SLRRClassifier, rows: Indices) -> None:
+            model.warm_start, model._previous = True, solution
+            model._to_rounding = False
 
-        return left_out_by_folds(prepared, problem.moments / Indicators.of(prepared).entries, refit)
+        return start
 
     def _converged(self, solution: SparseRankSolution) -> bool:
         return self.stopping == "change" or not solution.gap > self.tol > 0
 
-    def _warn(self, solution: SparseRankSolution) -> None:
-        """Warn if the solver stopped before it reached `tol`."""
-        if self._converged(solution):
-            return
-        advice = None
-        if self.solver == "reweighted":
-            advice = "Use solver='alternating', or increase max_iter, tol or beta."
-        elif solution.stalled:
-            advice = STALLED + "; beta=0 fits without a penalty."
-        warn_of_gap(self, solution, advice)
-
-    def _warn_of_null(self, problem: SparseRankProblem) -> None:
-        """Warn if the penalty makes all coefficients zero."""
+    def _warn(self, problem: SparseRankProblem, solution: SparseRankSolution) -> None:
+        """Warn if the solver stopped before it reached `tol`, or if all coefficients are zero."""
+        if not self._converged(solution):
+            advice = "Increase max_iter, tol or beta, or standardise the features."
+            if self.solver == "reweighted":
+                advice = "Use solver='alternating', or increase max_iter, tol or beta."
+            elif solution.stalled:
+                advice = STALLED
+            warn_of_convergence(
+                f"SLRRClassifier stopped at a relative gap of {solution.gap:.2g} after "
+                f"{len(solution.objective_history)} iterations; tol is {self.tol:g}. {advice}"
+            )
         largest = largest_beta(problem)
         if largest > 0 and is_null(problem.beta, largest):
-            warnings.warn(
+            warn_user(
                 f"All coefficients are zero with beta={self.beta:g}, so that the predictions do "
                 f"not depend on X. Use a beta below {largest:.6g}, the value of "
-                "discreg.beta_max for these data.",
-                UserWarning,
-                stacklevel=user_stacklevel(),
+                "discreg.beta_max for these data."
             )
-
-    def _gap(
-        self, prepared: Prepared, solution: SparseRankSolution, exact: tuple[RealArray, RealArray]
-    ) -> float:
-        """Compute the relative gap of the stored coefficients."""
-        scale = Indicators.of(prepared).scale  # of the stored coefficients
-        stored = self.coef_, self.intercept_
-        return stored_gap(solution, float(self.beta), prepared, stored, exact, scale)
 
     def _store(self, prepared: Prepared, solution: SparseRankSolution, rank: int) -> None:
         """Set the fitted attributes, with directions in decreasing order of singular values."""
-        shift = Indicators.of(prepared).offset(solution.coef)
-        exact = store_subspace(self, prepared, *by_singular_value(solution, rank), shift)
+        _, turn = linalg.eigh(solution.coef.T @ solution.coef, check_finite=False)
+        turn, shift = turn[:, ::-1][:, :rank], Indicators.of(prepared).offset(solution.coef)
+        self._store_subspace(prepared, solution.coef @ turn, solution.directions @ turn, shift)
         self.selected_features_ = np.flatnonzero(solution.coef.any(axis=1))
         self.objective_history_ = np.array(solution.objective_history)
-        self.gap_ = self._gap(prepared, solution, exact)
+        self.gap_ = self._gap_with_error(prepared, solution)
         self.n_iter_ = len(solution.objective_history)
         self.solver_ = self.solver
         self.__dict__.pop("_previous", None)
         if self.warm_start:
             self._previous = solution
+
+    def _gap_with_error(self, prepared: Prepared, solution: SparseRankSolution) -> float:
+        """Compute the relative gap, with that of a Gram matrix in single precision."""
+        unit = max(solution.objective_history[-1], SMALLEST)
+        used = np.flatnonzero(solution.coef.any(axis=1))
+        image = prepared.regression.gram_matmul(used, solution.coef[used])
+        size = float(np.sqrt(max(float(np.vdot(solution.coef, image)), 0.0)))
+        return gap_with_error(solution.gap * unit, size, prepared.regression.error) / unit
 
 
 def beta_max(
@@ -444,7 +368,95 @@ def beta_max(
     return largest_beta(model._problem(model._prepare(X, y, sample_weight), 1, 0.0))
 
 
-def _fits(start: SparseRankSolution, problem: SparseRankProblem) -> bool:
-    """Return whether a start has the features and the classes of a problem."""
-    n_features, n_classes = problem.moments.shape
-    return bool(len(start.coef) == n_features and len(start.directions) == n_classes)
+def largest_beta(problem: SparseRankProblem) -> float:
+    """Compute the smallest penalty at which all coefficients are zero, for any rank."""
+    return 2 * float(np.linalg.norm(problem.moments, axis=1).max(initial=0.0))
+
+
+def is_null(beta: Any, largest: float) -> Any:
+    """Return whether all coefficients are zero for a penalty, up to rounding."""
+    return (beta > 0) & (beta >= (1 - NEAR) * largest)
+
+
+def null_solution(problem: SparseRankProblem) -> SparseRankSolution:
+    """Return the solution without coefficients."""
+    directions = np.eye(len(problem.second))[:, : problem.rank]
+    coef = np.zeros((problem.regression.size, directions.shape[1]))
+    objective, gap = problem.certify(coef, directions)
+    return SparseRankSolution(coef, directions, [objective], gap)
+
+
+def polish(
+    problem: SparseRankProblem, solution: SparseRankSolution, *, tol: float
+) -> SparseRankSolution:
+    """Solve a small problem of full rank to rounding, from a solution that has reached `tol`."""
+    small = problem.rank is None and problem.moments.size <= FEW_COEFFICIENTS
+    if not small or solution.gap > tol:
+        return solution
+    finer = alternate(problem, tol=EXACT, max_iter=MAX_POLISHING, start=solution)
+    finer.objective_history = [*solution.objective_history, finer.objective_history[-1]]
+    return finer if finer.gap < solution.gap else solution
+
+
+def reweight(
+    problem: SparseRankProblem,
+    prepared: Prepared,
+    *,
+    tol: float,
+    max_iter: int,
+    by_change: bool,
+) -> SparseRankSolution:
+    """Solve by Algorithm 3: ridge regression with weights 1/(2‖w_j‖) of the last iteration.
+
+    Stops when the relative gap is at most `tol` or, with `by_change` as in the paper, when the
+    relative change of the objective is. Features are scaled by the inverse square roots of the
+    weights, which avoids division by zero for rows near zero.
+    """
+    scales = np.ones(problem.regression.size)
+    history: list[float] = []
+    best: SparseRankSolution | None = None
+    for _ in range(max_iter):
+        ranked = rank_coefficients(_scaled_ridge(problem, prepared, scales), problem.moments)
+        coef = ranked.projected[:, : problem.rank]
+        directions = ranked.directions[:, : problem.rank]
+        objective, gap = problem.certify(coef, directions)
+        change = abs(history[-1] - objective) / max(objective, SMALLEST) if history else np.inf
+        history.append(objective)
+        if by_change or best is None or gap < best.gap:
+            best = SparseRankSolution(coef, directions, history, gap)
+        if (change if by_change else gap) <= tol:
+            break
+        scales = np.sqrt(2 * np.linalg.norm(coef, axis=1))
+    assert best is not None
+    return best
+
+
+def gap_without_penalty(problem: SparseRankProblem, solution: SparseRankSolution) -> float:
+    """Compute the relative gap due to rounding of a regression for β = 0.
+
+    For given V, the objective exceeds its minimum by ⟨R, (ΦᵀSΦ)⁺R⟩ with half its gradient R.
+    """
+    regression = problem.regression
+    gain = problem.procrustes(solution.coef, solution.directions)[1]
+    if regression.is_tall:
+        residual = problem.moments @ solution.directions - regression.gram @ solution.coef
+        step = psd_solver(regression.gram.copy())(residual)
+        gain += max(float(np.vdot(residual, step)), 0.0)
+    return gain / max(solution.objective_history[-1], SMALLEST)
+
+
+def _scaled_ridge(problem: SparseRankProblem, prepared: Prepared, scales: Array) -> Array:
+    """Solve (ΦᵀSΦ + βD)⁻¹ΦᵀSY for D = diag(scales)⁻², as an n × n system for many features."""
+    regression, column = problem.regression, scales[:, None]
+    if regression.is_tall:
+        matrix = regression.gram * scales * column
+        matrix[np.diag_indices_from(matrix)] += problem.beta
+        return column * psd_solver(matrix)(column * problem.moments)
+    assert isinstance(regression, FeatureRegression)
+    X: Any = regression.X
+    scaled = X.multiply(scales).tocsr() if sparse.issparse(X) else X * scales
+    wide = linear_regression(scaled, regression.weights, centre=regression.centred)
+    wide.at(problem.beta)
+    totals, _ = wide.class_totals(prepared.y, len(prepared.classes))
+    rows, _ = wide.predictor(wide.solve(totals * Indicators.of(prepared).entries))
+    return column * rows

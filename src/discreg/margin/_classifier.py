@@ -1,70 +1,62 @@
-"""Base class of ODM and LDM: validation, two-class problems, fitted attributes and scores."""
+"""Base classes of ODM and LDM and of their searches: validation, two-class problems, scores."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from discreg.base.callbacks import Task, with_callbacks
-from discreg.base.caller import warn_of_convergence
+from discreg.base.calibration import class_columns
+from discreg.base.caller import Task, warn_of_convergence, with_callbacks
 from discreg.base.classifier import BaseClassifier, finite_scores
-from discreg.base.components import (
-    COMPONENT_CONSTRAINTS,
-    components_of,
-    fit_map,
-    fit_map_to_blocks,
-    in_memory_if_small,
-    is_exact,
-    store_components,
-)
-from discreg.base.regression import mapped_kept
-from discreg.blocks.kept_rows import KeptRows, keep_rows
-from discreg.blocks.lazy import lazily
-from discreg.blocks.mapped import MappedBlocks
-from discreg.blocks.source import BlockSource
-from discreg.blocks.validation import (
+from discreg.base.held_out import calibrate_on_blocks, calibrate_on_rows
+from discreg.base.search import ClassifierSearch
+from discreg.base.trials import HeldOut, Setting
+from discreg.base.validation import (
     CLASS_WEIGHT,
+    COMPONENT_CONSTRAINTS,
     KERNEL_CONSTRAINTS,
     Boolean,
     Choice,
+    LabelledRows,
     Number,
-    encode_labels,
+    components_of,
+    fit_map,
+    fit_map_to_blocks,
     in_blocks,
+    in_memory_if_small,
+    is_exact,
+    lazily,
     new_rows,
-    number_of_rows,
-    row_weights,
-    sample_weights,
+    store_components,
     training_rows,
 )
+from discreg.blocks.mapped import MappedBlocks
+from discreg.blocks.source import BlockSource, number_of_rows
 from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory, small_fits_in_one_thread
-from discreg.linalg.rows import class_sums, require_squares
+from discreg.linalg.rows import matmul, require_squares
 from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike, RealArray
 
-from ._calibrate import calibrate_on_rows
 from ._dual import SolverOptions
 from ._losses import MarginLoss
 from ._problem import BinaryFit, BinaryProblem, MarginSamples, MarginStatistics
 
-__all__ = ["MarginClassifier", "MarginData"]
-
-MEGABYTE = 1 << 20
+OF_FEATURES = ("newton", "svrg")  # solvers that start from coefficients of the features
 LARGE_GAP = 1e-6  # with tol=0, a larger gap due to rounding gives a warning
-# A kernel matrix in single precision is accurate enough from this `tol` on, and up to this penalty.
-SINGLE_TOL = 1e-4
-SINGLE_PENALTY = 1e4
 # Up to this size the active set method is about as fast as coordinate descent, and it needs no
 # compilation.
 FEW_SAMPLES = 300
+LOOSER = 30.0  # factor of `tol` in a search, which hardly changes the labels
 OF_OBJECTIVE = 1e-10  # relative rounding error of an objective
 
 
@@ -72,7 +64,7 @@ OF_OBJECTIVE = 1e-10  # relative rounding error of an objective
 class MarginData:
     """Validated training data, shared by all penalties of a path."""
 
-    X: Any
+    X: Any  # mapped to components if these approximate the kernel
     indices: Indices
     classes: NDArray[Any]
     seen: Indices  # samples of positive weight
@@ -80,9 +72,8 @@ class MarginData:
     training: MarginSamples
     signs: list[Array]  # labels ±1 of each two-class problem
     positives: list[Any]  # their positive classes
-    features: FeatureMap | None = None  # components that approximate the kernel
-    kept: KeptRows | None = None  # rows to hold out
-    class_weights: Any = None  # sum of the weights of each class
+    features: FeatureMap | None  # components that approximate the kernel
+    raw: LabelledRows  # before they are mapped
 
 
 class MarginClassifier(BaseClassifier):
@@ -92,10 +83,7 @@ class MarginClassifier(BaseClassifier):
         "fit_intercept": Boolean(),
         "class_weight": CLASS_WEIGHT,
         "probability": Boolean(),
-        "selection": Choice(("random", "cyclic")),
-        "shrinking": Boolean(),
         "svrg_step": Number(0, 1, closed="right"),
-        "cache_size": Number(0, closed="neither"),
         "warm_start": Boolean(),
         "tol": Number(0, closed="left"),
         "max_iter": Number(1, closed="left", integer=True),
@@ -110,10 +98,7 @@ class MarginClassifier(BaseClassifier):
     fit_intercept: bool
     class_weight: ClassWeight
     solver: str
-    selection: str
-    shrinking: bool
     svrg_step: float
-    cache_size: float
     warm_start: bool
     tol: float
     max_iter: int
@@ -132,7 +117,7 @@ class MarginClassifier(BaseClassifier):
 
     def _default_solver(self, training: MarginSamples) -> str:
         """Return the solver that "auto" selects."""
-        few = training.n_samples <= FEW_SAMPLES and training.fits_gram
+        few = training.n_samples <= FEW_SAMPLES
         return "active_set" if training.kernel is not None and few else "dcd"
 
     def _why_in_memory(self, n_rows: int | None) -> str | None:
@@ -147,13 +132,8 @@ class MarginClassifier(BaseClassifier):
         in_blocks(self, X)  # raises on Dask collections
         return None
 
-    def _fit_source(
-        self, source: BlockSource, task: Task, dtype: Any = None, kept: KeptRows | None = None
-    ) -> list[BinaryFit]:
-        """Fit a linear model to rows in blocks; store it in their dtype, or in another one.
-
-        `kept` are the rows to hold out, by default rows of the source.
-        """
+    def _fit_source(self, source: BlockSource, dtype: Any = None) -> list[BinaryFit]:
+        """Fit a linear model to rows in blocks; store it in their dtype, or in another one."""
         raise ValueError(self._why_in_memory(None))
 
     @with_callbacks
@@ -182,30 +162,34 @@ class MarginClassifier(BaseClassifier):
         task = Task.fit(self, X, y)
         source = self._open_blocks(X, y, sample_weight)
         if source is None:
-            fits = self._fit_data(self._prepare(X, y, sample_weight), task)
+            data = self._prepare(X, y, sample_weight)
+            fits = self._fit_data(data)
+            raw = data.raw
+            del data  # and its kernel matrix
+            if self.probability:
+                calibrate_on_rows(self, raw)
         else:
-            fits = self._fit_blocks(source, components_of(self, number_of_rows(X)), task)
-        if not task.is_stopped:
-            self._warn(fits)
+            fits = self._fit_blocks(source, number_of_rows(X))
+            if self.probability:
+                calibrate_on_blocks(self, source)
+        self._warn(fits)
         task.end()
         return self
 
-    def _fit_blocks(
-        self, source: BlockSource, n_components: int | None, task: Task
-    ) -> list[BinaryFit]:
+    def _fit_blocks(self, source: BlockSource, n_rows: int | None = None) -> list[BinaryFit]:
         """Fit the model to rows in blocks, mapped if the kernel has components."""
+        n_components = components_of(self, n_rows)
         if n_components is None:
-            return self._fit_source(source, task)
+            return self._fit_source(source)
         features = fit_map_to_blocks(self, source, n_components)
-        kept = mapped_kept(source, features) if self.probability else None
         mapped = in_memory_if_small(MappedBlocks(source, features))
-        fits = self._fit_source(mapped, task, source.dtype, kept)
+        fits = self._fit_source(mapped, source.dtype)
         self._store_features(features)
         return fits
 
-    def _fit_data(self, data: MarginData, task: Task) -> list[BinaryFit]:
+    def _fit_data(self, data: MarginData) -> list[BinaryFit]:
         """Fit the model to rows in memory."""
-        fits = self._fit_all(data, self._starts(data), exact=True, task=task)
+        fits = self._fit_all(data, self._starts(data), exact=True)
         self._store(fits, data.classes, data.dtype)
         if data.features is None:
             self._store_samples(data, fits)
@@ -213,13 +197,12 @@ class MarginClassifier(BaseClassifier):
             self._store_features(data.features)
         if self.warm_start:
             self._previous = (self._warm_key(data), [fit.warm for fit in fits])
-        self._calibrate(data, fits)
         return fits
 
     def _check_params(self) -> None:
         super()._check_params()
         check_random_state(self.random_state)
-        if is_exact(self) and self.solver in ("newton", "svrg"):
+        if is_exact(self) and self.solver in OF_FEATURES:
             raise ValueError(
                 f"solver={self.solver!r} needs kernel='linear' or a number of n_components. With "
                 f"kernel={self.kernel!r} use solver='auto', 'active_set' or 'dcd'."
@@ -227,17 +210,9 @@ class MarginClassifier(BaseClassifier):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> MarginData:
         """Validate the data and compute everything that does not depend on the penalties."""
-        rows, labels = training_rows(self, X, y)
-        classes, indices = encode_labels(labels)
-        weights = row_weights(sample_weight, self.class_weight, classes, indices)
+        raw = LabelledRows.of(self, *training_rows(self, X, y), sample_weight)
+        rows, indices, classes, weights = raw.X, raw.y, raw.classes, raw.weights
         seen = np.flatnonzero(weights > 0)
-        class_weights = class_sums(indices, weights, len(classes))
-        kept = None
-        if self.probability:
-            copies = sample_weights(sample_weight, len(indices))
-            factors = class_weights / class_sums(indices, copies, len(classes))
-            hashed = self.kernel != "precomputed"
-            kept = keep_rows(rows, indices, copies, factors, hashed=hashed)
         positives = [1] if len(classes) == 2 else list(range(len(classes)))
         dtype, features = rows.dtype, None
         n_components = components_of(self, rows.shape[0])
@@ -249,8 +224,9 @@ class MarginClassifier(BaseClassifier):
             )
             features = fit_map(self, rows, weights, n_components)
             rows = mapped_rows(features, rows)
-        training = self._training(rows, weights, seen, len(positives), features is not None)
-        training.check_kernel()
+        training = self._training(rows, weights, seen, features is not None)
+        if training.kernel is not None:
+            _ = training.gram  # computed and checked here, not in a thread
         self.solver_ = self._default_solver(training) if self.solver == "auto" else self.solver
         signs = [np.where(indices[seen] == k, 1.0, -1.0) for k in positives]
         labels_of_positives = classes[positives].tolist()
@@ -264,13 +240,10 @@ class MarginClassifier(BaseClassifier):
             signs,
             labels_of_positives,
             features,
-            kept,
-            class_weights,
+            raw,
         )
 
-    def _training(
-        self, X: Any, weights: Array, seen: Indices, n_problems: int, is_mapped: bool
-    ) -> MarginSamples:
+    def _training(self, X: Any, weights: Array, seen: Indices, is_mapped: bool) -> MarginSamples:
         """Create the samples of positive weight with their kernel."""
         linear = is_mapped or self.kernel == "linear"
         kernel = None if linear else FittedKernel.of(self, X, weights)
@@ -284,40 +257,23 @@ class MarginClassifier(BaseClassifier):
             X,
             weights[seen],
             kernel,
-            self.cache_size * MEGABYTE,
             centred=self.fit_intercept and (kernel is None or not kernel.is_bounded),
-            precise=self.tol < SINGLE_TOL or self._loss().largest_penalty > SINGLE_PENALTY,
-            n_problems=n_problems,
-            n_sharing=min(effective_n_jobs(self.n_jobs), n_problems),
         )
 
-    def _fit_all(
-        self, data: MarginData, starts: list[Any], *, exact: bool, task: Task | None = None
-    ) -> list[BinaryFit]:
-        """Fit all two-class problems, in `n_jobs` threads; each is a part of the task."""
+    def _fit_all(self, data: MarginData, starts: list[Any], *, exact: bool) -> list[BinaryFit]:
+        """Fit all two-class problems, in `n_jobs` threads."""
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.signs)).tolist()
         problems = self._problems(data, starts, seeds, exact=exact)
-        parts = self._parts(task or Task(self, None), data.positives)
         if len(problems) == 1:
-            return [self._fit_one(problems[0], data.dtype, next(parts))]
+            return [self._fit_one(problems[0], data.dtype)]
         in_threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return list(
-            in_threads(
-                delayed(self._fit_one)(problem, data.dtype, part)
-                for problem, part in zip(problems, parts, strict=True)
-            )
-        )
-
-    def _parts(self, task: Task, positives: Iterable[Any]) -> Iterator[Task]:
-        """Begin the two-class problems, each a part of the task."""
-        return (task.begin(f"class {positive}", n_subtasks=None) for positive in positives)
+        return list(in_threads(delayed(self._fit_one)(each, data.dtype) for each in problems))
 
     def _problems(
         self, data: MarginData, starts: list[Any], seeds: list[int], *, exact: bool
     ) -> list[BinaryProblem]:
         """Create the two-class problems."""
-        shuffled, tol = self.selection == "random", max(self.tol - data.training.rounding, 0.0)
         return [
             BinaryProblem(
                 data.training,
@@ -326,9 +282,7 @@ class MarginClassifier(BaseClassifier):
                 self._loss(),
                 self.fit_intercept,
                 self.solver_,
-                SolverOptions(
-                    tol, self.max_iter, shuffled, self.shrinking, seed, float(self.svrg_step)
-                ),
+                SolverOptions(self.tol, self.max_iter, seed, float(self.svrg_step)),
                 exact,
                 start,
             )
@@ -337,13 +291,10 @@ class MarginClassifier(BaseClassifier):
             )
         ]
 
-    def _fit_one(self, problem: BinaryProblem, dtype: np.dtype[Any], part: Task) -> BinaryFit:
+    def _fit_one(self, problem: BinaryProblem, dtype: np.dtype[Any]) -> BinaryFit:
         """Fit one two-class problem and raise if numbers overflow in the precision of X."""
-        problem = replace(problem, options=replace(problem.options, report=part.iterated))
         with np.errstate(all="ignore"):  # what matters is checked below
             fit = self._solve(problem)
-        part.end()
-        fit = replace(fit, gap=fit.gap + problem.training.rounding)
         parts = [np.array(fit.intercept), fit.coef, fit.theta]
         largest = max(float(np.abs(part).max()) for part in parts if part is not None)
         numbers = [fit.objective, fit.gap, *fit.margins]
@@ -364,6 +315,8 @@ class MarginClassifier(BaseClassifier):
     def _warm_key(self, data: MarginData) -> Any:
         """Return a key; fits with equal keys can start from each other's solutions."""
         shape, classes = data.training.X.shape, data.classes.tolist()
+        if self.solver_ in OF_FEATURES:
+            shape = shape[1:]
         return self.solver_, self.kernel, self.fit_intercept, shape, classes
 
     def _starts(self, data: MarginData) -> list[Any]:
@@ -413,22 +366,6 @@ class MarginClassifier(BaseClassifier):
         if not self.fit_intercept and all(fit.bound is not None for fit in fits):
             self.loo_error_bound_ = _number_if_one([fit.bound for fit in fits])
 
-    def _calibrate(self, data: MarginData, fits: list[BinaryFit]) -> None:
-        """Calibrate the probabilities on held-out scores."""
-        if data.kept is not None:
-            problems = self._problems(data, [None] * len(fits), [0] * len(fits), exact=True)
-            problems = [
-                problem if fit.soft is None else replace(problem, loss=fit.soft)
-                for problem, fit in zip(problems, fits, strict=True)
-            ]
-            calibrate_on_rows(self, data, problems, fits)
-
-    def _training_scores(self, data: MarginData, rows: Indices) -> RealArray:
-        """Compute scores of training rows, which are mapped if there are components."""
-        if data.features is not None:
-            return np.asarray(data.X[rows] @ self.coef_.T + self.intercept_)
-        return self._scores(data.X[rows])
-
     def _warn(self, fits: list[BinaryFit]) -> None:
         """Warn if a fit missed `tol`, and say why."""
         missed = [
@@ -441,13 +378,9 @@ class MarginClassifier(BaseClassifier):
             if not any(fit.limited for fit in missed):
                 advice = (
                     "Rounding errors prevent a smaller gap. Scale the features, for example with "
-                    "sklearn.preprocessing.StandardScaler, use smaller penalties, or increase tol."
+                    "sklearn.preprocessing.StandardScaler, pass X in float64, use smaller "
+                    "penalties, or increase tol."
                 )
-                if self.intercept_.dtype == np.float32:
-                    advice = (
-                        "Rounding to float32, the type of X, prevents a smaller gap. Pass X in "
-                        "float64, or increase tol."
-                    )
             elif self.solver_ == "svrg":
                 advice = "Use solver='auto', increase max_iter or tol, or scale the features."
             warn_of_convergence(
@@ -476,6 +409,11 @@ class MarginClassifier(BaseClassifier):
             scores = finite_scores(self._scores(rows))
         return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
 
+    def _scores_of_rows(self, X: Any) -> Array:
+        """Compute the scores of rows that were checked, one column per class."""
+        scores = self._scores(X)
+        return np.asarray(class_columns(scores[:, 0] if scores.shape[1] == 1 else scores))
+
     def _scores(self, rows: Any) -> RealArray:
         """Compute one column of scores per two-class problem."""
         if self._features is not None:
@@ -487,6 +425,54 @@ class MarginClassifier(BaseClassifier):
             columns = rows[:, self.support_]
             return self._kernel.scores(columns, None, self.dual_coef_, self.intercept_)
         return self._kernel.scores(rows, self.support_vectors_, self.dual_coef_, self.intercept_)
+
+
+class MarginSearch(ClassifierSearch):
+    """Base class of the ...CV classes of ODM and LDM, with one kernel matrix per path."""
+
+    _most_gammas = 4
+
+    def _for_trials(self, classifier: Any) -> Any:
+        return clone(classifier).set_params(tol=LOOSER * classifier.tol)
+
+    @staticmethod
+    def _held_out(
+        classifier: MarginClassifier,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Array | None,
+        X_test: Any,
+        penalties: Sequence[Setting],
+    ) -> Iterator[HeldOut]:
+        data = classifier._prepare(X, y, sample_weight)
+        training = data.training
+        if classifier.solver == "auto" and classifier.solver_ == "active_set":
+            classifier.solver_ = "dcd"  # faster with warm starts and a `tol`
+        cross = None
+        if data.features is not None:
+            X_test = data.features(X_test)
+        if training.kernel is not None:
+            precomputed = training.kernel.kernel == "precomputed"
+            cross = X_test[:, data.seen] if precomputed else training.kernel(X_test, training.X)
+        starts: list[Any] = [None] * len(data.signs)
+        for penalty in penalties:
+            for name, value in penalty.items():  # set_params takes as long as a fit
+                setattr(classifier, name, value)
+            try:
+                fits = classifier._fit_all(data, starts, exact=False)
+            except ValueError as error:
+                yield HeldOut.failed(error)
+                continue
+            starts = [fit.warm for fit in fits]
+            if cross is None:
+                scores = matmul(X_test, np.array([fit.coef for fit in fits]).T)
+            else:
+                scores = np.asarray(cross @ np.array([fit.theta for fit in fits]).T)
+            scores = scores + np.array([fit.intercept for fit in fits])
+            gap = max(fit.gap for fit in fits)
+            converged = gap <= classifier.tol or classifier.tol == 0
+            columns = class_columns(scores[:, 0] if scores.shape[1] == 1 else scores)
+            yield HeldOut(columns, data.classes, gap, converged)
 
 
 def _number_if_one(values: Any) -> Any:

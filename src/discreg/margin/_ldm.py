@@ -1,23 +1,357 @@
-"""Large margin distribution machine, called ODM^L in the paper."""
+"""Large margin distribution machine, called ODM^L in the paper: model, search and solvers.
+
+Most problems are solved as an SVM in a metric that includes the variance of the margins, see
+`_variance`. With an intercept and a large kernel matrix, a dual without a factorisation is tried
+first. For shares p of the total weight, λ1 var(z) is the maximum of Σ (r z − u r²/2) over r with
+Σ r = 0, where u = 1/(2 λ1 p). So the dual (14) of LDM is
+
+    min over h, r of ½ aᵀQa + Σ u r²/2 − Σ h,      a = h − r + λ2 p,      0 ≤ h ≤ C p,
+
+with the constraints Σ y a = 0 and Σ r = 0. Their multipliers are the intercept and the mean of the
+margins; if both are known, the problem is separable in the margins. Coordinate descent minimises
+over the pair (h, r) of one sample in closed form, and the method of multipliers finds the
+intercept and the mean at the same time. At the end, r of a few samples is changed so that the
+constraints hold, which makes the gap rigorous.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from discreg.blocks.validation import (
-    Choice,
-    Number,
+from discreg.base.classifier import with_inherited_docs
+from discreg.base.search import candidates_of
+from discreg.base.trials import Setting
+from discreg.base.validation import Choice, Number
+from discreg.linalg.kernels import require_kernel_memory
+from discreg.linalg.resources import require_memory
+from discreg.linalg.rows import matmul, rmatmul, row_norms
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
+
+from ._classifier import MarginClassifier, MarginSearch
+from ._dual import PULL, Dual, DualSolution, GramDual, RowDual
+from ._losses import MarginLoss, mean_and_variance
+from ._problem import (
+    SMALL,
+    TINY,
+    BinaryFit,
+    BinaryProblem,
+    fit_from_factor,
+    solve,
+    solve_dual_of_kernel,
 )
-from discreg.linalg.types import ClassWeight, KernelParams
+from ._svrg import svrg
+from ._variance import OVERFLOW, variance_gram, variance_rows, variance_term
 
-from ._classifier import MarginClassifier
-from ._ldm_solvers import solve_ldm
-from ._losses import MarginLoss
-from ._problem import BinaryFit, BinaryProblem
+MOST_PASSES = 100  # which take less time than a factorisation
+# Step of the mean in the method of multipliers, relative to 1/λ1: the second derivative of the
+# objective by the mean is at most 2 λ1.
+MEAN_PULL = 5.0
+SHARE = 0.7  # share of the tolerance for the gap before the constraints hold
+TIGHTER = 0.3  # factor of that share if the gap is too large once they hold
+CHANGED = 64  # number of samples of each class whose r is changed
+HELD_MATRICES = 4  # matrices of the size of the kernel matrix in memory at the same time
+HELD_ROWS = 3  # arrays of the size of the dense rows in memory at the same time
+# Descent by pairs is slow where 2 λ1/m is larger; then up to so many samples a matrix is factored.
+STIFF = 50.0
+FACTORED = 2_000
+AT_LIMIT = 1e-9  # relative distance of a multiplier from its limit due to rounding
 
-__all__ = ["LDMClassifier"]
+
+def solve_ldm(problem: BinaryProblem) -> BinaryFit:
+    """Fit LDM to labels ±1."""
+    _require_bounded(problem)
+    return svrg(problem) if problem.solver == "svrg" else _by_dual(problem)
+
+
+def _require_bounded(problem: BinaryProblem) -> None:
+    """Raise if the objective decreases without bound as the intercept grows."""
+    loss, y, weights = problem.loss, problem.y, problem.training.weights
+    losses = loss.upper * float(min(weights[y > 0].sum(), weights[y < 0].sum()))
+    pull = loss.lambda2 * abs(float(weights @ y))
+    if loss.lambda1 == 0 and problem.fit_intercept and pull > 0 and pull >= losses:
+        raise ValueError(
+            "With lambda1=0 and an intercept the objective has no minimum for class "
+            f"{problem.positive!r} against the others: the slope of the mean margin is {pull:g}, "
+            f"that of the losses at most {losses:g}. Use lambda1 > 0, a lambda2 below "
+            f"{loss.lambda2 * losses / pull:g}, or fit_intercept=False."
+        )
+
+
+def _by_dual(problem: BinaryProblem) -> BinaryFit:
+    """Solve the dual on rows or on a kernel matrix, whichever is smaller."""
+    training = problem.training
+    if problem.loss.lambda1 == 0:
+        fit = solve_dual_of_kernel(problem)
+        if problem.fit_intercept:
+            return fit
+        assert fit.warm is not None
+        bound = _bound(problem, fit.warm[0], problem.training.diagonal)
+        return replace(fit, bound=bound)
+    if training.kernel is None and training.X.shape[1] < training.n_samples:
+        return _in_features(problem, training.X)
+    is_small = training.kernel is None and training.n_samples <= SMALL
+    if is_small or not (training.kernel is None or training.kernel.is_bounded):
+        # This keeps digits that a matrix with the variance loses if its values or λ1 are large.
+        return fit_from_factor(training, _in_features(problem, training.factor))
+    return _in_kernel(problem)
+
+
+def _in_features(problem: BinaryProblem, X: Any) -> BinaryFit:
+    """Solve LDM as an SVM on rows that include the variance."""
+    training, y = problem.training, problem.y
+    n_samples, n_features = X.shape
+    require_memory(
+        HELD_ROWS * 8 * n_samples * (n_features + 1),
+        f"Rows of {n_samples:,} samples with {n_features:,} features that include the variance",
+        "Use solver='svrg', which does not need them.",
+    )
+    carried = variance_rows(
+        X, y, training.weights, problem.loss.lambda1, fit_intercept=problem.fit_intercept
+    )
+    dual = RowDual(carried.rows, y, problem.losses)
+    solution = solve(problem, dual, fit_intercept=False)
+    assert solution.state.coef is not None
+    coef, shift = carried.coefficients(solution.state.coef)
+    return _dual_fit(
+        problem,
+        dual,
+        solution,
+        scores=matmul(X, coef[:, None])[:, 0] + shift,
+        shift=shift,
+        diagonal=row_norms(carried.rows),
+        coef=coef,
+    )
+
+
+def _in_kernel(problem: BinaryProblem) -> BinaryFit:
+    """Solve LDM by pairs of multipliers, or as an SVM on a matrix that includes the variance.
+
+    The latter needs a factorisation. It is better for small problems, which it solves to machine
+    precision, and for large costs. Without an intercept, `_bound` needs its matrix.
+    """
+    training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
+    passes, options = 0, problem.options
+    stiff = 2.0 * lambda1 > STIFF * float(training.weights.sum())
+    most = FACTORED if stiff else SMALL
+    if problem.solver == "dcd" and problem.fit_intercept and training.n_samples > most:
+        pairs = solve_pairs(problem)
+        passes = pairs.n_iter
+        if pairs.gap <= options.tol or passes == options.max_iter:
+            return _pairs_fit(problem, pairs)
+        rest = replace(options, max_iter=options.max_iter - passes)
+        problem = replace(problem, options=rest, start=(np.nan_to_num(pairs.h), 0.0))
+    require_kernel_memory(training.n_samples, copies=HELD_MATRICES)
+    carried = variance_gram(
+        training.damped_gram(lambda1),
+        y,
+        training.weights,
+        lambda1,
+        fit_intercept=problem.fit_intercept,
+    )
+    dual = GramDual(carried.gram(), y, problem.losses)
+    solution = solve(problem, dual, fit_intercept=False)
+    shift = carried.intercept(y * (solution.state.multipliers + dual.tilt))
+    return _dual_fit(
+        problem,
+        dual,
+        replace(solution, n_iter=passes + solution.n_iter),
+        scores=solution.state.scores,
+        shift=shift,
+        diagonal=dual.gram.diagonal(),
+        coef=None,
+    )
+
+
+def _pairs_fit(problem: BinaryProblem, pairs: Pairs) -> BinaryFit:
+    training, theta = problem.training, pairs.theta
+    scores = pairs.scores + pairs.shift
+    linear = training.kernel is None
+    return BinaryFit(
+        training.intercept(pairs.shift, theta),
+        problem.objective(float(theta @ pairs.scores), scores)[0],
+        pairs.gap,
+        pairs.n_iter,
+        problem.statistics(scores),
+        rmatmul(training.X, theta[:, None])[:, 0] if linear else None,
+        theta,
+        warm=(pairs.h, pairs.shift, pairs.r, pairs.mean),
+        solver="dcd",
+        limited=pairs.gap > problem.options.tol,
+    )
+
+
+def _dual_fit(
+    problem: BinaryProblem,
+    dual: Dual,
+    solution: DualSolution,
+    *,
+    scores: Array,
+    shift: float,
+    diagonal: Array,
+    coef: Array | None,
+) -> BinaryFit:
+    """Create the fit from the solution of the dual: θ = y (α + t) − A f, because w is stationary.
+
+    Objective and gap are computed from this θ or from the coefficients. The matrix of the dual is
+    inaccurate for a very large lambda1.
+    """
+    training, y, lambda1 = problem.training, problem.y, problem.loss.lambda1
+    multipliers = solution.state.multipliers
+    variance = variance_term(scores, y, training.weights, lambda1)
+    theta = y * (multipliers + dual.tilt) - variance
+    if coef is not None:
+        square = float(coef @ coef)
+        objective, convex = problem.objective(square, scores)
+        # The dual value is linear in the matrix: half the error of its scores is missing.
+        error = scores - (solution.state.scores + solution.shift)
+        excess = max(0.5 * float(dual.signed(solution.state.multipliers) @ error), 0.0)
+        lowest = dual.lower_bound(solution.state, solution.shift) - excess
+    else:
+        bare = training.gram @ theta
+        square, scores = float(theta @ bare), bare + shift
+        objective, convex = problem.objective(square, scores)
+        # The dual of pairs at h = α and r = y A f, with what is left of its constraints.
+        lowest = float(multipliers.sum()) - 0.5 * square
+        ridge = 0.5 * training.weights.sum() / lambda1 / training.weights
+        mean = float(training.weights @ (y * scores)) / float(training.weights.sum())
+        lowest -= 0.5 * float(ridge @ variance**2) + abs(mean * float(y @ variance))
+        if problem.fit_intercept:
+            lowest -= abs(shift * float(theta.sum()))
+        shift = training.intercept(shift, theta)
+        if training.kernel is None:
+            coef = rmatmul(training.X, theta[:, None])[:, 0]
+    missing = objective - lowest
+    gap = max(solution.gap, missing / max(convex, TINY))
+    if not np.isfinite(missing) or gap < 0:
+        raise ValueError(OVERFLOW.format(lambda1))
+    bound = None if problem.fit_intercept else _bound(problem, multipliers, diagonal)
+    return BinaryFit(
+        shift,
+        objective,
+        gap,
+        solution.n_iter,
+        problem.statistics(scores),
+        coef,
+        theta,
+        bound,
+        warm=(multipliers, solution.shift),
+        solver=solution.solver,
+        limited=solution.limited,
+    )
+
+
+def _bound(problem: BinaryProblem, multipliers: Array, diagonal: Array) -> float:
+    """Compute the bound of the leave-one-out error without an intercept, Theorem 2.
+
+    It is (1/m) (Σ α h over 0 < α < C/m, plus the number of samples with α = C/m), where h is the
+    diagonal of a matrix that still contains the sample. It bounds the error for α fixed at zero.
+    """
+    weights = problem.training.weights
+    at_limit = multipliers >= (1.0 - AT_LIMIT) * problem.losses.upper
+    inside = (multipliers > 0) & ~at_limit
+    total = float(multipliers[inside] @ diagonal[inside]) + float(weights[at_limit].sum())
+    return total / float(weights.sum())
+
+
+@dataclass
+class Pairs:
+    """Multipliers h and r, coefficients y a and their scores, intercept and mean margin."""
+
+    h: Array
+    r: Array
+    theta: Array
+    scores: Array
+    shift: float = 0.0
+    mean: float = 1.0
+    gap: float = np.inf  # relative duality gap; infinite until the constraints hold
+    n_iter: int = 0
+
+
+def solve_pairs(problem: BinaryProblem) -> Pairs:
+    """Run passes over the samples until the relative gap is at most `tol`, at most 100 passes."""
+    from ._loops import BLOCK, pair_pass
+
+    options, losses, y = problem.options, problem.losses, problem.y
+    weights, lambda1 = problem.training.weights, problem.loss.lambda1
+    dual = GramDual(problem.training.gram, y, losses)
+    ridge = weights.sum() / (2.0 * lambda1 * weights)
+    pull = PULL * float(dual.gram.diagonal().mean())
+    mean_pull = max(pull, MEAN_PULL / lambda1)
+    random = np.random.default_rng(options.seed)
+    work = np.empty((BLOCK + 2, BLOCK))
+    pairs = _first_pairs(problem, dual)
+    enough = SHARE * options.tol
+    for pairs.n_iter in range(1, min(MOST_PASSES, options.max_iter) + 1):
+        order = random.permutation(len(y))
+        pair_pass(
+            dual.gram, y, ridge, losses.tilt, losses.upper,
+            pairs.shift, pairs.mean, pull, mean_pull,
+            float(pairs.theta.sum()), float(pairs.r.sum()),
+            pairs.h, pairs.r, pairs.scores, order, work,
+        )  # fmt: skip
+        pairs.theta = dual.signed(pairs.h - pairs.r)
+        pairs.shift += pull * float(pairs.theta.sum())
+        pairs.mean += mean_pull * float(pairs.r.sum())
+        margins = y * (pairs.scores + pairs.shift)
+        convex = _convex_part(problem, pairs, margins)
+        errors = pairs.r - (margins - pairs.mean) / ridge
+        gap = float(losses.gaps(pairs.h, margins).sum() + 0.5 * ridge @ errors**2)
+        if gap <= enough * convex or pairs.n_iter == options.max_iter:
+            _make_feasible(dual, pairs, weights)
+            pairs.gap = _relative_gap(problem, pairs, ridge)
+            if pairs.gap <= options.tol:
+                break
+            enough *= TIGHTER
+    return pairs
+
+
+def _first_pairs(problem: BinaryProblem, dual: GramDual) -> Pairs:
+    """Return zeros, or the solution of another fit by pairs."""
+    zeros = np.zeros(len(dual.y))
+    h, shift, r, mean = zeros, 0.0, zeros, 1.0
+    if problem.start is not None and len(problem.start) == 4:
+        h, shift, r, mean = problem.start
+    h = np.clip(h, 0.0, dual.losses.upper)
+    theta = dual.signed(h - r)
+    return Pairs(h, r.copy(), theta, dual.gram @ theta, shift, mean)
+
+
+def _relative_gap(problem: BinaryProblem, pairs: Pairs, ridge: Array) -> float:
+    """Compute the duality gap relative to the objective without the term of the mean."""
+    tilt, margins = problem.losses.tilt, problem.y * (pairs.scores + pairs.shift)
+    convex = _convex_part(problem, pairs, margins)
+    square = float(pairs.theta @ pairs.scores)
+    bound = float(pairs.h.sum() - 0.5 * ridge @ pairs.r**2) - 0.5 * square
+    # What rounding leaves of the constraints.
+    bound -= abs(float(pairs.theta.sum()) * pairs.shift) + abs(float(pairs.r.sum()) * pairs.mean)
+    if not tilt.any():
+        bound = max(bound, 0.0)  # without tilts the objective is not negative
+    return max(convex - float(tilt @ margins) - bound, 0.0) / convex
+
+
+def _convex_part(problem: BinaryProblem, pairs: Pairs, margins: Array) -> float:
+    """Compute the objective without the term of the mean."""
+    variance = mean_and_variance(margins, problem.training.weights)[1]
+    square = float(pairs.theta @ pairs.scores)
+    return 0.5 * square + problem.loss.lambda1 * variance + problem.losses.value(margins)
+
+
+def _make_feasible(dual: GramDual, pairs: Pairs, weights: Array) -> None:
+    """Change r of a few samples of each class so that Σ y a and Σ r are zero."""
+    excess, total = float(pairs.theta.sum()), float(pairs.r.sum())
+    steps = np.zeros(len(weights))
+    for sign in (1.0, -1.0):
+        samples = np.flatnonzero(dual.y == sign)
+        heavy = samples[np.argsort(weights[samples], kind="stable")[-CHANGED:]]
+        steps[heavy] = 0.5 * (total - sign * excess) * weights[heavy] / weights[heavy].sum()
+    pairs.r -= steps
+    pairs.theta += dual.y * steps
+    pairs.scores += dual.gram @ (dual.y * steps)
 
 
 class LDMClassifier(MarginClassifier):
@@ -30,15 +364,12 @@ class LDMClassifier(MarginClassifier):
               - \lambda_2 \operatorname{mean}(z) + \frac{C}{m} \sum_i \max(0, 1 - z_i)
 
     With :math:`\lambda_1 = \lambda_2 = 0` this is the soft-margin SVM with parameter C/m. With
-    :math:`C = \infty` the hinge losses are replaced by the constraints :math:`z_i \ge 1`. With more
-    than two classes there is one problem for each class against all others.
+    more than two classes there is one problem for each class against all others.
 
     Parameters
     ----------
     C : float, default=1000.0
-        Weight of the hinge losses, positive; it is divided by the number of samples. With
-        `numpy.inf` the margin is hard: all margins are at least 1, and classes that cannot be
-        separated raise an error.
+        Weight of the hinge losses, positive; it is divided by the number of samples.
     lambda1 : float, default=1000.0
         Weight of the variance of the margins, not negative. With values far below C the model is
         almost an SVM. The paper uses values up to 1/4.
@@ -84,33 +415,21 @@ class LDMClassifier(MarginClassifier):
           too many features for the other solvers. It converges slowly because the loss is not
           smooth.
         - "auto": "active_set" for a kernel other than linear with at most 300 samples, else "dcd".
-    selection : {"random", "cyclic"}, default="random"
-        Order in which coordinate descent passes over the samples.
-    shrinking : bool, default=True
-        Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     svrg_step : float, default=0.1
         First step size of "svrg", relative to 1/L with the largest smoothness constant L of the
         gradients of single samples or pairs; at most 1. An epoch that increases the objective is
         repeated with half the step. The default is that of Johnson and Zhang (2013), whose setup
         the paper takes.
-    cache_size : float, default=1000
-        Maximum size of the kernel matrix in megabytes, with ``lambda1=0``. The rows of a larger
-        matrix are computed on demand and cached up to this size; working sets of up to 256 rows
-        come on top. With ``lambda1 > 0`` or at most 256 samples the whole matrix is stored.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
-        and `fit_intercept` are the same.
+        and `fit_intercept` are the same. The number of samples may differ for "svrg".
     tol : float, default=1e-3
         Relative duality gap at which to stop. With 0 a fit continues until `max_iter` or until
         rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
         "svrg", problems with at most 1000 samples, or 1000 features for a linear kernel, are solved
-        to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
-        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4 and
-        C, lambda1 and lambda2 are at most 1e4; `gap_` then includes 5e-6 for its rounding, which is
-        four times the largest error measured.
+        to machine precision if possible; `gap_` is the gap reached.
     max_iter : int, default=1000
-        Maximum number of iterations of a two-class problem, see `n_iter_`. With ``C=inf``, the
-        maximum for each of up to ten finite values of C.
+        Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
         Number of threads that fit the two-class problems of more than two classes.
     random_state : int, RandomState instance or None, default=None
@@ -159,14 +478,15 @@ class LDMClassifier(MarginClassifier):
         the root mean square of its values; only set if the kernel is approximated.
     inverse_temperature_ : float
         Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
-        next two attributes are only set with ``probability=True``.
-    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory, with more than one in each
-        class.
-    loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
+        next three attributes are only set with ``probability=True``.
+    class_offsets_ : ndarray of shape (n_classes,)
+        What `predict_proba` adds to the logits of the classes; only set with a `class_weight`, or
+        if the probabilities need it.
+    held_out_by_ : str
+        How training samples were held out: "one row at a time", "5 folds" or "2,000 rows".
+    held_out_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from a model without the sample; only set if
+        all samples were held out.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -176,15 +496,6 @@ class LDMClassifier(MarginClassifier):
     --------
     ODMClassifier : Squared losses that keep all margins close to one.
     LDMClassifierCV : Selects C, lambda1, lambda2 and gamma by cross-validation.
-
-    Notes
-    -----
-    With ``probability=True``, held-out scores of at most 1000 samples are those of refits in which
-    C/m, lambda1/m and lambda2/m stay what they are. For more samples, they come from one Newton
-    step without the sample, and a linear model smooths the hinge for it. With more than 2000
-    samples and a kernel, more than 1000 features or ``solver="svrg"``, a tenth of the samples, at
-    least 300 and at most 2000, are left out together: one more fit, which starts from the solution,
-    does not contain them.
 
     References
     ----------
@@ -202,7 +513,7 @@ class LDMClassifier(MarginClassifier):
     """
 
     _constraints = MarginClassifier._constraints | {
-        "C": Number(0, closed="right", infinite=True),
+        "C": Number(0, closed="neither"),
         "lambda1": Number(0, closed="left"),
         "lambda2": Number(0, closed="left"),
         "solver": Choice(("auto", "active_set", "dcd", "svrg")),
@@ -225,10 +536,7 @@ class LDMClassifier(MarginClassifier):
         class_weight: ClassWeight = None,
         probability: bool = True,
         solver: str = "auto",
-        selection: str = "random",
-        shrinking: bool = True,
         svrg_step: float = 0.1,
-        cache_size: float = 1000,
         warm_start: bool = False,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -249,26 +557,94 @@ class LDMClassifier(MarginClassifier):
         self.class_weight = class_weight
         self.probability = probability
         self.solver = solver
-        self.selection = selection
-        self.shrinking = shrinking
         self.svrg_step = svrg_step
-        self.cache_size = cache_size
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        if np.inf == self.C and self.solver == "svrg":
-            raise ValueError(
-                "C=inf does not allow margins below 1, and solver='svrg' needs a finite C. Use "
-                "solver='auto', 'active_set' or 'dcd'."
-            )
-
     def _loss(self) -> MarginLoss:
         return MarginLoss.ldm(self.C, self.lambda1, self.lambda2)
 
     def _solve(self, problem: BinaryProblem) -> BinaryFit:
         return solve_ldm(problem)
+
+
+@with_inherited_docs
+class LDMClassifierCV(MarginSearch):
+    r"""Large margin distribution machine with its parameters selected by cross-validation.
+
+    There is one kernel matrix per fold and gamma, and each fit starts from the previous solution.
+    Fits to compare settings stop at 30 times `tol`.
+
+    Parameters
+    ----------
+    Cs : array-like of float, default=(1e3,)
+        Candidates for the weight of the hinge losses, positive and finite: classes that cannot be
+        separated have no hard margin. More candidates take more time, and were about as accurate
+        on average.
+    lambda1s : array-like of float, default=(0, 1e3, 1e4)
+        Candidates for the weight of the variance of the margins, not negative. If the best of the
+        default values is the largest, up to three larger values are tried, each after the first
+        only if the one before increased the score by more than 0.1 %; see
+        ``cv_results_["beyond_grid"]``.
+    lambda2s : array-like of float, default=(0,)
+        Candidates for the weight of the mean of the margins, not negative.
+
+    See Also
+    --------
+    LDMClassifier : The model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import scale
+    >>> from discreg import LDMClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LDMClassifierCV(Cs=[10, 100], lambda1s=[1, 10], gammas=["scale"]).fit(scale(X), y)
+    >>> sorted(model.best_params_)
+    ['C', 'gamma', 'lambda1', 'lambda2']
+    >>> model.best_score_ > 0.9
+    True
+    """
+
+    _classifier = LDMClassifier
+    _continued = {"lambda1": "lambda1s", "gamma": "gammas"}
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        Cs: Sequence[float] = (1e3,),
+        lambda1s: Sequence[float] = (0.0, 1e3, 1e4),
+        lambda2s: Sequence[float] = (0.0,),
+        gammas: Sequence[float | str] | None = None,
+        degrees: Sequence[float] | None = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.Cs = Cs
+        self.lambda1s = lambda1s
+        self.lambda2s = lambda2s
+        self.gammas = gammas
+        self.degrees = degrees
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _penalties(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[Setting]:
+        """List all combinations of the penalties, sorted by `lambda1` to share factorisations."""
+        Cs = candidates_of("Cs", self.Cs, lambda values: values > 0, "positive")
+        lambda1s, lambda2s = (
+            candidates_of(name, values, lambda values: values >= 0, "not negative")
+            for name, values in (("lambda1s", self.lambda1s), ("lambda2s", self.lambda2s))
+        )
+        return [
+            {"C": C, "lambda1": lambda1, "lambda2": lambda2}
+            for lambda1, lambda2, C in product(lambda1s[::-1], lambda2s[::-1], Cs[::-1])
+        ]

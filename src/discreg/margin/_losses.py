@@ -12,11 +12,10 @@ a convex, piecewise quadratic function that is zero for margins between `low` an
 
 - ODM, objective (7): low = 1 − D, high = 1 + D, u = 1/(2 C) with C1 below and C2 above, no upper
   limit: ℓ(z) = C1 max(0, 1 − D − z)² + C2 max(0, z − 1 − D)². λ1 and λ2 are zero.
-- LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z). With
-  C = ∞ the margins are at least 1, see `_hard_margin`.
+- LDM, objective (5): low = 1, high = ∞, u = 0, upper = C: the hinge ℓ(z) = C max(0, 1 − z).
 
 The maximum is attained at a = −ℓ'(z). The dual (19) has two multipliers per sample, and one of them
-is always zero; one signed multiplier replaces both. `_loss_loops` implements ℓ for compiled loops.
+is always zero; one signed multiplier replaces both. `_loops` implements ℓ for compiled loops.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from discreg.linalg.types import Array, Indices
-
-__all__ = ["LossArrays", "MarginLoss", "Numbers", "SampleLosses", "mean_and_variance"]
+from discreg.linalg.types import Array
 
 Numbers = tuple[float, float, float, float, float]
 LossArrays = tuple[float, float, Array, Array, Array]
-LINE_STEPS = 200
-ROUNDING = 2e-16  # times √n, relative rounding error of a sum of n terms
+
+
+PATIENCE = 5  # idle passes before coordinate descent ends
+CLEARLY = 0.99  # ratio of gaps below which a gap is clearly smaller
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,6 @@ class MarginLoss:
         return self.ridge_low > 0
 
     @property
-    def is_hard(self) -> bool:
-        """Whether margins below 1 are not allowed: LDM with C = ∞."""
-        return not self.is_smooth and self.upper == np.inf
-
-    @property
-    def largest_penalty(self) -> float:
-        """Largest of C1 and C2 of ODM, or of C, λ1 and λ2 of LDM."""
-        if self.is_smooth:
-            return 0.5 / min(self.ridge_low, self.ridge_high)
-        return max(self.upper, self.lambda1, self.lambda2)
-
-    @property
     def total_of_multipliers(self) -> float:
         """Bound 4 max(C1, C2) of Σ |a| at the optimum of ODM, where the mean loss is at most C1."""
         return 2.0 / min(self.ridge_low, self.ridge_high)
@@ -89,12 +76,6 @@ class MarginLoss:
         """Return the parameters of ℓ/total, in the order that compiled loops expect."""
         ridges = total * self.ridge_low, total * self.ridge_high
         return self.low, self.high, *ridges, self.upper / total
-
-    def times(self, factor: float) -> MarginLoss:
-        """Return the loss times a factor, with the variance and the mean."""
-        ridges = self.ridge_low / factor, self.ridge_high / factor
-        lambdas = factor * self.lambda1, factor * self.lambda2
-        return MarginLoss(self.low, self.high, *ridges, factor * self.upper, *lambdas)
 
     def of_samples(self, weights: Array) -> SampleLosses:
         """Create the losses p ℓ of samples, where p is the share of a sample in the weights."""
@@ -132,11 +113,6 @@ class SampleLosses:
     def arrays(self) -> LossArrays:
         """Return the parameters of ℓ, in the order that compiled loops expect."""
         return self.low, self.high, self.ridge_low, self.ridge_high, self.upper
-
-    def take(self, samples: Indices) -> SampleLosses:
-        """Return the losses of some samples."""
-        arrays = (self.ridge_low, self.ridge_high, self.upper, self.tilt)
-        return SampleLosses(self.low, self.high, *(array[samples] for array in arrays))
 
     def evaluate(self, margins: Array) -> tuple[float, Array, Array]:
         """Compute the sum of the losses, the multipliers −ℓ' and the curvatures ℓ''.
@@ -183,63 +159,43 @@ class SampleLosses:
         gaps += multipliers * (ridge * multipliers + 2.0 * (margins - edge))
         return 0.5 * gaps
 
-    def minimum_along(
-        self,
-        margins: Array,
-        direction: Array,
-        slope: float = 0.0,
-        curvature: float = 0.0,
-        accuracy: float = 0.0,
+    def intercept_step(
+        self, margins: Array, y: Array, slope: float = 0.0, curvature: float = 0.0
     ) -> float:
-        """Minimise slope · t + curvature · t²/2 + Σ ℓ(margin + t · direction) over t.
+        """Minimise slope · t + curvature · t²/2 + Σ ℓ(margin + y t) over t.
 
-        This is Newton's method on the derivative, with bisection if a step leaves the bracket. It
-        ends if the derivative is at most `accuracy` times that at 0, or zero up to rounding. If the
-        minimum is attained on an interval, some point of it is returned.
+        The derivative A + B t is linear between the kinks of the losses. If the minimum is attained
+        on an interval, some point of it is returned.
         """
-        rounding = ROUNDING * np.sqrt(len(margins))
-        lowest, highest, step, enough = -np.inf, np.inf, 0.0, 0.0
-        for _ in range(LINE_STEPS):
-            left, right, curved, size = self._derivatives_along(margins, direction, step)
-            left += slope + curvature * step
-            right += slope + curvature * step
-            curved += curvature
-            allowed = max(rounding * size, enough)
-            if left - allowed <= 0.0 <= right + allowed:
-                break
-            if step == 0.0:
-                enough = accuracy * min(abs(left), abs(right))
-            if right < 0.0:
-                lowest, value = step, right
-            else:
-                highest, value = step, left
-            following = step - value / curved if curved > 0.0 else np.nan
-            if not lowest < following < highest:
-                if lowest == -np.inf:
-                    following = highest - 2.0 * (1.0 + abs(highest))
-                elif highest == np.inf:
-                    following = lowest + 2.0 * (1.0 + abs(lowest))
-                else:
-                    following = 0.5 * (lowest + highest)
-                    if not lowest < following < highest:
-                        break
-            step = following
-        return step
-
-    def _derivatives_along(
-        self, margins: Array, direction: Array, step: float
-    ) -> tuple[float, float, float, float]:
-        """Compute the left, right and second derivatives along a line and the size of terms."""
-        from ._loss_loops import hinge_derivatives, smooth_derivatives
-
+        up = y > 0
+        zeros = np.zeros_like(margins)
+        bends, jumps = (self._low_curvatures, zeros) if self.is_smooth else (zeros, self.upper)
+        # A loss on the left of its kink vanishes there, one on the right begins.
+        kinks, left = y * (self.low - margins), up
         if self.is_smooth:
-            curvatures = self._low_curvatures, self._high_curvatures
-            slope, curved, size = smooth_derivatives(
-                margins, direction, step, self.low, self.high, *curvatures
-            )
-            return slope, slope, curved, size
-        left, right, size = hinge_derivatives(margins, direction, step, self.low, self.upper)
-        return left, right, 0.0, size
+            kinks = np.concatenate([kinks, y * (self.high - margins)])
+            left = np.concatenate([up, ~up])
+            bends, jumps = np.concatenate([bends, self._high_curvatures]), np.tile(zeros, 2)
+        order = np.argsort(kinks)
+        kinks, left, jumps = kinks[order], left[order], jumps[order]
+        bends = np.where(left, -bends[order], bends[order])
+        terms = jumps - bends * kinks
+        constant = slope + np.cumsum(np.append(-terms[left].sum(), terms))
+        linear = curvature + np.cumsum(np.append(-bends[left].sum(), bends))
+        after = constant[1:] + linear[1:] * kinks
+        k = int(np.argmax(after >= 0.0)) if np.any(after >= 0.0) else len(kinks)
+        if k < len(kinks) and constant[k] + linear[k] * kinks[k] <= 0.0:
+            step = float(kinks[k])
+        elif linear[k] > 0.0:
+            step = float(-constant[k] / linear[k])
+        else:
+            step = float(kinks[min(k, len(kinks) - 1)])
+        if self.is_smooth:  # without the rounding errors of the sums
+            _, multipliers, curvatures = self.evaluate(margins + step * y)
+            total = curvature + float(curvatures.sum())
+            if total > 0.0:
+                step -= (slope + curvature * step - float(y @ multipliers)) / total
+        return step
 
 
 def mean_and_variance(margins: Array, weights: Any) -> tuple[float, float]:

@@ -1,35 +1,86 @@
-"""Optimal margin distribution machine."""
+"""Optimal margin distribution machine: model, search and solvers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from discreg.base.callbacks import Task
-from discreg.base.components import why_exact_kernel
-from discreg.blocks.kept_rows import KeptRows
-from discreg.blocks.source import (
-    BlockSource,
-    open_blocks,
-)
-from discreg.blocks.validation import (
-    Choice,
-    Number,
-    in_blocks,
-    is_out_of_core,
-)
-from discreg.linalg.types import Array, ClassWeight, KernelParams
+from discreg.base.classifier import with_inherited_docs
+from discreg.base.search import candidates_of
+from discreg.base.trials import Setting
+from discreg.base.validation import Choice, Number, in_blocks, why_exact_kernel
+from discreg.blocks.opening import open_blocks
+from discreg.blocks.source import BlockSource, is_out_of_core
+from discreg.linalg.rows import matmul
+from discreg.linalg.types import Array, ClassWeight, KernelParams, Scoring, Splitting
 
-from ._block_newton import newton_on_blocks
-from ._calibrate import calibrate_on_blocks
-from ._classifier import MarginClassifier
+from ._classifier import MarginClassifier, MarginSearch
+from ._dual import DualSolution, RowDual, polish
 from ._losses import MarginLoss
-from ._odm_solvers import solve_odm
-from ._problem import BinaryFit, BinaryProblem, MarginSamples
+from ._newton import FEW_FEATURES, newton_on_blocks, newton_on_rows
+from ._problem import (
+    SMALL,
+    BinaryFit,
+    BinaryProblem,
+    MarginSamples,
+    fit_from_factor,
+    fit_of_dual,
+    solve_dual_of_kernel,
+)
+from ._svrg import svrg
 
-__all__ = ["ODMClassifier"]
+SEEN_IN_DUAL = 1e-6  # rounding error of scores above which dual solvers no longer converge
+
+
+def solve_odm(problem: BinaryProblem) -> BinaryFit:
+    """Fit ODM to labels ±1."""
+    training = problem.training
+    if training.is_seen(problem.loss.total_of_multipliers, limit=SEEN_IN_DUAL):
+        rows = replace(training, X=training.factor, kernel=None, centred=False)
+        fit = solve_odm(replace(problem, training=rows, solver="newton", start=None))
+        assert fit.theta is not None
+        warm = problem.y * fit.theta, fit.intercept
+        return replace(fit_from_factor(training, fit), warm=warm, solver="newton")
+    if problem.solver in ("active_set", "dcd"):
+        return _with_bound(problem, solve_dual_of_kernel(problem))
+    if problem.solver == "svrg":
+        return _with_bound(problem, svrg(problem))
+    to_rounding = problem.exact and training.X.shape[1] <= FEW_FEATURES
+    found = newton_on_rows(problem, 0.0 if to_rounding else problem.options.tol)
+    assert found.coef is not None
+    scores = matmul(training.X, found.coef[:, None])[:, 0] + found.intercept
+    theta = problem.y * problem.losses.multipliers(problem.y * scores)
+    fit = _with_bound(problem, replace(found, theta=theta, warm=(found.coef, found.intercept)))
+    if problem.exact and not to_rounding and training.n_samples <= SMALL:
+        dual = RowDual(training.centred_rows, problem.y, problem.losses)
+        rough = DualSolution(dual.state(problem.y * theta), 0.0, fit.gap, fit.n_iter)
+        finer = polish(dual, rough, fit_intercept=problem.fit_intercept)
+        if finer is not rough:
+            return replace(_with_bound(problem, fit_of_dual(problem, dual, finer)), warm=fit.warm)
+    return fit
+
+
+def _with_bound(problem: BinaryProblem, fit: BinaryFit) -> BinaryFit:
+    """Add the bound (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D) of the leave-one-out error.
+
+    Theorem 3 holds without an intercept, for the error when a sample is removed and 1/m stays
+    fixed. A sample of weight s is equivalent to s equal samples of multiplier a/s and ridge s u.
+    """
+    if problem.fit_intercept:
+        return fit
+    assert fit.theta is not None
+    weights, diagonal = problem.training.weights, problem.training.diagonal
+    losses, D = problem.losses, problem.loss.high - 1.0
+    a = problem.y * fit.theta / weights
+    pulled = a * (diagonal + losses.ridge_low * weights) + D
+    pushed = -a * (diagonal + losses.ridge_high * weights) - D
+    terms = np.where(a > 0, pulled, np.where(a < 0, pushed, 0.0))
+    bound = float(weights @ np.maximum(terms, 0.0)) / float(weights.sum())
+    return replace(fit, bound=bound)
 
 
 class ODMClassifier(MarginClassifier):
@@ -92,30 +143,19 @@ class ODMClassifier(MarginClassifier):
         - "svrg": stochastic gradients, Algorithm 2, for ``kernel="linear"`` and many samples.
         - "auto": "newton" for a linear kernel with at most as many features as samples,
           "active_set" for other kernels with at most 300 samples, else "dcd".
-    selection : {"random", "cyclic"}, default="random"
-        Order in which coordinate descent passes over the samples.
-    shrinking : bool, default=True
-        Whether coordinate descent skips samples whose multiplier is unlikely to change soon.
     svrg_step : float, default=0.5
         First step size of "svrg", relative to 1/L with the largest smoothness constant L of the
         gradients of single samples; at most 1. An epoch that increases the objective is
         repeated with half the step. The paper takes the setup of Johnson and Zhang (2013), 0.1,
         which needed two to four times as many epochs with the default penalties.
-    cache_size : float, default=1000
-        Maximum size of the kernel matrix in megabytes. The rows of a larger matrix are computed on
-        demand and cached up to this size; working sets of up to 256 rows come on top. The matrix of
-        at most 256 samples is always stored.
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit if shape, classes, kernel, solver
-        and `fit_intercept` are the same.
+        and `fit_intercept` are the same. The number of samples may differ for "newton" and "svrg".
     tol : float, default=1e-3
         Relative duality gap at which to stop. With 0 a fit continues until `max_iter` or until
         rounding prevents a smaller gap, and warns only if that gap is above 1e-6. Except for
         "svrg", problems with at most 1000 samples, or 1000 features for "newton", are solved
-        to machine precision if possible; `gap_` is the gap reached. With more samples, dense rows
-        and ``kernel="rbf"`` the kernel matrix is in single precision if `tol` is at least 1e-4 and
-        C1 and C2 are at most 1e4; `gap_` then includes 5e-6 for its rounding, which is four
-        times the largest error measured.
+        to machine precision if possible; `gap_` is the gap reached.
     max_iter : int, default=1000
         Maximum number of iterations of a two-class problem, see `n_iter_`.
     n_jobs : int, default=None
@@ -167,14 +207,15 @@ class ODMClassifier(MarginClassifier):
         the root mean square of its values; only set if the kernel is approximated.
     inverse_temperature_ : float
         Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
-        next two attributes are only set with ``probability=True``.
-    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory, with more than one in each
-        class.
-    loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
+        next three attributes are only set with ``probability=True``.
+    class_offsets_ : ndarray of shape (n_classes,)
+        What `predict_proba` adds to the logits of the classes; only set with a `class_weight`, or
+        if the probabilities need it.
+    held_out_by_ : str
+        How training samples were held out: "one row at a time", "5 folds" or "2,000 rows".
+    held_out_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from a model without the sample; only set if
+        all samples were held out.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -192,12 +233,6 @@ class ODMClassifier(MarginClassifier):
     memory: each Newton step is one pass over blocks of rows for all classes. Such a fit stops at
     `tol` and does not set `support_`, `n_support_`, `dual_coef_`, `support_vectors_` and
     `loo_error_bound_`.
-
-    With ``probability=True``, held-out scores of at most 1000 samples are those of exact refits in
-    which C1/m and C2/m stay what they are. For more samples, and for rows in blocks, they come from
-    one Newton step without the sample. With more than 2000 support vectors and either a kernel or
-    more than 1000 features, a tenth of the samples, at least 300 and at most 2000, are left out
-    together: one more fit, which starts from the solution, does not contain them.
 
     References
     ----------
@@ -240,10 +275,7 @@ class ODMClassifier(MarginClassifier):
         class_weight: ClassWeight = None,
         probability: bool = True,
         solver: str = "auto",
-        selection: str = "random",
-        shrinking: bool = True,
         svrg_step: float = 0.5,
-        cache_size: float = 1000,
         warm_start: bool = False,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -264,10 +296,7 @@ class ODMClassifier(MarginClassifier):
         self.class_weight = class_weight
         self.probability = probability
         self.solver = solver
-        self.selection = selection
-        self.shrinking = shrinking
         self.svrg_step = svrg_step
-        self.cache_size = cache_size
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
@@ -309,13 +338,9 @@ class ODMClassifier(MarginClassifier):
             )
         return source
 
-    def _fit_source(
-        self, source: BlockSource, task: Task, dtype: Any = None, kept: KeptRows | None = None
-    ) -> list[BinaryFit]:
+    def _fit_source(self, source: BlockSource, dtype: Any = None) -> list[BinaryFit]:
         self.solver_ = "newton"
-        classes = source.layout.classes
-        parts = list(self._parts(task, classes[1:] if len(classes) == 2 else classes))
-        fits, drawn = newton_on_blocks(
+        fits = newton_on_blocks(
             source,
             self._loss(),
             fit_intercept=self.fit_intercept,
@@ -323,15 +348,8 @@ class ODMClassifier(MarginClassifier):
             max_iter=self.max_iter,
             start=self._start_in_blocks(source) if self.warm_start else None,
             dtype=dtype or source.dtype,
-            keep=self.probability and kept is None,
-            reports=[part.iterated for part in parts],
         )
-        for part in parts:
-            part.end()
-        self._store(fits, classes, dtype or source.dtype)
-        kept = kept if kept is not None else drawn
-        if kept is not None:
-            calibrate_on_blocks(self, self._loss(), source.weights, kept, fits)
+        self._store(fits, source.layout.classes, dtype or source.dtype)
         return fits
 
     def _start_in_blocks(self, source: BlockSource) -> tuple[Array, Array] | None:
@@ -344,3 +362,76 @@ class ODMClassifier(MarginClassifier):
             return None
         intercept = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
         return coef.astype(np.float64), intercept.astype(np.float64)
+
+
+@with_inherited_docs
+class ODMClassifierCV(MarginSearch):
+    r"""Optimal margin distribution machine with its parameters selected by cross-validation.
+
+    There is one kernel matrix per fold and gamma, and each fit starts from the previous solution.
+    Fits to compare settings stop at 30 times `tol`.
+
+    Parameters
+    ----------
+    C1s : array-like of float, default=(100, 1e3, 1e4)
+        Candidates for the weight of margins that are too small, positive. Continued beyond an
+        edge, see `cv_results_`.
+    C2s : array-like of float, default=(1e3,)
+        Candidates for the weight of margins that are too large, positive. More candidates for C2
+        and D take more time, and were about as accurate on average.
+    Ds : array-like of float, default=(0.2,)
+        Candidates for the deviation without a loss, at least 0 and below 1.
+
+    See Also
+    --------
+    ODMClassifier : The model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> from discreg import ODMClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ODMClassifierCV(C1s=[10, 100], C2s=[10], gammas=["scale"]).fit(minmax_scale(X), y)
+    >>> sorted(model.best_params_)
+    ['C1', 'C2', 'D', 'gamma']
+    >>> model.best_score_ > 0.95
+    True
+    """
+
+    _classifier = ODMClassifier
+    _continued = {"C1": "C1s", "gamma": "gammas"}
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        C1s: Sequence[float] = (100.0, 1e3, 1e4),
+        C2s: Sequence[float] = (1e3,),
+        Ds: Sequence[float] = (0.2,),
+        gammas: Sequence[float | str] | None = None,
+        degrees: Sequence[float] | None = None,
+        cv: Splitting = None,
+        scoring: Scoring = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.C1s = C1s
+        self.C2s = C2s
+        self.Ds = Ds
+        self.gammas = gammas
+        self.degrees = degrees
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _penalties(self, classifier: Any, X: Any, y: Any, weights: Any) -> list[Setting]:
+        """List all combinations of the penalties, with similar ones next to each other."""
+        C1s = candidates_of("C1s", self.C1s, lambda values: values > 0, "positive")
+        C2s = candidates_of("C2s", self.C2s, lambda values: values > 0, "positive")
+        Ds = candidates_of(
+            "Ds", self.Ds, lambda values: (values >= 0) & (values < 1), "at least 0 and below 1"
+        )
+        return [{"C1": C1, "C2": C2, "D": D} for D, C2, C1 in product(Ds, C2s[::-1], C1s[::-1])]

@@ -15,39 +15,24 @@ a bound as well.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from discreg.linalg.iterations import Report, unreported
 from discreg.linalg.rows import matmul, rmatmul, row_norms, weighted_mean
 from discreg.linalg.types import Array, Indices
 
-from ._losses import MarginLoss
-
-__all__ = ["SVRG_STEP", "SvrgResult", "svrg"]
+from ._problem import BinaryFit, BinaryProblem
+from ._variance import variance_term
 
 Coefficients = tuple[Array, float]
 
-# First step of ODM in units of one over the largest smoothness constant, by
-# benchmarks/results/svrg_step.md. The paper uses the setup of Johnson and Zhang, 0.1, as LDM here.
-SVRG_STEP = 0.5
 # Factor of the step after an accepted epoch. Near the optimum of LDM, which is not smooth, some
 # epochs fail by chance, and halving alone would stop the progress.
 GROWTH = 1.2
 ROUNDING = 1e-13  # relative increase of the objective due to rounding
 PATIENCE = 50  # epochs without progress before stopping
 TINY = float(np.finfo(np.float64).tiny)
-
-
-class SvrgResult(NamedTuple):
-    """Coefficients, their relative optimality gap, and the number of epochs."""
-
-    coef: Array
-    intercept: float
-    gap: float
-    n_iter: int
-    limited: bool  # whether `max_iter` ended the epochs
 
 
 class Snapshot(NamedTuple):
@@ -64,35 +49,25 @@ class Snapshot(NamedTuple):
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def svrg(
-    X: Any,
-    y: Array,
-    weights: Array,
-    loss: MarginLoss,
-    *,
-    fit_intercept: bool,
-    tol: float,
-    max_iter: int,
-    random: np.random.RandomState,
-    start: Coefficients | None = None,
-    first_step: float = SVRG_STEP,
-    report: Report = unreported,
-) -> SvrgResult:
+def svrg(problem: BinaryProblem) -> BinaryFit:
     """Minimise the objective of ODM or LDM by Algorithm 2 until the relative gap is at most `tol`.
 
-    The first step is in units of one over the largest smoothness constant of a sample's gradient.
+    `svrg_step` is in units of one over the largest smoothness constant of a sample's gradient. That
+    of ODM is 0.5 by benchmarks/results/svrg_step.md; the paper uses the setup of Johnson and Zhang,
+    0.1, as LDM does here.
 
     An epoch that increases the objective is rejected, and the step is halved. The step grows again
     with every accepted epoch, up to its first value. If neither objective nor gap decreases in many
     epochs, rounding prevents it, and the epochs end.
     """
-    epochs = _Epochs(X, y, weights, loss, fit_intercept, random)
-    step = longest = first_step / epochs.smoothness
-    point = epochs.snapshot(*(start or (np.zeros(X.shape[1]), 0.0)))
-    bound = max(0.0 if loss.lambda2 == 0 else -np.inf, point.objective - point.gap)
+    epochs, options = _Epochs(problem), problem.options
+    step = longest = options.svrg_step / epochs.smoothness
+    zero = np.zeros(problem.training.X.shape[1]), 0.0
+    point = epochs.snapshot(*(problem.start or zero))
+    bound = max(0.0 if problem.loss.lambda2 == 0 else -np.inf, point.objective - point.gap)
     n_iter = stalled = 0
     smallest = lowest = np.inf
-    while (gap := _relative_gap(point, bound)) > tol and n_iter < max_iter:
+    while (gap := _relative_gap(point, bound)) > options.tol and n_iter < options.max_iter:
         stalled = 0 if gap < smallest or point.objective < lowest else stalled + 1
         smallest, lowest = min(gap, smallest), min(point.objective, lowest)
         if stalled == PATIENCE:
@@ -106,10 +81,25 @@ def svrg(
         else:
             step /= 2
         n_iter += 1
-        if report(1):
-            max_iter = n_iter
-    limited = gap > tol and stalled < PATIENCE
-    return SvrgResult(point.coef, point.intercept, gap, n_iter, limited)
+    if not np.isfinite(gap):
+        raise ValueError(
+            "The gradients of solver='svrg' overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler, or use another solver."
+        )
+    limited = gap > options.tol and stalled < PATIENCE
+    y, losses, scores = problem.y, problem.losses, problem.y * point.margins
+    variance = variance_term(scores, y, problem.training.weights, problem.loss.lambda1)
+    return BinaryFit(
+        point.intercept,
+        point.objective,
+        gap,
+        n_iter,
+        problem.statistics(scores),
+        point.coef,
+        theta=y * (losses.multipliers(point.margins) + losses.tilt) - variance,
+        warm=(point.coef, point.intercept),
+        limited=limited,
+    )
 
 
 def _relative_gap(point: Snapshot, bound: float) -> float:
@@ -121,21 +111,15 @@ def _relative_gap(point: Snapshot, bound: float) -> float:
 class _Epochs:
     """Snapshots and epochs of one problem, in the variables w and b + w·mean of the rows."""
 
-    def __init__(
-        self,
-        X: Any,
-        y: Array,
-        weights: Array,
-        loss: MarginLoss,
-        fit_intercept: bool,
-        random: np.random.RandomState,
-    ) -> None:
-        from ._row_loops import compiled_rows
+    def __init__(self, problem: BinaryProblem) -> None:
+        from ._loops import compiled_rows
 
-        self._X, self._y, self._loss, self._random = X, y, loss, random
-        self._fit_intercept = fit_intercept
+        X, y, weights = problem.training.X, problem.y, problem.training.weights
+        self._X, self._y, self._loss = X, y, problem.loss
+        self._random = np.random.RandomState(problem.options.seed)
+        self._fit_intercept = fit_intercept = problem.fit_intercept
         self._shares = shares = weights / weights.sum()
-        self._losses = loss.of_samples(weights)
+        self._losses, loss = problem.losses, problem.loss
         self._unweighted = loss.scaled(np.ones(len(y)))
         self._mean = weighted_mean(X, shares) if fit_intercept else np.zeros(X.shape[1])
         square = self._mean @ self._mean
@@ -193,17 +177,17 @@ class _Epochs:
         mean, mean_y = shares @ margins, shares @ y
         slope = 2 * loss.lambda1 * (shares @ (y * margins) - mean * mean_y) - loss.lambda2 * mean_y
         curvature = 2 * loss.lambda1 * (1 - mean_y**2)
-        return self._losses.minimum_along(margins, y, float(slope), float(curvature))
+        return self._losses.intercept_step(margins, y, float(slope), float(curvature))
 
     def run(self, point: Snapshot, step: float) -> Coefficients:
         """Run an epoch from a snapshot and return the new coefficients and intercept."""
-        from . import _svrg_loops
+        from . import _loops
 
         size = self._random.randint(1, len(self._y) + 1)
         samples = self._draw(size)
         partners = samples if self._loss.is_smooth else self._draw(size)
         v = np.zeros_like(point.coef)
-        shrink, pull, drift, shift = _svrg_loops.epoch(
+        shrink, pull, drift, shift = _loops.epoch(
             self._rows, self._y, self._mean, self._offsets, samples, partners,
             point.margins, point.multipliers, point.gradient,
             step, step * self._intercept_scale, self._loss.numbers(), self._loss.lambda1, v,

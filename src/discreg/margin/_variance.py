@@ -22,37 +22,10 @@ from scipy import linalg, sparse
 from discreg.linalg.rows import centred_gram, weighted_mean
 from discreg.linalg.types import Array
 
-__all__ = [
-    "VarianceGram",
-    "VarianceMetric",
-    "VarianceRows",
-    "damped_gram",
-    "rough_damped_gram",
-    "variance_gram",
-    "variance_rows",
-    "variance_term",
-]
-
-
-@dataclass(frozen=True)
-class VarianceMetric:
-    """The factor L of the metric, for features about their mean if there is an intercept."""
-
-    factor: Array
-    mean: Array | None
-
-    def rows(self, X: Any) -> Array:
-        """Compute the rows Z L⁻ᵀ of samples."""
-        rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        if self.mean is not None:
-            rows -= self.mean
-            rows = np.column_stack([rows, np.ones(len(rows))])
-        return self.whitened(rows)
-
-    def whitened(self, rows: Array) -> Array:
-        """Compute Z L⁻ᵀ."""
-        white = linalg.solve_triangular(self.factor, rows.T, lower=True, check_finite=False)
-        return np.ascontiguousarray(white.T)
+OVERFLOW = (
+    "The objective of LDM overflows with lambda1={:g}. Lower lambda1, or scale the features, for "
+    "example with sklearn.preprocessing.StandardScaler."
+)
 
 
 @dataclass(frozen=True)
@@ -60,15 +33,15 @@ class VarianceRows:
     """Rows Z L⁻ᵀ, and the conversion of their coefficients to those of the features."""
 
     rows: Array
-    metric: VarianceMetric
+    factor: Array  # L
+    mean: Array | None  # of the features, if there is an intercept
 
     def coefficients(self, coef: Array) -> tuple[Array, float]:
         """Compute the coefficients of the features and the intercept."""
-        factor, mean = self.metric.factor, self.metric.mean
-        both = linalg.solve_triangular(factor, coef, lower=True, trans="T", check_finite=False)
-        if mean is None:
+        both = linalg.solve_triangular(self.factor, coef, lower=True, trans="T", check_finite=False)
+        if self.mean is None:
             return both, 0.0
-        return both[:-1], float(both[-1] - mean @ both[:-1])
+        return both[:-1], float(both[-1] - self.mean @ both[:-1])
 
 
 @dataclass(frozen=True)
@@ -105,8 +78,9 @@ def variance_rows(
     metric = (2.0 * lambda1 / weights.sum()) * centred_gram(signed, weights, mean)
     n_features = X.shape[1]
     metric[np.arange(n_features), np.arange(n_features)] += 1.0
-    found = VarianceMetric(_cholesky(metric), mean_of_rows)
-    return VarianceRows(found.whitened(rows), found)
+    factor = _cholesky(metric)
+    white = linalg.solve_triangular(factor, rows.T, lower=True, check_finite=False)
+    return VarianceRows(np.ascontiguousarray(white.T), factor, mean_of_rows)
 
 
 def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
@@ -123,20 +97,6 @@ def damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
     return np.asarray(gram - half.T @ half)
 
 
-def rough_damped_gram(gram: Array, weights: Array, lambda1: float) -> Array:
-    """Compute `damped_gram` as B^-½ (I − (I + B^½ G B^½)⁻¹) B^-½, inaccurate for small λ1."""
-    root = np.sqrt(2.0 * lambda1 / float(weights.sum()) * weights)
-    inner = root[:, None] * gram * root
-    inner[np.diag_indices_from(inner)] += 1.0
-    inverse, _ = linalg.lapack.dpotri(_cholesky(inner).T, lower=0, overwrite_c=1)
-    inverse += inverse.T  # its other triangle is zero
-    inverse[np.diag_indices_from(inverse)] *= 0.5
-    inverse[np.diag_indices_from(inverse)] -= 1.0
-    inverse /= -root
-    inverse /= root[:, None]
-    return np.asarray(inverse)
-
-
 @np.errstate(over="ignore", invalid="ignore")  # the objective is checked for overflow
 def variance_gram(
     damped: Array, y: Array, weights: Array, lambda1: float, *, fit_intercept: bool
@@ -149,7 +109,10 @@ def variance_gram(
     signed = weights * y
     factor = 2.0 * lambda1 / float(weights.sum()) ** 2
     image = damped @ signed
-    update = image * np.sqrt(factor / (1.0 - factor * float(signed @ image)))
+    rest = 1.0 - factor * float(signed @ image)
+    if not rest > 0.0:
+        raise ValueError(OVERFLOW.format(lambda1))
+    update = image * np.sqrt(factor / rest)
     if not fit_intercept:
         return VarianceGram(damped, update[:, None], None)
     # A1, without the difference 1 − y ȳ, which is inaccurate for a class of tiny weight

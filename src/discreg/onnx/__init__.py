@@ -1,6 +1,5 @@
 """Conversion of fitted models to ONNX, for predictions without Python."""
 
-from ._convert import to_onnx
-from ._registration import register
+from ._convert import register, to_onnx
 
 __all__ = ["register", "to_onnx"]

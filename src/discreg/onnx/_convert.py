@@ -1,24 +1,93 @@
-"""Conversion of a fitted model or pipeline to an ONNX model."""
+"""Registration with skl2onnx, and the conversion of a fitted model or pipeline."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+import discreg
 from discreg.tables.frames import as_pandas, is_frame
 from discreg.tables.preprocessor import TablePreprocessor
 
-from ._columns import input_kinds
-from ._outputs import has_probabilities
-from ._registration import NumberColumns, register, require_skl2onnx
+from ._converters import (
+    CLASSIFIER_OPTIONS,
+    classifier_shapes,
+    convert_classifier,
+    convert_features,
+    convert_regressor,
+    feature_shapes,
+    has_probabilities,
+    input_kinds,
+    preprocessor_of,
+    regressor_shapes,
+)
 from ._scores import fitted_model
 
-__all__ = ["to_onnx"]
+
+def require_skl2onnx() -> Any:
+    """Import skl2onnx, or raise ModuleNotFoundError that says how to install it."""
+    try:
+        return import_module("skl2onnx")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'The conversion to ONNX needs {error.name}: pip install "discreg[onnx]".',
+            name=error.name,
+        ) from error
+
+
+def register() -> None:
+    """Register the converters of all estimators of discreg with skl2onnx.
+
+    ``skl2onnx.to_onnx`` then converts them, also inside pipelines, column transformers and
+    searches of scikit-learn. :func:`discreg.onnx.to_onnx` calls this function.
+
+    The classifiers have the options of those of skl2onnx: "zipmap", "raw_scores", "nocl" and
+    "output_class_labels".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skl2onnx
+    >>> from sklearn.datasets import load_iris
+    >>> from discreg import LSRClassifier
+    >>> from discreg.onnx import register
+    >>> register()
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LSRClassifier().fit(X, y)
+    >>> converted = skl2onnx.to_onnx(model, X[:1].astype(np.float32), options={"zipmap": False})
+    >>> [output.name for output in converted.graph.output]
+    ['label', 'probabilities']
+    """
+    add = require_skl2onnx().update_registered_converter
+    for name in dir(discreg):
+        if name.endswith(("Classifier", "ClassifierCV")):
+            converter = classifier_shapes, convert_classifier
+            add(getattr(discreg, name), f"Discreg{name}", *converter, options=CLASSIFIER_OPTIONS)
+        elif name.startswith("ReducedRankRegression"):
+            add(getattr(discreg, name), f"Discreg{name}", regressor_shapes, convert_regressor)
+    for step in (TablePreprocessor, NumberColumns):
+        converter = feature_shapes, convert_features
+        add(step, f"Discreg{step.__name__}", *converter, parser=_parse_in_double)
+
+
+class NumberColumns(TransformerMixin, BaseEstimator):
+    """The step that joins inputs of numbers to one array, which scikit-learn does by itself."""
+
+
+def _parse_in_double(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> list[Any]:
+    """Declare the output of a transformer that is in double precision for any input."""
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    operator = scope.declare_local_operator(f"Discreg{type(model).__name__}", model)
+    operator.inputs = inputs
+    operator.outputs.append(scope.declare_local_variable("features", DoubleTensorType()))
+    return list(operator.outputs)
 
 
 def to_onnx(
@@ -47,7 +116,7 @@ def to_onnx(
         Whether the second output are the decision values instead of the probabilities. For two
         classes they have the columns −s and s, where s is the value of `decision_function`.
     target_opset : int or dict, default=None
-        Version of the operators; None means the newest one that skl2onnx supports.
+        Version of the operators, at least 20; None means the newest one that skl2onnx supports.
 
     Returns
     -------
@@ -183,27 +252,42 @@ def _has_option(model: Any, name: str) -> bool:
 
 
 def _input_types(model: Any, X: Any) -> list[tuple[str, Any]]:
-    """Return names and types of the inputs."""
+    """Return names and types of the inputs; raise ValueError if X lacks features of the model."""
     first = _first(model)
-    is_table = isinstance(first, TablePreprocessor)
-    preprocessor = first if is_table else getattr(first, "preprocessor_", None)
+    preprocessor = preprocessor_of(first)
     if not is_frame(X):
         X = X if hasattr(X, "dtype") else np.asarray(X)
+        _require_width(model, X.shape)
         return [("X", _tensor_type(X.dtype, X.shape[1], "X"))]
     frame = as_pandas(X)
+    if not hasattr(first, "feature_names_in_"):
+        _require_width(model, frame.shape)
+    names = list(getattr(first, "feature_names_in_", frame.columns))
     if preprocessor is not None:
         kinds = input_kinds(preprocessor)
         dtypes = {
             name: np.dtype(object if kind == "string" else kind) for name, kind in kinds.items()
         }
+        names = [name for name in names if name in kinds]
     else:
-        names = _used_columns(first, list(getattr(first, "feature_names_in_", frame.columns)))
-        if missing := [name for name in names if name not in frame]:
-            raise ValueError(f"X has no column {missing[0]!r}, to which the model was fitted.")
+        names = _used_columns(first, names)
+    if missing := [name for name in names if name not in frame]:
+        raise ValueError(f"X has no column {missing[0]!r}, to which the model was fitted.")
+    if preprocessor is None:
         dtypes = {name: frame[name].dtype for name in names}
         if isinstance(first, ColumnTransformer):
             dtypes = _of_one_type(dtypes)
     return [(name, _tensor_type(dtype, 1, name)) for name, dtype in dtypes.items()]
+
+
+def _require_width(model: Any, shape: tuple[int, ...]) -> None:
+    """Raise ValueError if X is no table with one column per feature of the model."""
+    expected = getattr(model, "n_features_in_", None)
+    if len(shape) != 2 or expected not in (None, shape[1]):
+        raise ValueError(
+            f"X has the shape {shape}, but the model was fitted to {expected} features. Pass rows "
+            "like those of fit."
+        )
 
 
 def _used_columns(first: Any, names: list[str]) -> list[str]:
@@ -229,21 +313,14 @@ def _of_one_type(dtypes: dict[str, Any]) -> dict[str, Any]:
 
 def _tensor_type(dtype: Any, width: int, name: str) -> Any:
     """Return the type of an input with this number of columns."""
-    from skl2onnx.common.data_types import (
-        BooleanTensorType,
-        DoubleTensorType,
-        FloatTensorType,
-        Int64TensorType,
-        StringTensorType,
-    )
+    from skl2onnx.common import data_types
 
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of a categorical column
-    real = FloatTensorType if dtype == np.float32 else DoubleTensorType
-    types = {"f": real, "i": Int64TensorType, "u": Int64TensorType, "b": BooleanTensorType}
-    types |= {"O": StringTensorType, "U": StringTensorType}
+    types = {"i": "Int64", "u": "Int64", "b": "Boolean", "O": "String", "U": "String"}
+    types["f"] = "Float" if dtype == np.float32 else "Double"
     if dtype.kind not in types:
         raise TypeError(
             f"The column {name!r} is of type {dtype}, which ONNX does not have. Put a "
             "TablePreprocessor before the model, or convert the column to numbers."
         )
-    return types[dtype.kind]([None, width])
+    return getattr(data_types, f"{types[dtype.kind]}TensorType")([None, width])

@@ -2,6 +2,6 @@
 
 from ._drm import DRMClassifier
 from ._drm_cv import DRMClassifierCV
-from ._penalties import Penalty, prox
+from ._problem import Penalty, prox
 
 __all__ = ["DRMClassifier", "DRMClassifierCV", "Penalty", "prox"]

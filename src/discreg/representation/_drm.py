@@ -3,72 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from itertools import count
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
 
-from discreg.base.callbacks import Task, with_callbacks
-from discreg.base.components import (
-    COMPONENT_CONSTRAINTS,
-    components_of,
-    fits_in_memory,
-    is_exact,
-    store_components,
-    why_exact_kernel,
-    why_no_kernel_in_parts,
-)
-from discreg.base.full_sets import TrainingLabels
-from discreg.base.left_out import calibrate, leavable_rows
+from discreg.base.calibration import one_column_if_binary
+from discreg.base.caller import Task, with_callbacks
+from discreg.base.classifier import BaseClassifier, mapped_kept
+from discreg.base.held_out import calibrate_in_closed_form, calibrate_on_rows
 from discreg.base.partial_fit import PartialFitState
-from discreg.blocks.kept_rows import KeptRows, keep_rows
-from discreg.blocks.moments import class_scatters
-from discreg.blocks.source import (
-    ArrayBlocks,
-    Block,
-    BlockLayout,
-    BlockSource,
-    open_blocks,
-)
-from discreg.blocks.validation import (
+from discreg.base.validation import (
     CLASS_WEIGHT,
+    COMPONENT_CONSTRAINTS,
     KERNEL_CONSTRAINTS,
     Boolean,
     Choice,
+    LabelledRows,
     Number,
-    encode_labels,
-    in_blocks,
-    is_out_of_core,
-    number_of_rows,
-    row_weights,
-    sample_weights,
-    training_rows,
+    fit_map,
+    fit_map_to_blocks,
+    is_exact,
+    lazily,
+    new_rows,
+    store_components,
+    training_data,
+    why_exact_kernel,
+    why_no_kernel_in_parts,
 )
-from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.rows import class_sums
-from discreg.linalg.types import Array, ClassWeight, KernelParams, MatrixLike
+from discreg.blocks.kept_rows import KeptRows, keep_rows, reduce_and_keep
+from discreg.blocks.mapped import MappedBlocks
+from discreg.blocks.moments import class_scatters
+from discreg.blocks.source import (
+    Block,
+    BlockSource,
+)
+from discreg.linalg.fitted_kernel import LINEAR, FittedKernel
+from discreg.linalg.kernel_approximation import mapped_rows
+from discreg.linalg.resources import require_memory, small_fits_in_one_thread
+from discreg.linalg.types import (
+    Array,
+    ClassWeight,
+    Indices,
+    KernelParams,
+    Labels,
+    MatrixLike,
+    RealArray,
+)
 
-from ._base import RepresentationClassifier
-from ._blocks import scatter_solver, solve_blocks
-from ._held_out import left_out, scatter_left_out
-from ._penalties import NAMES, Penalty
-from ._problem import Groups, training_samples
-from ._rejection import check_rejection
-from ._scatter import LossOfPrecisionError
+from ._closed import LossOfPrecisionError, scatter_residuals_without
+from ._iterative import Iterations
+from ._problem import NAMES, Groups, Penalty, TrainingSamples, require_squares
 from ._solvers import (
-    DRMSettings,
     IterativeSolver,
+    LeaveOneOut,
     ScatterSolver,
-    choose_solver,
-    make_solver,
-    without_scatters,
+    Settings,
+    Solver,
+    fit_solver,
+    require_scatter_memory,
 )
 
-__all__ = ["DRMClassifier"]
+# Kinds of labels: the name and the kinds of an unknown label beside them.
+LABELS = {**dict.fromkeys("iub", ("an integer", "iu")), "f": ("a number", "iuf")}
 
 
-class DRMClassifier(RepresentationClassifier):
+class DRMClassifier(BaseClassifier):
     r"""Discriminative regression machine: represent a sample by the training samples.
 
     The representation of a sample x solves equation (9),
@@ -135,10 +136,10 @@ class DRMClassifier(RepresentationClassifier):
         relative residual is :math:`(\delta_i + k(x, x)) / k(x, x)`: 0 for a sample that its class
         represents exactly, 1 for a sample unlike any training sample. Values from 0.5 to 1 are
         sensible.
-    unknown_label : int, float, str, datetime or timedelta, default=None
+    unknown_label : int, float or str, default=None
         The unknown label. It has the type of the labels and is not one of them. None means the
         first of -1, -2, ... that is not a label ("unknown", "unknown_2", ... if labels are
-        strings, NaT if they are times).
+        strings).
     tol : float, default=1e-5
         Tolerance of "gd", "ppa" and "apg": for the change of a representation, as in the paper, or
         for the relative duality gap with a penalty other than ridge.
@@ -173,14 +174,15 @@ class DRMClassifier(RepresentationClassifier):
         the root mean square of its values; only set if the kernel is approximated.
     inverse_temperature_ : float
         Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
-        next two attributes are only set with ``probability=True``.
-    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory (300 with penalties other than
-        ridge), with more than one in each class.
-    loo_is_exact_ : bool
-        Whether held-out scores equal those of refits without the sample. With penalties other than
-        ridge they are those of five folds.
+        next three attributes are only set with ``probability=True``.
+    class_offsets_ : ndarray of shape (n_classes,)
+        What `predict_proba` adds to the logits of the classes; only set with a `class_weight`, or
+        if the probabilities need it.
+    held_out_by_ : str
+        How training samples were held out: "one row at a time", "5 folds" or "2,000 rows".
+    held_out_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values of the training samples, each from a model without the sample; only set if
+        all samples were held out.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -223,13 +225,18 @@ class DRMClassifier(RepresentationClassifier):
         "reject_above": Choice((None,), others=(Number(0, closed="left"),)),
         "unknown_label": Choice(
             (None,),
-            test=lambda value: isinstance(value, str | int | float | np.generic | date | timedelta),
+            test=lambda value: isinstance(value, str | int | float | np.generic),
             described="a label",
         ),
         "tol": Number(0, closed="left"),
         "max_iter": Choice((None,), others=(Number(1, closed="left", integer=True),)),
     }
     _statistics_depend_on = ("alpha", "beta", "class_weight")
+    solver_: str
+    fit_order_: Indices
+    _solver: Solver
+    _dtype: np.dtype[Any]
+    _n_training: int
 
     def __init__(
         self,
@@ -299,45 +306,26 @@ class DRMClassifier(RepresentationClassifier):
         """
         self._check_params()
         task = Task.fit(self, X, y)
-        self._fit(X, y, sample_weight)
-        task.iterated(self.n_iter_)
+        self._forget_fit()
+        self._forget_parts()
+        rows, n_components = training_data(self, X, y, sample_weight)
+        if isinstance(rows, LabelledRows):
+            self._fit_rows(rows, n_components)
+        else:
+            self._fit_source(rows, n_components)
         task.end()
         return self
 
-    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        """Fit the model with checked parameters."""
-        penalty = Penalty.of(self.penalty)
-        self._forget_fit()
-        self._forget_parts()
-        random = check_random_state(self.random_state)
-        if in_blocks(self, X):
-            n_components = components_of(self, number_of_rows(X))
-            source = open_blocks(self, X, y, sample_weight, self.class_weight)
-            self._fit_source(source, random, n_components, out_of_core=is_out_of_core(X))
-            return
-        rows, labels = training_rows(self, X, y)
-        n_components = components_of(self, rows.shape[0])
-        small = n_components is None or fits_in_memory(rows.shape[0], n_components)
-        if not small and self._why_in_memory(None) is None:
-            source = ArrayBlocks(rows, labels, sample_weight, self.class_weight)
-            self._fit_source(source, random, n_components, out_of_core=False)
-            return
-        classes, indices = encode_labels(labels)
-        weights = row_weights(sample_weight, self.class_weight, classes, indices)
-        check_rejection(self, classes)
-        groups = Groups.of(indices, weights, len(classes))
-        training = training_samples(self, rows, groups, weights, n_components, random)
-        settings = DRMSettings.of(self, penalty, backtracking=self.backtracking)
-        name = choose_solver(self, training, penalty)
-        try:
-            solver = make_solver(name, training, settings)
-        except LossOfPrecisionError:
-            if self.solver != "auto":
-                raise
-            name = "closed"
-            solver = make_solver(name, training, settings)
-        self.classes_, self.solver_ = classes, name
-        self._dtype, self._n_training = rows.dtype, rows.shape[0]
+    def _fit_rows(self, rows: LabelledRows, n_components: int | None) -> None:
+        """Fit the model to checked rows in memory."""
+        X, y, classes = rows.X, rows.y, rows.classes
+        self._check_rejection(classes)
+        groups = Groups.of(y, rows.weights, len(classes))
+        training = self._prepare(X, groups, rows.weights, n_components)
+        settings = self._settings()
+        self.solver_, solver = fit_solver(training, settings)
+        self.classes_ = classes
+        self._dtype, self._n_training = X.dtype, X.shape[0]
         self.fit_order_ = groups.order
         if not training.is_precomputed:
             self.X_fit_ = training.rows
@@ -349,39 +337,97 @@ class DRMClassifier(RepresentationClassifier):
             self.n_iter_ = max(1, int(outcome.n_iter[0]))
             self.objective_history_ = outcome.objective_history[:, 0]
             self.gap_ = float(outcome.gap[0])
-        self._solver = without_scatters(solver)
-        if self.probability:
-            copies = sample_weights(sample_weight, len(indices))
-            factors = groups.totals / class_sums(indices, copies, len(classes))
-            hashed = not training.is_precomputed
-            kept = keep_rows(rows, indices, copies, factors, hashed=hashed)
-            kept = leavable_rows(kept, groups.totals, classes)
-            units = (weights / np.maximum(copies, 1.0))[groups.order]
-            # "auto" may change from features to the kernel form to keep precision.
-            name = self.solver if name == "scatter" else name
-            kept, found = left_out(solver, name, training, settings, kept, units)
-            calibrate(
-                self,
-                kept,
-                found,
-                seen=weights > 0,
-                scores_of=lambda unseen: -solver.residuals(rows[unseen]),
-            )
-            if penalty.is_ridge and training.features is None and not training.is_precomputed:
-                self._labels = TrainingLabels(groups.y, groups.weights, units, factors, self.beta)
+        self._solver, form = solver, None
+        if isinstance(solver, ScatterSolver):
+            self._solver, form = solver.without_scatters(), solver.form
+        if not self.probability:
+            return
+        sizes, places = rows.sizes, np.zeros(len(y), dtype=np.intp)
+        places[groups.order] = np.arange(len(groups.order))
 
-    def _fit_source(
-        self,
-        source: BlockSource,
-        random: np.random.RandomState,
-        n_components: int | None,
-        *,
-        out_of_core: bool,
-    ) -> None:
-        """Fit the model to rows in blocks."""
-        check_rejection(self, source.layout.classes)
-        solver, kept = solve_blocks(self, source, random, n_components, out_of_core=out_of_core)
-        self._store_scatter(solver, source.layout, source.weights, kept, warn=True)
+        left_out = LeaveOneOut(training)
+
+        def scores_without(kept: KeptRows) -> Array:
+            given = places[kept.places], kept.weights * (groups.totals / sizes)[kept.y]
+            try:
+                return -left_out.residuals(settings, *given, form)
+            except LossOfPrecisionError:
+                return np.full((len(kept), len(classes)), np.nan)
+
+        judged = settings.penalty.is_ridge and calibrate_in_closed_form(
+            self,
+            keep_rows(X, rows.keys, y, rows.sample_weights),
+            sizes,
+            scores_without,
+            lambda unseen: -solver.residuals(X[unseen]),
+        )
+        if not judged:
+            calibrate_on_rows(self, rows)
+
+    def _settings(self) -> Settings:
+        return Settings(
+            float(self.alpha),
+            float(self.beta),
+            Penalty.of(self.penalty),
+            self.solver,
+            self.tol,
+            self.max_iter,
+            self.backtracking,
+        )
+
+    def _prepare(
+        self, X: Any, groups: Groups, weights: Array, n_components: int | None
+    ) -> TrainingSamples:
+        """Sort the training rows by class and map them if the kernel has components."""
+        if n_components is None:
+            kernel = FittedKernel.of(self, X, weights)
+            require_squares(X, kernel)
+            if kernel.kernel == "precomputed":
+                return TrainingSamples(X, None, groups, kernel, None, kernel)
+            rows = X[groups.order]
+            return TrainingSamples(rows, rows, groups, kernel, None, kernel)
+        require_memory(
+            8 * n_components * (X.shape[0] + 2 * n_components),
+            f"{n_components:,} components of {X.shape[0]:,} samples",
+            "Use fewer n_components.",
+        )
+        features = fit_map(self, X, weights, n_components)
+        require_squares(X, features.kernel)
+        rows = X[groups.order]
+        mapped = mapped_rows(features, rows)
+        return TrainingSamples(mapped, rows, groups, LINEAR, features, features.kernel)
+
+    def _fit_source(self, source: BlockSource, n_components: int | None) -> None:
+        """Fit the scatter form to rows in blocks; keep rows to hold out for probabilities."""
+        layout = source.layout
+        sizes, totals = source.sizes, source.weights
+        self._check_rejection(layout.classes)
+        features, kept = None, None
+        if n_components is not None:
+            features = fit_map_to_blocks(self, source, n_components)
+            if self.probability:  # drawn by the values of the rows themselves
+                kept = mapped_kept(source, features)
+            source = MappedBlocks(source, features)
+        n_classes, n_features = source.n_classes, source.n_features
+        require_scatter_memory(n_classes, n_features)
+        keep, settings = self.probability and features is None, self._settings()
+        scatters, drawn = reduce_and_keep(
+            source, keep, class_scatters, n_classes, settings.alpha, settings.beta
+        )
+        kept = drawn if keep else kept
+        solver = ScatterSolver.from_scatters(scatters, totals, settings, features)
+        self._store_scatter(solver, layout, kept, sizes, totals, warn=True)
+
+    def _check_rejection(self, classes: NDArray[Any]) -> None:
+        """Raise ValueError if samples cannot be rejected as the parameters ask."""
+        if self.reject_above is None:
+            return
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "reject_above needs k(x, x) of new samples, which a precomputed kernel matrix does "
+                "not contain. Use reject_above=None or another kernel."
+            )
+        unknown_label(self.unknown_label, classes)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -402,9 +448,6 @@ class DRMClassifier(RepresentationClassifier):
                 "n_components to a number of components that approximate the kernel."
             )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_solver")
-
     def _why_in_memory(self, n_rows: int | None) -> str | None:
         """Explain why the rows must be in memory and what to use instead; None if they need not."""
         if not Penalty.of(self.penalty).is_ridge:
@@ -421,38 +464,232 @@ class DRMClassifier(RepresentationClassifier):
         return class_scatters(block, n_classes, float(self.alpha), float(self.beta))
 
     def _fit_state(self, state: PartialFitState) -> None:
-        check_rejection(self, state.layout.classes)
+        self._check_rejection(state.layout.classes)
         factors = state.class_factors(self.class_weight)
         scatters = factors[:, None, None] * state.statistics
         totals = factors * state.sizes
-        solver = scatter_solver(self, scatters, totals, state.features)
-        kept = state.kept_rows(self.class_weight) if self.probability else None
+        solver = ScatterSolver.from_scatters(scatters, totals, self._settings(), state.features)
+        kept = state.kept if self.probability else None
         self._forget_fit()  # only now: if the lines above fail, the old model stays
-        self._store_scatter(solver, state.layout, totals, kept, warn=False)
-
-    def _forget_fit(self) -> None:
-        super()._forget_fit()
-        self.__dict__.pop("_solver", None)
+        self._store_scatter(solver, state.layout, kept, state.sizes, totals, warn=False)
 
     def _store_scatter(
         self,
         solver: ScatterSolver,
-        layout: BlockLayout,
-        totals: Array,
+        layout: Any,
         kept: KeptRows | None,
+        sizes: Array,
+        totals: Array,
         *,
         warn: bool,
     ) -> None:
-        """Set the attributes of a fit that keeps no rows; `warn` of classes of one sample."""
-        self._solver = without_scatters(solver)
+        """Set the attributes of a fit that keeps no rows; `warn` of classes of one row.
+
+        `totals` are the sums of the weights of the classes, `sizes` those without class weights.
+        """
+        self._solver = solver.without_scatters()
         self.classes_ = layout.classes
         self.solver_, self.n_iter_ = "scatter", 1
         features = self._solver.training.features
         if features is not None:
             store_components(self, features)
         self._dtype = layout.dtype
-        if kept is not None:
-            kept = leavable_rows(kept, totals, layout.classes, warn=warn)
-            with np.errstate(all="ignore"):  # scores that are not finite are not used
-                found = scatter_left_out(solver.form, totals, kept)
-            calibrate(self, kept, found, warn=warn)
+        if kept is None:
+            return
+
+        def scores_without(kept: KeptRows) -> Array:
+            leaving = kept.weights * (totals / sizes)[kept.y]
+            try:
+                return -scatter_residuals_without(solver.form, totals, kept.X, kept.y, leaving)
+            except LossOfPrecisionError:
+                return np.full((len(kept), len(totals)), np.nan)
+
+        calibrate_in_closed_form(self, kept, sizes, scores_without, warn=warn)
+
+    @lazily
+    def decision_function(self, X: MatrixLike) -> RealArray:
+        """Compute the negative residuals −δ of (11).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` the kernel matrix between these and the training
+            samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column per class; for two classes, the score of the second minus that of the first.
+        """
+        delta = self._residuals(self._rows(X))
+        if len(self.classes_) > 2:
+            return -_rounded(delta, self._dtype)
+        with np.errstate(over="ignore"):
+            exact = one_column_if_binary(-delta)
+            scores = exact.astype(self._dtype)
+        require_finite(scores)
+        # Rounding leaves the sign, so that predict agrees.
+        scores[(exact > 0) & (scores == 0)] = np.finfo(self._dtype).smallest_subnormal
+        return scores
+
+    @lazily
+    def class_residuals(self, X: MatrixLike) -> RealArray:
+        """Compute the residuals δ of (11); the smallest is that of the predicted class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        residuals : ndarray of shape (n_samples, n_classes)
+            Residuals without the term k(x, x), which is the same for all classes.
+        """
+        return _rounded(self._residuals(self._rows(X)), self._dtype)
+
+    @lazily
+    def predict(self, X: MatrixLike) -> Labels:
+        """Predict the class with the smallest residual, equation (12).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        rows = self._rows(X)
+        delta = self._residuals(rows)
+        labels = self.classes_[delta.argmin(axis=1)]
+        if self.reject_above is None:
+            return np.asarray(labels)
+        with np.errstate(over="ignore"):
+            norms = self._solver.training.source_kernel.diagonal(rows)  # exact k(x, x)
+            smallest = delta.min(axis=1) + norms
+            rejected = smallest > self.reject_above * norms
+        return np.where(rejected, self._label_of_rejected(), labels)
+
+    def _label_of_rejected(self) -> NDArray[Any]:
+        return unknown_label(self.unknown_label, self.classes_)
+
+    def representation(self, X: MatrixLike) -> RealArray:
+        """Compute the coefficients w* of the training samples that represent each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_samples, n_training_samples)
+            One column per training sample. The coefficient of a sample of weight k is the sum of
+            the coefficients of k repeated samples.
+        """
+        rows = self._rows(X)
+        if not hasattr(self, "fit_order_"):
+            raise ValueError(
+                "A representation needs the training rows, which partial_fit and fits to Dask "
+                "collections or memory maps do not keep. Fit to rows in memory."
+            )
+        weights = np.zeros((rows.shape[0], self._n_training), dtype=self._dtype)
+        with overflow_is_checked():
+            weights[:, self.fit_order_] = self._solver.represent(rows)
+        require_finite(weights)
+        return weights
+
+    def convergence(self, X: ArrayLike) -> Iterations:
+        """Run the iterative solver and record its convergence: Figures 3 and 4 of the paper.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples, as for `decision_function`.
+
+        Returns
+        -------
+        iterations : Iterations
+            `objective_history` has one row per iteration and one column per sample; `n_iter`,
+            `converged` and `gap` have one entry per sample.
+        """
+        rows = self._rows(X)
+        if not isinstance(self._solver, IterativeSolver):
+            raise ValueError(
+                f"solver={self.solver_!r} does not iterate. Use solver='gd', 'ppa' or 'apg'."
+            )
+        training = self._solver.training
+        with overflow_is_checked():
+            points = training.points(rows)
+            outcome = self._solver.run(training.cross(points), training.self_kernel(points))
+        require_finite(outcome.coef)
+        return outcome
+
+    def _rows(self, X: ArrayLike) -> Any:
+        """Check new samples."""
+        rows = new_rows(self, X)
+        require_squares(rows, self._solver.training.source_kernel)
+        return rows
+
+    def _residuals(self, rows: Any) -> Array:
+        """Compute δ of checked samples."""
+        with overflow_is_checked():
+            delta = self._solver.residuals(rows)
+        require_finite(delta)
+        return delta
+
+
+def overflow_is_checked() -> np.errstate:
+    """Silence NumPy where the results are checked by `require_finite`."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def require_finite(values: RealArray) -> None:
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            "The residuals of these samples overflow. Scale the features as in training, for "
+            "example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def _rounded(delta: Array, dtype: np.dtype[Any]) -> RealArray:
+    """Round residuals to the dtype of the samples; the smallest of a row stays the smallest."""
+    with np.errstate(over="ignore"):
+        rounded = delta.astype(dtype)
+    require_finite(rounded)
+    smallest = delta.argmin(axis=1)
+    tied = np.flatnonzero(rounded.argmin(axis=1) != smallest)
+    below = np.nextafter(rounded[tied].min(axis=1), -np.inf, dtype=dtype)
+    rounded[tied, smallest[tied]] = below
+    return rounded
+
+
+def unknown_label(given: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the label of rejected samples, in a dtype that also holds the labels in y."""
+    kind, labels = classes.dtype.kind, set(classes.tolist())
+    if kind in "mM":
+        raise ValueError(
+            f"reject_above needs labels that are numbers or strings, got {classes.dtype}. Fit with "
+            "y.astype(str)."
+        )
+    what, kinds = LABELS.get(kind, ("a string", "U"))
+    label = given
+    if given is None:
+        texts = (f"unknown_{number}" if number > 1 else "unknown" for number in count(1))
+        is_large = kind == "u" and classes.max() > np.iinfo(np.int64).max
+        numbers = count() if is_large else count(-1, -1)
+        label = next(each for each in (numbers if kind in LABELS else texts) if each not in labels)
+    elif kinds == "iu" and isinstance(given, float | np.floating) and given.is_integer():
+        label = int(given)
+    found = np.array(label)
+    if found.dtype.kind in kinds and found.tolist() not in labels:
+        smallest = np.min_scalar_type(label) if found.dtype.kind in "iu" else found.dtype
+        dtype = np.promote_types(classes.dtype, smallest)
+        if np.array_equal(classes.astype(dtype).astype(classes.dtype), classes):
+            return found.astype(dtype)
+    raise ValueError(
+        f"unknown_label must be {what} of the type of the labels in y ({classes.dtype}), and must "
+        f"not be one of them; got {given!r}."
+    )

@@ -3,13 +3,33 @@
 Iterations stop by the paper's rule ‖w⁽ᵗ⁺¹⁾ − w⁽ᵗ⁾‖ ≤ tol; points that satisfy it leave the batch.
 With sample weights s, the iterations use the coordinates u = v / √s. There the penalty has no
 weights, and a step for a sample of weight s equals that for s repeated samples.
+
+Accelerated proximal gradient with duality gaps, for any penalty ρ(‖·‖_{q,r}).
+
+In coordinates u = v/√s the problem of a test point x, equation (9) of the DRM paper, is
+
+    P(u) = ½ uᵀQu − bᵀu + β ρ(Ω(u)),
+
+with √s on both sides of Q and b = √s K_x. Duality bounds the distance of u from the optimum. K with
+K_x and k(x, x) is a Gram matrix and α(H − B) is positive semidefinite, so there are z and Φ with
+ΦᵀΦ = Q, Φᵀz = b and zᵀz = k(x, x), and
+
+    P(u) + ½ k(x, x) = ½ ‖z − Φu‖² + β ρ(Ω(u)) ≥ θᵀz − ½ ‖θ‖² − β ρ*(Ω°(Φᵀθ) / β)    for any θ,
+
+where Ω° is the dual norm; ρ* is zero up to 1 and infinite beyond it for the identity, and the
+half-square for the half-square. Take θ = κ(z − Φu), a multiple of the residual. With the negative
+gradient g = b − Qu the bound is
+
+    D(κ) = κ (k(x, x) − bᵀu) − ½ κ² (k(x, x) − 2bᵀu + uᵀQu) − β ρ*(κ Ω°(g) / β),
+
+which needs no feature map; its best κ has a closed form. No u has an objective below D − ½ k(x, x).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +38,10 @@ from discreg.linalg.factorisation import EPS
 from discreg.linalg.rows import row_dots
 from discreg.linalg.types import Array, Indices
 
-from ._problem import Operator
-
-__all__ = ["ALGORITHMS", "Iterations", "Quadratic", "iterate", "largest_eigenvalue"]
+from ._problem import Operator, Penalty, prox
 
 GROWTH = 2.0  # η of Algorithm 6
+TINY = np.finfo(np.float64).tiny
 LANCZOS_TOLERANCE = 1e-8
 LANCZOS_STEPS = 100
 LANCZOS_BATCH = 10  # steps between two tests of convergence
@@ -67,48 +86,53 @@ class Quadratic:
         return self.operator.apply(U * root) * root + self.beta * U
 
 
+class Reached(NamedTuple):
+    """What an iteration has reached, one row or entry per point that is still iterated."""
+
+    U: Array
+    objective: Array
+    gap: Array
+    measure: Array  # what the stopping rule compares with `tol`
+
+
+# Each yields the start and then every iterate, and receives which points are iterated further.
 Step = Generator[tuple[Array, Array], NDArray[np.bool_], None]
+Steps = Generator[Reached, NDArray[np.bool_], None]
 
 
-def gradient_descent(
-    problem: Quadratic, b: Array, U: Array, eigenvalue: float | None, backtracking: bool
-) -> Step:
+def gradient_descent(problem: Quadratic, b: Array, U: Array, eigenvalue: float | None) -> Step:
     """Run Algorithm 3: gradient descent with the exact line search (16)."""
     gradient = problem.curved(U) - b
     while True:
+        kept = yield U, gradient
+        U, gradient = U[kept], gradient[kept]
         image = problem.curved(gradient)
         length = _ratio(row_dots(gradient, gradient), row_dots(gradient, image))[:, None]
         U = U - length * gradient
         gradient = gradient - length * image
-        kept = yield U, gradient
-        U, gradient, b = U[kept], gradient[kept], b[kept]
 
 
-def proximal_point(
-    problem: Quadratic, b: Array, U: Array, eigenvalue: float, backtracking: bool
-) -> Step:
+def proximal_point(problem: Quadratic, b: Array, U: Array, eigenvalue: float) -> Step:
     """Run Algorithms 4 and 5: w ← (K_x − Qw + cw) / (β + c), equation (18)."""
-    gradient = problem.curved(U) - b
     while True:
-        U = U - gradient / (problem.beta + eigenvalue)
         gradient = problem.curved(U) - b
         kept = yield U, gradient
-        U, gradient, b = U[kept], gradient[kept], b[kept]
+        U, b = U[kept] - gradient[kept] / (problem.beta + eigenvalue), b[kept]
 
 
 def accelerated(
-    problem: Quadratic, b: Array, U: Array, eigenvalue: float, backtracking: bool
+    problem: Quadratic, b: Array, U: Array, eigenvalue: float, *, backtracking: bool = False
 ) -> Step:
     """Run Algorithm 6: accelerated proximal gradient, with or without backtracking by (25)."""
     ahead = U  # v of the paper
-    image = problem.curved(U)
-    image_ahead = image
+    image = image_ahead = problem.curved(U)
     inertia = 1.0  # d of the paper
     # b of (25): c + β without backtracking; with backtracking a smaller value that is increased.
-    bound = np.full(len(U), problem.beta + eigenvalue)
-    if backtracking:
-        bound = np.full(len(U), problem.beta + 1e-3 * eigenvalue)
+    bound = np.full(len(U), problem.beta + (1e-3 if backtracking else 1.0) * eigenvalue)
     while True:
+        kept = yield U, image - b
+        U, image, ahead, image_ahead = U[kept], image[kept], ahead[kept], image_ahead[kept]
+        b, bound = b[kept], bound[kept]
         slope = image_ahead - b
         if backtracking:
             needed = _ratio(row_dots(slope, problem.curved(slope)), row_dots(slope, slope))
@@ -123,12 +147,9 @@ def accelerated(
         ahead = following + momentum * (following - U)
         image_ahead = following_image + momentum * (following_image - image)
         U, image = following, following_image
-        kept = yield U, image - b
-        U, image, ahead, image_ahead = U[kept], image[kept], ahead[kept], image_ahead[kept]
-        b, bound = b[kept], bound[kept]
 
 
-Algorithm = Callable[[Quadratic, Array, Array, Any, bool], Step]
+Algorithm = Callable[..., Step]
 ALGORITHMS: dict[str, Algorithm] = {
     "gd": gradient_descent,
     "ppa": proximal_point,
@@ -148,7 +169,7 @@ def iterate(
     backtracking: bool = False,
     start: Array | None = None,
 ) -> Iterations:
-    """Run an algorithm for a batch of test points.
+    """Run an algorithm of the ridge penalty for a batch of test points.
 
     Parameters
     ----------
@@ -174,31 +195,41 @@ def iterate(
     root = np.sqrt(problem.operator.groups.weights)
     b = K_x * root
     U = np.zeros_like(b) if start is None else start / root
-    n_points = len(b)
-    coef, gradient = U.copy(), problem.curved(U) - b
-    objective = _objective(U, gradient, b)
-    history = [objective.copy()]
-    n_iter = np.zeros(n_points, dtype=np.intp)
-    running = np.arange(n_points)
-    steps = ALGORITHMS[algorithm](problem, b, U, eigenvalue, backtracking)
-    kept = None
-    for _ in range(max_iter if n_points else 0):
-        U_next, slope = next(steps) if kept is None else steps.send(kept)
-        moved = np.sqrt(row_dots(U_next - coef[running], U_next - coef[running]))
-        coef[running], gradient[running] = U_next, slope
-        n_iter[running] += 1
-        objective[running] = _objective(U_next, slope, b[running])
+    options = {"backtracking": True} if backtracking else {}
+    steps = ALGORITHMS[algorithm](problem, b, U, eigenvalue, **options)
+    found = _run(_judged(steps, problem.beta, b, k_xx), tol=tol, max_iter=max_iter)
+    return found._replace(coef=found.coef * root)
+
+
+def _judged(steps: Step, beta: float, b: Array, k_xx: Array) -> Steps:
+    """Add objectives, gaps and the lengths of the steps to the iterates of the ridge penalty."""
+    scale, moved = np.maximum(k_xx, TINY), np.full(len(b), np.inf)
+    U, gradient = next(steps)
+    while True:
+        # Strong convexity with constant β: f(u) − min f ≤ ‖∇f(u)‖² / (2β).
+        gap = row_dots(gradient, gradient) / (beta * scale)
+        kept = yield Reached(U, 0.5 * row_dots(U, gradient - b), gap, moved)
+        before, b, scale = U[kept], b[kept], scale[kept]
+        U, gradient = steps.send(kept)
+        moved = np.sqrt(row_dots(U - before, U - before))
+
+
+def _run(steps: Steps, *, tol: float, max_iter: int) -> Iterations:
+    """Iterate each point of a batch until its measure is at most `tol`."""
+    reached = next(steps)
+    coef, objective, gap = reached.U.copy(), reached.objective.copy(), reached.gap.copy()
+    active, n_iter = np.arange(len(coef)), np.zeros(len(coef), dtype=np.intp)
+    history, kept = [objective.copy()], reached.measure > tol
+    while n_iter.max(initial=0) < max_iter and kept.any():
+        active = active[kept]
+        reached = steps.send(kept)
+        coef[active], objective[active], gap[active] = reached[:3]
+        n_iter[active] += 1
         history.append(objective.copy())
-        kept = moved > tol
-        running = running[kept]
-        if not len(running):
-            break
-    converged = np.ones(n_points, dtype=bool)
-    converged[running] = False
-    # Strong convexity with constant β: f(u) − min f ≤ ‖∇f(u)‖² / (2β).
-    scale = np.maximum(k_xx, np.finfo(float).tiny)
-    gap = row_dots(gradient, gradient) / (problem.beta * scale)
-    return Iterations(coef * root, np.array(history), n_iter, converged, gap)
+        kept = reached.measure > tol
+    converged = np.ones(len(coef), dtype=bool)
+    converged[active[kept]] = False
+    return Iterations(coef, np.array(history), n_iter, converged, gap)
 
 
 def largest_eigenvalue(operator: Operator) -> float:
@@ -243,12 +274,97 @@ def largest_eigenvalue(operator: Operator) -> float:
     return float(value / (1 - epsilon))
 
 
-def _objective(U: Array, gradient: Array, b: Array) -> Array:
-    """Compute ½ uᵀAu − uᵀb from the gradient Au − b."""
-    return 0.5 * row_dots(U, gradient - b)
-
-
 def _ratio(numerator: Array, denominator: Array) -> Array:
     """Divide, with quotient zero where the denominator is not positive."""
     positive = denominator > 0
     return np.where(positive, numerator / np.where(positive, denominator, 1.0), 0.0)
+
+
+def solve_penalised(
+    operator: Operator,
+    K_x: Array,
+    k_xx: Array,
+    beta: float,
+    penalty: Penalty,
+    *,
+    tol: float,
+    max_iter: int,
+    lipschitz: float,
+) -> Iterations:
+    """Minimise ½ vᵀQv − K_xᵀv + β ρ(‖v‖_{q,r}) for a batch of test points.
+
+    Parameters
+    ----------
+    operator : Operator
+        Q and the groups. The kernel must be positive semidefinite.
+    K_x : ndarray of shape (m, n)
+        Kernel between the test points and the samples, in the order of the groups.
+    k_xx : ndarray of shape (m,)
+        Kernel of each test point with itself.
+    beta : float
+        Weight of the penalty, positive.
+    penalty : Penalty
+    tol : float
+        A point has converged when its duality gap is at most `tol` times ½ k(x, x).
+    max_iter : int
+        Maximum number of iterations.
+    lipschitz : float
+        Upper bound of the largest eigenvalue of S^{1/2} Q S^{1/2}, with S = diag(s).
+
+    Returns
+    -------
+    Iterations
+        `objective_history` holds the lowest objective of each point so far.
+    """
+    c = np.sqrt(operator.groups.weights)
+    steps = _fista(operator, K_x * c, k_xx, beta, penalty, 1 / max(lipschitz, TINY))
+    found = _run(steps, tol=tol, max_iter=max_iter)
+    return found._replace(coef=found.coef * c, converged=found.gap <= tol)
+
+
+def _fista(
+    operator: Operator, b: Array, k_xx: Array, beta: float, penalty: Penalty, step: float
+) -> Steps:
+    """Run FISTA with adaptive restart of the momentum, from zero.
+
+    Q times the extrapolated point is also extrapolated, so that a step needs one product.
+    """
+    slices, c = operator.groups.slices, np.sqrt(operator.groups.weights)
+    U = QU = ahead = Q_ahead = np.zeros(b.shape)
+    momentum = np.ones(len(b))  # t of FISTA
+    lowest, bound = np.zeros(len(b)), np.zeros(len(b))  # of P, and of its lower bound + ½ k(x, x)
+    while True:
+        linear, quadratic = row_dots(b, U), row_dots(QU, U)
+        objective = 0.5 * quadratic - linear + beta * penalty.value(U, slices, c)
+        gain = np.maximum(k_xx - linear, 0.0)
+        curvature = np.maximum(k_xx - 2 * linear + quadratic, 0.0)
+        dual = penalty.dual_norm(b - QU, slices, c)
+        found = _largest_bound(gain, curvature, dual, beta, penalty)
+        lowest, bound = np.minimum(lowest, objective), np.maximum(bound, found)
+        half = 0.5 * k_xx
+        gap = np.maximum(objective + half - bound, 0.0) / np.maximum(half, TINY)
+        kept = yield Reached(U, lowest, gap, gap)
+        b, U, QU, ahead, Q_ahead = b[kept], U[kept], QU[kept], ahead[kept], Q_ahead[kept]
+        k_xx, momentum, lowest, bound = k_xx[kept], momentum[kept], lowest[kept], bound[kept]
+        following = prox(ahead - step * (Q_ahead - b), step * beta, penalty, slices, c)
+        image = operator.apply(following * c) * c
+        moved = following - U
+        turned = row_dots(ahead - following, moved) > 0
+        previous = momentum
+        momentum = np.where(turned, 1.0, 0.5 + np.sqrt(0.25 + previous**2))
+        carry = np.where(turned, 0.0, (previous - 1) / momentum)[:, None]
+        ahead, Q_ahead = following + carry * moved, image + carry * (image - QU)
+        U, QU = following, image
+
+
+def _largest_bound(
+    gain: Array, curvature: Array, dual: Array, beta: float, penalty: Penalty
+) -> Array:
+    """Compute the largest D(κ) = κ gain − ½ κ² curvature − β ρ*(κ dual / β) over κ ≥ 0."""
+    if penalty.half_square:
+        curvature = curvature + dual**2 / beta
+    kappa = gain / np.maximum(curvature, TINY)
+    if penalty.half_square:
+        return 0.5 * gain * kappa  # also if the square of `dual` overflows
+    kappa = np.minimum(kappa, beta / np.maximum(dual, TINY))
+    return gain * kappa - 0.5 * curvature * kappa**2

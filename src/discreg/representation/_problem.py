@@ -1,47 +1,72 @@
-"""The quadratic problem of a representation, equation (9) of the DRM paper, with sample weights.
+"""The problem of a representation, equation (9) of the DRM paper, with sample weights.
 
-Samples are sorted by class. A sample of weight s is equivalent to s repeated samples with the
-coefficient v/s each, so that in terms of v the objective for a test point x is
+Quadratic part. Samples are sorted by class. A sample of weight s is equivalent to s repeated
+samples with the coefficient v/s each, so that in terms of v the objective for a test point x is
 
     ½ vᵀQv − K_xᵀv + penalty(v),    Q = K + α diag(h/s) − α B,
 
 with h the diagonal of K, B the diagonal blocks K_ii / n_i of the classes, n_i = Σ s over class i.
+
+Penalty. ‖v‖_{q,r} of equation (4) is the r-norm of the q-norms of the classes. With repeated
+samples as above, the q-norm of a class is (Σ s^{1−q} |v|^q)^{1/q}. In coordinates u = v/√s, with
+c = √s, this is
+
+    q = 1: Σ c|u|,    q = 2: ‖u‖,    q = ∞: max |u|/c,
+
+and the norms of q = 1 and q = ∞ stay dual to each other. The functions
+of penalties take u and c.
+
+The proximal operators are exact for any q and r. The minimiser u of ½‖u − v‖² + step·ρ(‖u‖_{q,r})
+separates once each class has its threshold τ: within the class it minimises ½‖u − v‖² + τ‖u‖_q.
+With t the norms ‖u‖_q of the classes,
+
+    r = 1: τ = step,
+    r = 2: τ = step·t/‖t‖,
+    r = ∞: Σ τ = step, and τ > 0 only where t is largest;
+
+the half-square has step·‖t‖_r in place of step. Three remarks reduce the number of cases.
+
+- q = r: all samples can be treated as one class.
+- q = 2: u is a multiple of v in each class. The multiples are those of the problem with q = 1 whose
+  classes have one coordinate each, the norm of v.
+- q = ∞ and q = 1 need one level x per class: u is v clipped to [−cx, cx] for q = ∞, and v minus
+  the clipped v for q = 1. The level is the norm t for q = ∞ and the threshold τ for q = 1. F(x) of
+  `_prox_loops` is the threshold τ for q = ∞ and the norm t for q = 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from discreg.base.components import fit_map
+from discreg.blocks.kept_rows import distinct_rows, row_keys
 from discreg.linalg.factorisation import pivoted_cholesky
 from discreg.linalg.fitted_kernel import FittedKernel, require_square
-from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
-from discreg.linalg.resources import require_memory
+from discreg.linalg.kernel_approximation import FeatureMap
 from discreg.linalg.rows import batches, matmul, rmatmul, row_dots, row_norms
 from discreg.linalg.types import Array, Indices
 
-__all__ = [
-    "LINEAR",
-    "FeatureOperator",
-    "Groups",
-    "KernelOperator",
-    "Operator",
-    "TrainingSamples",
-    "require_squares",
-    "training_samples",
-]
-
 BATCH_BYTES = 32 << 20
-ROUNDING = 1e-12
-LINEAR = FittedKernel("linear", None, 1, 0.0, None)
+EXPONENTS = (1, 2, inf)
+CONJUGATE: dict[float, float] = {1: inf, 2: 2, inf: 1}
+SHAPES = ("identity", "half_square")
+NAMES: dict[str, tuple[float, float, str]] = {
+    "ridge": (2, 2, "half_square"),
+    "lasso": (1, 1, "identity"),
+    "group_lasso": (2, 1, "identity"),
+    "exclusive_lasso": (1, 2, "half_square"),
+}
+ALLOWED = (
+    f"{', '.join(map(repr, NAMES))} or a triple (q, r, rho) with q and r in {{1, 2, inf}} and rho "
+    "'identity' or 'half_square'"
+)
 
 
 @dataclass(frozen=True)
@@ -81,32 +106,6 @@ class Groups:
     def totals(self) -> Array:
         """Total weight n_i of each class."""
         return np.array([self.weights[rows].sum() for rows in self.slices])
-
-    def remaining(self, units: Array) -> Array:
-        """Compute the weight of each sample's class after removing a unit of its weight.
-
-        Sums the other weights instead of subtracting, which would lose precision if one weight is
-        large.
-        """
-        left = np.empty_like(units)
-        for rows in self.slices:
-            weights = self.weights[rows]
-            before = np.concatenate([[0.0], np.cumsum(weights)[:-1]])
-            after = np.concatenate([np.cumsum(weights[::-1])[::-1][1:], [0.0]])
-            left[rows] = before + after + np.maximum(weights - units[rows], 0.0)
-        return left
-
-    def without(self, kept: Indices, units: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Compute `remaining` for some samples, and which of them are the last of their class.
-
-        For these, the first array contains the weight of the class with the sample: any number
-        gives the same model, which has no samples of the class.
-        """
-        of_all = np.zeros(len(self.y))
-        of_all[kept] = units
-        remaining, totals = self.remaining(of_all)[kept], self.totals[self.y[kept]]
-        vanishing = remaining <= ROUNDING * totals
-        return np.where(vanishing, totals, remaining), vanishing
 
     def shrinkage(self, norms: Array, alpha: float, beta: float) -> Array:
         """Compute (α h + β) / s, the diagonal of Q + βS⁻¹ − K + αB, for squared norms h."""
@@ -233,12 +232,21 @@ class TrainingSamples:
         options = {"copies": copies, "has_components": self.features is None}
         return self.kernel.centred_matrix(X, None, **options)[0]
 
-    def subset(self, rows: Indices, weights: Array) -> TrainingSamples:
-        """Select samples by their positions, in ascending order, and give them other weights."""
-        X = self.X if self.is_precomputed else self.X[rows]
+    def merged(self) -> tuple[TrainingSamples, Indices]:
+        """Merge equal samples of a class into one with the sum of their weights.
+
+        Returns the distinct samples, and the index of each sample among them.
+        """
         groups = self.groups
-        groups = Groups(groups.order[rows], groups.y[rows], weights, groups.n_classes)
-        return TrainingSamples(X, None, groups, self.kernel, None, self.kernel)
+        numbers = np.arange(len(groups.y))
+        if not self.is_precomputed:
+            numbers = distinct_rows(row_keys(self.rows, groups.weights), groups.y, groups.weights)
+        firsts = np.unique(numbers, return_index=True)[1]
+        if len(firsts) == len(numbers):
+            return self, np.arange(len(numbers))
+        weights = np.bincount(numbers, groups.weights).astype(np.float64)
+        groups = Groups(groups.order[firsts], groups.y[firsts], weights, groups.n_classes)
+        return replace(self, X=self.X[firsts], rows=self.rows[firsts], groups=groups), numbers
 
     def without_matrix(self) -> TrainingSamples:
         """Drop a precomputed kernel matrix, which new points do not need."""
@@ -293,33 +301,6 @@ class TrainingSamples:
             yield part, self.points(rows[part])
 
 
-def training_samples(
-    estimator: Any,
-    X: Any,
-    groups: Groups,
-    weights: Array,
-    n_components: int | None,
-    random: np.random.RandomState,
-) -> TrainingSamples:
-    """Sort the training rows by class and map them if the kernel has components."""
-    if n_components is None:
-        kernel = FittedKernel.of(estimator, X, weights)
-        require_squares(X, kernel)
-        precomputed = kernel.kernel == "precomputed"
-        rows = X if precomputed else X[groups.order]
-        return TrainingSamples(rows, None if precomputed else rows, groups, kernel, None, kernel)
-    require_memory(
-        8 * n_components * (X.shape[0] + 2 * n_components),
-        f"{n_components:,} components of {X.shape[0]:,} samples",
-        "Use fewer n_components.",
-    )
-    features = fit_map(estimator, X, weights, n_components, random)
-    require_squares(X, features.kernel)
-    rows = X[groups.order]
-    mapped = mapped_rows(features, rows)
-    return TrainingSamples(mapped, rows, groups, LINEAR, features, features.kernel)
-
-
 def require_squares(X: Any, kernel: FittedKernel) -> None:
     """Raise an error if squared norms overflow and the kernel depends on inner products."""
     if not kernel.has_product:
@@ -331,3 +312,164 @@ def require_squares(X: Any, kernel: FittedKernel) -> None:
             "The squares of the features overflow. Scale the features, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Penalty ρ(‖·‖_{q,r}) with ρ(t) = t ("identity") or ρ(t) = t²/2 ("half_square").
+
+    Attributes
+    ----------
+    q, r : {1, 2, inf}
+        The norm within a class, and the norm of the classes' norms.
+    rho : {"identity", "half_square"}
+        The function of the norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.representation import Penalty
+    >>> lasso = Penalty(q=1, r=1, rho="identity")
+    >>> lasso.value(np.array([[3.0, -4.0]]), [slice(0, 1), slice(1, 2)])
+    array([7.])
+    """
+
+    q: float
+    r: float
+    rho: str
+
+    @classmethod
+    def of(cls, value: Any) -> Penalty:
+        """Create the penalty from a name ("ridge", "lasso", ...) or a triple (q, r, rho)."""
+        try:
+            q, r, rho = NAMES[value] if isinstance(value, str) else value
+            known = q in EXPONENTS and r in EXPONENTS and rho in SHAPES
+        except (KeyError, TypeError, ValueError):
+            known = False
+        if not known:
+            raise ValueError(f"penalty must be {ALLOWED}; got {value!r}.")
+        return cls(q, r, rho)
+
+    @property
+    def half_square(self) -> bool:
+        """Whether ρ is the half-square."""
+        return self.rho == "half_square"
+
+    @property
+    def is_ridge(self) -> bool:
+        """Whether the penalty is ½‖u‖², for which the problem is a linear system."""
+        return self == Penalty.of("ridge")
+
+    def of_copies(self, copies: float) -> float:
+        """Compute ρ(‖w‖_{q,r}) of coefficients w divided among `copies` of each sample, for 1 of w.
+
+        The q-norm of each class is multiplied by copies^(1/q − 1).
+        """
+        norm = float(copies ** (1 / self.q - 1))
+        return norm**2 if self.half_square else norm
+
+    def norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
+        """Compute ‖u‖_{q,r} of each row."""
+        return np.asarray(np.linalg.norm(group_norms(U, self.q, slices, c), ord=self.r, axis=1))
+
+    def dual_norm(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
+        """Compute the dual norm of each row u: the largest ⟨u, z⟩ over ‖z‖_{q,r} ≤ 1."""
+        dual = Penalty(CONJUGATE[self.q], CONJUGATE[self.r], self.rho)
+        return dual.norm(U, slices, c)
+
+    def value(self, U: Array, slices: Sequence[slice], c: Array | None = None) -> Array:
+        """Compute ρ(‖u‖_{q,r}) of each row."""
+        norm = self.norm(U, slices, c)
+        return norm**2 / 2 if self.half_square else norm
+
+
+def group_norms(U: Array, q: float, slices: Sequence[slice], c: Array | None = None) -> Array:
+    """Compute the q-norms of the groups, one column per group that has samples."""
+    starts = [rows.start for rows in slices if rows.stop > rows.start]
+    size = np.abs(U)
+    if q == 2:
+        return np.sqrt(np.add.reduceat(size * size, starts, axis=1))
+    if q == 1:
+        return np.add.reduceat(size if c is None else c * size, starts, axis=1)
+    return np.maximum.reduceat(size if c is None else size / c, starts, axis=1)
+
+
+def prox(
+    V: Array,
+    step: float,
+    penalty: Penalty,
+    slices: Sequence[slice],
+    weights: Array | None = None,
+) -> Array:
+    """Minimise ½‖u − v‖² + step·ρ(‖u‖_{q,r}) for each row v.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n_points, n_samples)
+        The points, one per row.
+    step : float
+        At least zero.
+    penalty : Penalty
+    slices : sequence of slice
+        The columns of each group: consecutive, from the first column to the last.
+    weights : ndarray of shape (n_samples,), default=None
+        The positive weights c of the coordinates: ``Σ c|u|`` for q = 1, ``max |u|/c`` for
+        q = ∞. They are not used for q = 2. None means all ones.
+
+    Returns
+    -------
+    U : ndarray of shape (n_points, n_samples)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreg.representation import Penalty, prox
+    >>> lasso = Penalty(q=1, r=1, rho="identity")
+    >>> prox(np.array([[3.0, -0.5]]), 1.0, lasso, [slice(0, 2)])
+    array([[2., 0.]])
+    """
+    V = np.ascontiguousarray(V, dtype=np.float64)
+    if step == 0 or V.size == 0:
+        return V.copy()
+    slices = [rows for rows in slices if rows.stop > rows.start]
+    if penalty.q == penalty.r:
+        slices = [slice(0, V.shape[1])]
+    sizes = [rows.stop - rows.start for rows in slices]
+    if penalty.q == 2:
+        norms = group_norms(V, 2, slices)
+        singles = [slice(i, i + 1) for i in range(len(slices))]
+        shrunk = prox(norms, step, Penalty(1, penalty.r, penalty.rho), singles)
+        factors = np.divide(shrunk, norms, out=np.zeros_like(norms), where=norms > 0)
+        return np.asarray(V * np.repeat(factors, sizes, axis=1))
+    c = np.ones(V.shape[1]) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    levels = np.repeat(_levels(np.abs(V), float(step), penalty, slices, c), sizes, axis=1)
+    levels *= c
+    clipped = np.clip(V, -levels, levels)
+    return clipped if penalty.q == inf else V - clipped
+
+
+def _levels(A: Array, step: float, penalty: Penalty, slices: list[slice], c: Array) -> Array:
+    """Compute the levels x of each row, one column per group."""
+    from . import _prox_loops as loops
+
+    starts = np.array([0] + [rows.stop for rows in slices])
+    levels = np.empty((len(A), len(slices)))
+    q, r, half_square = penalty.q, penalty.r, penalty.half_square
+    separable = len(slices) == 1 or r == (2 if half_square else 1)
+    if separable and half_square:  # τ = step·t in each group
+        loops.each_level(A, starts, c, 0.0, 1 / step if q == 1 else step, levels)
+    elif separable and q == 1:  # τ = step
+        levels.fill(step)
+    elif separable:
+        loops.each_level(A, starts, c, step, 0.0, levels)
+    elif r == 2:
+        loops.levels_at_norm(A, starts, c, step, q == inf, levels)
+    elif q == 1:  # one norm t for all groups that reach it, Σ τ = step or step·t
+        shift, slope = (0.0, step) if half_square else (step, 0.0)
+        loops.levels_at_common_value(A, starts, c, shift, slope, levels)
+    else:  # one threshold τ for all groups, Σ t = τ / step
+        loops.levels_at_common_value(A, starts, c, 0.0, 1 / step, levels)
+    if q == 1 and not (separable or half_square):
+        # The minimiser is exactly zero here; rounding errors would leave small values.
+        levels[penalty.dual_norm(A, slices, c) <= step] = inf
+    return levels

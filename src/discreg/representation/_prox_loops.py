@@ -17,8 +17,6 @@ import numpy as np
 from discreg.linalg.compiled import REORDER, compiled
 from discreg.linalg.types import Indices, RealArray
 
-__all__ = ["each_level", "levels_at_common_value", "levels_at_norm"]
-
 ROUNDING = 4e-16
 MAX_STEPS = 1000  # of Newton's method; a few dozen are enough unless rounding decides
 

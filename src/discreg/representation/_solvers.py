@@ -1,65 +1,75 @@
-"""Solvers of DRM: residuals and representations of batches of points."""
+"""Solvers of DRM: residuals and representations of batches of points, and leave-one-out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from discreg.base.caller import warn_of_convergence
-from discreg.linalg.resources import (
-    require_memory,
-    threads_for,
-)
+from discreg.blocks.kept_rows import MOST_ROWS
+from discreg.linalg.fitted_kernel import LINEAR
+from discreg.linalg.kernel_approximation import FeatureMap
+from discreg.linalg.resources import require_memory, threads_for
 from discreg.linalg.rows import row_norms
-from discreg.linalg.types import Array
+from discreg.linalg.types import Array, Indices
 
-from ._closed import ClosedForm
-from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue
-from ._penalties import Penalty
-from ._problem import FeatureOperator, KernelOperator, Operator, TrainingSamples
-from ._proximal_gradient import solve_penalised
-from ._scatter import BATCH_BYTES, ScatterForm
-
-__all__ = [
-    "ClosedSolver",
-    "DRMSettings",
-    "IterativeSolver",
-    "ScatterSolver",
-    "Solver",
-    "choose_solver",
-    "make_solver",
-    "operator_of",
-    "require_scatter_memory",
-    "without_scatters",
-]
+from ._closed import (
+    BATCH_BYTES,
+    ClosedForm,
+    LossOfPrecisionError,
+    ScatterForm,
+    leave_one_out_residuals,
+    scatter_residuals_without,
+)
+from ._iterative import Iterations, Quadratic, iterate, largest_eigenvalue, solve_penalised
+from ._problem import (
+    FeatureOperator,
+    Groups,
+    KernelOperator,
+    Operator,
+    Penalty,
+    TrainingSamples,
+)
 
 # Default of `max_iter`: the paper's, and what penalties other than ridge need on small tables.
 RIDGE_ITERATIONS, OTHER_ITERATIONS = 150, 5_000
 
 
 @dataclass(frozen=True)
-class DRMSettings:
-    """Parameters of the model and of the iterative solvers."""
+class Settings:
+    """Parameters of the model and of the solvers.
+
+    Attributes
+    ----------
+    alpha, beta : float
+    penalty : Penalty
+    solver : str
+        "auto" or the name of a solver.
+    tol : float
+    max_iter : int or None
+        None means the default of the penalty.
+    backtracking : bool
+    """
 
     alpha: float
     beta: float
     penalty: Penalty
+    solver: str
     tol: float
-    max_iter: int
+    max_iter: int | None
     backtracking: bool
 
-    @classmethod
-    def of(cls, classifier: Any, penalty: Penalty, *, backtracking: bool) -> DRMSettings:
-        """Create the settings of a classifier or of a search."""
-        most = classifier.max_iter
-        if most is None:
-            most = RIDGE_ITERATIONS if penalty.is_ridge else OTHER_ITERATIONS
-        given = classifier.alpha, classifier.beta, penalty, classifier.tol
-        return cls(*given, most, backtracking)
+    @property
+    def most(self) -> int:
+        """Maximum number of iterations."""
+        if self.max_iter is not None:
+            return self.max_iter
+        return RIDGE_ITERATIONS if self.penalty.is_ridge else OTHER_ITERATIONS
 
 
 @dataclass(frozen=True)
@@ -72,9 +82,29 @@ class ScatterSolver:
     @classmethod
     def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ScatterSolver:
         n_rows, n_features = training.X.shape
+        require_scatter_memory(training.groups.n_classes, n_features)
         with _threads_for(n_rows, training.groups.n_classes, n_features):
             form = ScatterForm.of(training.X, training.groups, alpha, beta)
         return cls(training.without_features(), form)
+
+    @classmethod
+    def from_scatters(
+        cls,
+        scatters: Sequence[Array] | Array,
+        totals: Array,
+        settings: Settings,
+        features: FeatureMap | None,
+    ) -> ScatterSolver:
+        """Create the solver from the scatter matrices and the total weights of the classes."""
+        with threads_for(len(scatters) * len(scatters[0]) ** 3):
+            form = ScatterForm.from_scatters(list(scatters), totals, settings.alpha, settings.beta)
+        none = Groups.of(np.zeros(0, dtype=np.intp), np.zeros(0), len(totals))
+        kernel = LINEAR if features is None else features.kernel
+        return cls(TrainingSamples(None, None, none, LINEAR, features, kernel), form)
+
+    def without_scatters(self) -> ScatterSolver:
+        """Drop the scatter matrices, which predictions do not need."""
+        return replace(self, form=replace(self.form, scatters=None))
 
     def residuals(self, rows: Any) -> Array:
         n_features = len(self.form.resolvent)
@@ -103,9 +133,11 @@ class ClosedSolver:
     form: ClosedForm
 
     @classmethod
-    def of(cls, training: TrainingSamples, alpha: float, beta: float) -> ClosedSolver:
-        # Two arrays: the factor overwrites the kernel matrix, and the class blocks are copied.
-        form = ClosedForm.of(training.matrix(copies=2), training.groups, alpha, beta)
+    def of(
+        cls, training: TrainingSamples, matrix: Array, alpha: float, beta: float
+    ) -> ClosedSolver:
+        """Fit with a kernel matrix, which is overwritten."""
+        form = ClosedForm.of(matrix, training.groups, alpha, beta)
         return cls(training.without_matrix(), form)
 
     def residuals(self, rows: Any) -> Array:
@@ -130,7 +162,7 @@ class IterativeSolver:
     training: TrainingSamples
     operator: Operator
     eigenvalue: float
-    settings: DRMSettings
+    settings: Settings
     algorithm: str
 
     def run(self, K_x: Array, k_xx: Array) -> Iterations:
@@ -143,7 +175,7 @@ class IterativeSolver:
                 k_xx,
                 self.algorithm,
                 tol=settings.tol,
-                max_iter=settings.max_iter,
+                max_iter=settings.most,
                 eigenvalue=self.eigenvalue,
                 backtracking=settings.backtracking,
             )
@@ -154,20 +186,20 @@ class IterativeSolver:
             settings.beta,
             settings.penalty,
             tol=settings.tol,
-            max_iter=settings.max_iter,
+            max_iter=settings.most,
             lipschitz=self.eigenvalue,
         )
 
-    def warn(self, n_left: int, n_points: int, gap: float) -> None:
-        """Warn if the iterations stopped early for `n_left` points."""
-        if not n_left:
-            return
-        warn_of_convergence(
-            f"solver={self.algorithm!r} did not converge for {n_left} of "
-            f"{n_points} samples in {self.settings.max_iter} iterations; the largest "
-            f"relative gap is {gap:.2g}. Increase max_iter, tol or beta"
-            + (", or use solver='auto'." if self.settings.penalty.is_ridge else ".")
-        )
+    def _warned(self, results: Array, n_left: int, gap: float) -> Array:
+        """Return the results of `_solve`, with a warning if iterations stopped early."""
+        if n_left:
+            other = ", or use solver='auto'" if self.settings.penalty.is_ridge else ""
+            warn_of_convergence(
+                f"solver={self.algorithm!r} did not converge for {n_left} of {len(results)} "
+                f"samples in {self.settings.most} iterations; the largest relative gap is "
+                f"{gap:.2g}. Increase max_iter, tol or beta{other}."
+            )
+        return results
 
     def largest_sample(self) -> Iterations:
         """Solve for the training sample with the largest norm."""
@@ -187,18 +219,14 @@ class IterativeSolver:
         return outcome
 
     def residuals(self, rows: Any) -> Array:
-        delta, n_left, gap = self.unwarned_residuals(rows)
-        self.warn(n_left, len(delta), gap)
-        return delta
+        return self._warned(*self.unwarned_residuals(rows))
 
     def unwarned_residuals(self, rows: Any) -> tuple[Array, int, float]:
         """Compute the residuals, the number of points that stopped early, and the largest gap."""
         return self._solve(rows, self.operator.residuals)
 
     def represent(self, rows: Any) -> Array:
-        V, n_left, gap = self._solve(rows, lambda coef, _: coef)
-        self.warn(n_left, len(V), gap)
-        return V
+        return self._warned(*self._solve(rows, lambda coef, _: coef))
 
     def _solve(
         self, rows: Any, result: Callable[[Array, Array], Array]
@@ -217,51 +245,98 @@ class IterativeSolver:
 Solver = ScatterSolver | ClosedSolver | IterativeSolver
 
 
-def without_scatters(solver: Solver) -> Solver:
-    """Drop the scatter matrices of a solver, which predictions do not need."""
-    if isinstance(solver, ScatterSolver):
-        return replace(solver, form=replace(solver.form, scatters=None))
-    return solver
+def fit_solver(
+    training: TrainingSamples,
+    settings: Settings,
+    matrix: Callable[[], Array] | None = None,
+) -> tuple[str, Solver]:
+    """Choose a solver by the settings and the shape of the data, and fit it; return its name too.
+
+    ``matrix()`` returns a new kernel matrix of the training samples.
+    """
+    # Two arrays: the factor overwrites the kernel matrix, and the class blocks are copied.
+    matrix = partial(training.matrix, copies=2) if matrix is None else matrix
+    name = settings.solver
+    if not settings.penalty.is_ridge:
+        name = "apg"
+    elif name == "auto":
+        name = "scatter" if training.has_few_features else "closed"
+    if name == "scatter":
+        try:
+            return name, ScatterSolver.of(training, settings.alpha, settings.beta)
+        except LossOfPrecisionError:
+            if settings.solver == "scatter":
+                raise
+            name = "closed"
+    if name == "closed":
+        return name, ClosedSolver.of(training, matrix(), settings.alpha, settings.beta)
+    operator: Operator
+    if training.is_linear:  # needs no kernel matrix
+        operator = FeatureOperator(
+            training.groups, training.X, row_norms(training.X), settings.alpha
+        )
+    else:
+        operator = KernelOperator(training.groups, matrix(), settings.alpha)
+    eigenvalue = 0.0 if name == "gd" else largest_eigenvalue(operator)
+    return name, IterativeSolver(training, operator, eigenvalue, settings, name)
 
 
-def choose_solver(estimator: Any, training: TrainingSamples, penalty: Penalty) -> str:
-    """Resolve the parameter `solver` for these data, and check the memory that it needs."""
-    asked = estimator.solver
-    if not penalty.is_ridge:
-        return "apg"
-    if asked == "auto":
-        asked = "scatter" if training.has_few_features else "closed"
-    if asked == "scatter":
-        n_classes, n_features = training.groups.n_classes, training.X.shape[1]
-        advice = "Use solver='closed' or reduce the features."
-        require_scatter_memory(n_classes, n_features, advice)
-    return str(asked)
-
-
-def require_scatter_memory(n_classes: int, n_features: int, advice: str) -> None:
+def require_scatter_memory(n_classes: int, n_features: int) -> None:
     """Raise an error if the scatter matrices do not fit into memory."""
     require_memory(
         8 * (3 * n_classes + 3) * n_features**2,
         f"Scatter matrices of {n_classes} classes in {n_features:,} features",
-        advice,
+        "Use fewer features or n_components, or for rows in memory solver='closed'.",
     )
 
 
-def make_solver(name: str, training: TrainingSamples, settings: DRMSettings) -> Solver:
-    """Fit the named solver: "closed", "scatter", "gd", "ppa" or "apg"."""
-    alpha, beta = settings.alpha, settings.beta
-    if name == "scatter":
-        return ScatterSolver.of(training, alpha, beta)
-    if name == "closed":
-        return ClosedSolver.of(training, alpha, beta)
-    operator = operator_of(training, alpha)
-    eigenvalue = 0.0 if name == "gd" else largest_eigenvalue(operator)
-    return IterativeSolver(training, operator, eigenvalue, settings, name)
+@dataclass
+class LeaveOneOut:
+    """Leave-one-out residuals of training samples with the ridge penalty, for any alpha and beta.
 
+    Samples leave together with those of their class that are equal to them.
+    """
 
-def operator_of(training: TrainingSamples, alpha: float, matrix: Array | None = None) -> Operator:
-    """Create Q, from the kernel matrix if it is known; the linear kernel needs none."""
-    if training.is_linear:
-        return FeatureOperator(training.groups, training.X, row_norms(training.X), alpha)
-    matrix = training.matrix(copies=2) if matrix is None else matrix
-    return KernelOperator(training.groups, matrix, alpha)
+    training: TrainingSamples
+
+    @cached_property
+    def _distinct(self) -> tuple[Array, Groups, Indices]:
+        """Kernel matrix and groups of the distinct samples, and the place of each sample."""
+        distinct, places = self.training.merged()
+        return distinct.matrix(copies=8), distinct.groups, places
+
+    def residuals(
+        self, settings: Settings, rows: Indices, weights: Array, form: ScatterForm | None = None
+    ) -> Array:
+        """Compute the residuals δ of some samples.
+
+        Parameters
+        ----------
+        settings : Settings
+        rows : ndarray of shape (n_rows,)
+            Indices of the samples, in the order of the groups.
+        weights : ndarray of shape (n_rows,)
+            Weights that leave.
+        form : ScatterForm, default=None
+            The fitted scatter form, if there is one.
+
+        Returns
+        -------
+        residuals : ndarray of shape (n_rows, n_classes)
+        """
+        training, alpha, beta = self.training, settings.alpha, settings.beta
+        few = training.has_few_features and settings.solver != "closed"
+        if few or settings.solver == "scatter":
+            try:
+                form = form or ScatterSolver.of(training, alpha, beta).form
+                own = training.X[rows], training.groups.y[rows], weights
+                return scatter_residuals_without(form, training.groups.totals, *own)
+            except LossOfPrecisionError:
+                if settings.solver == "scatter" or len(training.groups.y) > MOST_ROWS:
+                    raise
+        matrix, groups, places = self._distinct
+        order = np.argsort(places[rows])
+        residuals = np.empty((len(rows), groups.n_classes))
+        kept = places[rows][order]
+        residuals[order] = leave_one_out_residuals(matrix, groups, alpha, beta, kept)
+        return residuals

@@ -23,15 +23,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreg.linalg.iterations import Report, unreported
-from discreg.linalg.kernel_rows import KernelRows
+from discreg.linalg.fitted_kernel import KernelRows
 from discreg.linalg.rows import class_sums, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
-from ._solvers import Solution, objective_unit
-
-__all__ = ["descend"]
+from ._solvers import Options, Solution, objective_unit
 
 BLOCK = 128  # rows that are solved together
 PULL = 0.1  # step of the intercept and the centres, relative to the kernel
@@ -54,8 +51,18 @@ class DescentState:
     centres: Array
 
 
-class _Descent:
-    """Problem with the steps of the method of multipliers."""
+class KernelProblem:
+    """The retargeted problem with a kernel, and the steps of the method of multipliers.
+
+    Parameters
+    ----------
+    rows : KernelRows
+        Kernel matrix, with a positive penalty.
+    loss : TargetLoss
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    n_classes : int
+    """
 
     def __init__(self, rows: KernelRows, loss: TargetLoss, y: Indices, n_classes: int) -> None:
         self.rows, self.loss, self.y, self.n_classes = rows, loss, y, n_classes
@@ -94,7 +101,7 @@ class _Descent:
 
     def sweep(self, state: DescentState, gaps: Array) -> None:
         """Visit the rows with a large part of the gap in random order, then move b and μ."""
-        from ._descent_loops import visit_block
+        from ._loops import visit_block
 
         visited = self.random.permutation(np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean()))
         for begin in range(0, len(visited), BLOCK):
@@ -131,53 +138,30 @@ class _Descent:
         if self.rows.centred:
             at, _ = self.evaluate(state, best_centres=True)
             at = at._replace(residuals=residuals)
-            plan = self.loss.balance_plan(self.loss.balance_sums(at, self.y, self.weights))
-            residuals += self.loss.balance(at, plan, self.y, self.weights)[0]
+            residuals += self.loss.balanced(at, self.y, self.weights)[0]
         return self.state(residuals, state.offset.copy(), state.centres.copy())
 
     def _class_excess(self, residuals: Array) -> Array:
         return class_sums(self.y, self.weights * residuals.sum(axis=1), self.n_classes)
 
 
-def descend(
-    rows: KernelRows,
-    loss: TargetLoss,
-    y: Indices,
-    n_classes: int,
-    *,
-    tol: float,
-    max_iter: int,
-    start: Array | None = None,
-    report: Report = unreported,
-) -> Solution:
+def descend(problem: KernelProblem, options: Options) -> Solution:
     """Solve the problem until the relative duality gap is at most `tol`, or hardly decreases.
 
-    Parameters
-    ----------
-    rows : KernelRows
-        Kernel matrix, with a positive penalty.
-    loss : TargetLoss
-    y : ndarray of shape (n_samples,)
-        Class indices.
-    n_classes : int
-    tol : float
-    max_iter : int
-        Maximum number of sweeps.
-    start : ndarray of shape (n_samples + 1, n_classes), optional
-        Residuals and, as the last row, offset of another solution.
-    report : callable, optional
-        Called after each sweep.
+    A start is the residuals and, as the last row, the offset of another solution. `max_iter` limits
+    the number of sweeps.
     """
-    problem = _Descent(rows, loss, y, n_classes)
-    theta = np.zeros((len(y) + 1, n_classes)) if start is None else start
+    loss, y, n_classes, total = problem.loss, problem.y, problem.n_classes, problem.rows.total
+    tol, theta = options.tol, options.start
+    theta = np.zeros((len(y) + 1, n_classes)) if theta is None else theta
     state = problem.state(loss.feasible(theta[:-1], y), theta[-1].copy(), np.zeros(n_classes))
     at, gaps = problem.evaluate(state, best_centres=False)
     history = [problem.objective(state, at)]
     wanted, smallest, earlier, n_sweeps = tol, np.inf, np.inf, 0
     while True:
-        gap = float(gaps.sum()) / objective_unit(history[-1], rows.total)
+        gap = float(gaps.sum()) / objective_unit(history[-1], total)
         smallest = min(gap, smallest)
-        ended = n_sweeps >= max_iter or report(0)
+        ended = n_sweeps >= options.max_iter
         if n_sweeps % PATIENCE == 0:
             ended = ended or smallest > PROGRESS * earlier
             earlier = smallest
@@ -185,17 +169,15 @@ def descend(
             certified = problem.balanced(state)
             at, certified_gaps = problem.evaluate(certified, best_centres=True)
             objective = problem.objective(certified, at)
-            gap = float(certified_gaps.sum()) / objective_unit(objective, rows.total)
+            gap = float(certified_gaps.sum()) / objective_unit(objective, total)
             if gap <= tol or ended:
                 break
             wanted *= TIGHTER
         problem.sweep(state, gaps)
         n_sweeps += 1
-        report(1)
         at, gaps = problem.evaluate(state, best_centres=False)
         history.append(problem.objective(state, at))
-    if n_sweeps == 0:  # the start is the solution, and counts as an iteration
-        report(1)
+    # If the start is the solution, it counts as an iteration.
     history = [*np.minimum.accumulate(history[1:-1]).tolist(), objective]
     theta = np.vstack([certified.residuals, certified.offset])
     return Solution(theta, at.targets, history, min(gap, 1.0), "dcd", at.centres)

@@ -1,53 +1,43 @@
-"""LSR: regression onto the zero-one targets."""
+r"""LSR: regression onto the zero-one targets.
+
+The scores of held-out samples or groups are exact, for all penalties at once. Without a sample, the
+within-class scatter in the penalty changes too. Let d = φ − m_k be the deviation of a sample of
+weight u from the mean of its class k of total weight n_k. Without it the scatter is
+S_w − u n_k / (n_k − u) ddᵀ, so that with the weight ω of the scatter the penalty loses κ‖Wᵀd‖²,
+κ = ω u n_k / (n_k − u). With half the Hessian H, this alone changes the scores r = Wᵀφ by
+
+    Δ = κ E / (1 − κF) Wᵀd      and adds      κ E² / (1 − κF)      to φᵀH⁻¹φ,
+
+where E = φᵀH⁻¹d and F = dᵀH⁻¹d.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Self
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from discreg.base.callbacks import Task, with_callbacks
-from discreg.base.full_sets import Augmented, BorderedRegression
-from discreg.base.left_out import LeftOut
-from discreg.base.regression import Prepared, RegressionClassifier
-from discreg.blocks.moment_ridge import MomentRegression
-from discreg.blocks.precision import gap_with_error
-from discreg.blocks.validation import (
-    check_params,
-)
+from discreg.base.classifier import Prepared, with_inherited_docs
+from discreg.base.search import groups_by_size
+from discreg.blocks.moments import gap_with_error
 from discreg.linalg.factorisation import EPS
-from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.rows import one_hot, row_dots
-from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, MatrixLike
+from discreg.linalg.ridge import Regression, RowBlocks
+from discreg.linalg.rows import one_hot, row_dots, varies
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams
 
-from ._deviations import Deviations, scalar_effects
-from ._fit import RIDGE_CONSTRAINTS, few_threads, set_penalty, store
-from ._losses import TargetLoss
-from ._solvers import ArrayProblem, Solution, minimise, objective_unit
-
-__all__ = ["FixedTargets", "LSRClassifier"]
+from ._losses import weighted_square
+from ._models import WITHIN_CLASS, RetargetedClassifier
+from ._solvers import EXACT, Solution, objective_unit
 
 REFINEMENTS = 2  # steps of iterative refinement, for ill-conditioned data
-SEEN = 1e-12  # smallest share of the other samples that determines a held-out score
 ROUNDING = 8 * EPS  # relative rounding error of an entry of a Gram matrix
+DETERMINED = 1e-12  # smallest share of the other samples that determines a held-out score
 
 
-class FixedTargets(TargetLoss):
-    """Fixed zero-one targets: LSR, equation (4)."""
-
-    def targets(self, scores: Array, y: Indices) -> Array:
-        return one_hot(y, scores.shape[1])
-
-    def support(self, z: Array, y: Indices) -> Array:
-        return np.asarray(z[np.arange(len(y)), y])
-
-    def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
-        return weights[:, None] * direction
-
-
-class LSRClassifier(RegressionClassifier):
+@with_inherited_docs
+class LSRClassifier(RetargetedClassifier):
     r"""Least squares regression onto zero-one targets.
 
     Minimises equation (4) of [1]_, where Y is the zero-one matrix of the labels:
@@ -58,93 +48,16 @@ class LSRClassifier(RegressionClassifier):
     ----------
     beta : float, default=0.1
         Weight of the penalty, at least 0. With 0, the fit returns the solution of minimum norm.
-    scale_beta : bool, default=True
-        Whether `beta` is relative to the mean square of a centred feature,
-        :math:`\operatorname{tr}(X^\top HX)/d` (15), for other kernels
-        :math:`\operatorname{tr}(HKH)/n`. The traces are weighted; without an intercept they are
-        not centred.
     within_class : float, default=0.0
         Weight :math:`\omega` of the penalty
         :math:`\omega \sum_i \|W^\top (x_i - m_{y_i})\|^2 = \omega \operatorname{tr}(W^\top S_w W)`,
         the weighted spread of the scores about the mean scores of their classes, from 0 to 1e6. It
         has no units: one value means the same on any data, whatever `scale_beta`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-    class_weight : dict or "balanced", default=None
-        Class weights, which multiply the sample weights. "balanced" gives every class the same
-        total weight, taking sample weights into account.
-    probability : bool, default=True
-        Whether `fit` also computes held-out scores of training samples, which `predict_proba`,
-        `predict_log_proba` and `predict_set` need.
-    kernel : str or callable, default="linear"
-        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a
-        function of two rows. It must be positive semi-definite; negative eigenvalues down to -1e-5
-        times the Frobenius norm of the kernel matrix are rounding errors and count as zero.
-    gamma : {"scale", "auto"}, float or None, default="scale"
-        Parameter of the kernels "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" is
-        1 / (n_features * X.var()), "auto" and None are 1 / n_features.
-    degree : float, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1
-        Constant term of the kernels "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Additional keyword arguments for a callable kernel; refused with other kernels.
-    n_components : int, "auto" or None, default="auto"
-        Number of components that approximate the kernel, for many samples; None means the exact
-        kernel. "auto" is exact for at most 10,000 rows in memory, and otherwise 1,000 components
-        with a warning. Ignored with the linear kernel.
-    approximation : {"nystroem", "random_features"}, default="nystroem"
-        "nystroem" is the Nyström method, on training rows drawn at random. "random_features" are
-        an even number of random Fourier features, for the kernels "rbf" and "laplacian".
-    random_state : int, RandomState instance or None, default=None
-        Seed of the components.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Coefficients for the linear kernel, or of the components of an approximated kernel; for two
-        classes, those of the second minus those of the first.
-    support_ : ndarray of shape (n_support,)
-        Indices of the training samples with coefficients other than zero, and with
-        ``probability=True`` of all others of positive weight, for an exact kernel other than
-        "linear".
-    dual_coef_ : ndarray of shape (n_classes, n_support) or (1, n_support)
-        Coefficients of the kernel functions of these samples.
-    X_fit_ : {ndarray, sparse matrix} of shape (n_support, n_features)
-        These samples; not set for kernel "precomputed".
-    intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts.
     targets_ : ndarray of shape (n_samples, n_classes)
         The zero-one targets; not set after `partial_fit` or a fit on rows in blocks.
-    objective_history_ : ndarray of shape (`n_iter_`,)
-        Smallest objective up to each iteration.
-    gap_ : float
-        Upper bound of the relative distance of the objective from its minimum.
-    n_iter_ : int
-        Number of iterations.
-    solver_ : str
-        Solver that ran.
-    n_components_ : int
-        Number of components; only set if the kernel is approximated.
-    kernel_error_ : float
-        Root mean square error of the approximated kernel on some 500 training rows, relative to
-        the root mean square of its values; only set if the kernel is approximated.
-    inverse_temperature_ : float
-        Factor of the decision values in `predict_proba`, fitted to held-out scores. This and the
-        next two attributes are only set with ``probability=True``.
-    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of the training samples, each from the model without the sample. Only set
-        if all samples were held out: at most 2,000 rows in memory, with more than one in each
-        class.
-    loo_is_exact_ : bool
-        Whether held-out scores equal those of refits, rather than those of Newton steps without
-        the sample.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only defined if X has feature names that are all strings.
 
     See Also
     --------
@@ -168,8 +81,7 @@ class LSRClassifier(RegressionClassifier):
     0.99
     """
 
-    _constraints = RIDGE_CONSTRAINTS
-    _has_full_sets = True
+    _constraints = RetargetedClassifier._constraints | WITHIN_CLASS
     _known_by_moments = True
 
     def __init__(
@@ -205,132 +117,75 @@ class LSRClassifier(RegressionClassifier):
         self.approximation = approximation
         self.random_state = random_state
 
-    @with_callbacks
-    @small_fits_in_one_thread
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Models
-            with a linear or approximated kernel fit memory maps and Dask collections block by
-            block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        check_params(self, self._constraints)
-        task = Task.fit(self, X, y)
-        self._fit_moments(self._prepare(X, y, sample_weight))
-        task.iterated(self.n_iter_)
-        task.end()
-        return self
-
     def _fit_prepared(
-        self,
-        prepared: Prepared,
-        start: Array | None = None,
-        *,
-        to_rounding: bool = True,
+        self, prepared: Prepared, start: Array | None = None, *, to_rounding: bool = True
     ) -> Solution:
-        """Fit with the current parameters on prepared data."""
-        if prepared.y is None:  # only the moments of the data are known
-            set_penalty(self, prepared)
-            solution = solve_closed(prepared.regression)
-        else:
-            problem = ArrayProblem(
-                prepared.regression, FixedTargets(), prepared.y, len(prepared.classes)
-            )
-            with few_threads(problem):
-                set_penalty(self, prepared)
-                # The starting point is the solution; further steps only correct rounding errors on
-                # ill-conditioned data.
-                solution = minimise(problem, "newton", tol=1e-14, max_iter=5)
-            solution.solver = "closed"
-        store(self, prepared, solution)
+        self._set_penalty(prepared)
+        solution = solve_closed(prepared.regression, prepared.y, len(prepared.classes))
+        self._store(prepared, solution)
         return solution
 
     def _fit_moments(self, prepared: Prepared) -> None:
         self._calibrate(prepared, self._fit_prepared(prepared))
 
-    def _left_out(self, prepared: Prepared, solution: Solution) -> LeftOut:
+    def _scores_without(self, prepared: Prepared, solution: Solution) -> Array:
         kept, features, regression = prepared.kept, prepared.kept_features, prepared.regression
         assert kept is not None
-        leverages, targets = regression.leverages(features), one_hot(kept.y, len(prepared.classes))
-        scores = features @ solution.theta[:-1] + solution.theta[-1]
+        n_classes, coef = len(prepared.classes), solution.theta[:-1]
+        effects = None
         if regression.within_class > 0:
-            totals = regression.class_totals(prepared.y, len(prepared.classes))
-            rows, weights = Deviations.of(
-                features, kept.y, kept.units, totals, regression.within_class
+            totals = regression.class_totals(prepared.y, n_classes)
+            deviations = Deviations.of(
+                features, kept.y, prepared.leaving, totals, regression.within_class
             )
-            solved = regression.solve(rows.T).T
-            moves, changes = scalar_effects(
-                row_dots(features, solved)[:, None],
-                row_dots(rows, solved)[:, None],
-                rows @ solution.theta[:-1],
-                weights[:, None],
-            )
-            scores, leverages = scores + moves, leverages + changes[:, 0]
-        shares = (kept.units * leverages)[:, None]
-        scores = scores - shares * targets
-        return LeftOut(scores / np.where(shares < 1 - SEEN, 1 - shares, np.nan), is_exact=True)
-
-    def _augmented(self, X: MatrixLike) -> tuple[Array, Augmented]:
-        if not hasattr(self, "_labels"):
-            return super()._augmented(X)
-        if self.within_class > 0:
-            raise ValueError("method='full' needs within_class=0. Use method='loo'.")
-        labels, n_classes = self._labels, len(self.classes_)
-        assert self._kernel is not None
-        bordered = BorderedRegression(
-            self._kernel, self.X_fit_, labels, centre=self.fit_intercept, entries=np.ones(n_classes)
+            solved = regression.solve(deviations.rows.T).T
+            effects = deviations.effects(features, solved, deviations.rows @ coef)
+        return scores_without(
+            one_hot(kept.y, n_classes),
+            prepared.leaving,
+            features @ coef + solution.theta[-1],
+            regression.leverages(features),
+            effects,
         )
-        targets = one_hot(labels.y, n_classes)
-        cross, squares, own = bordered.bordered(self._new_samples(X))
-
-        def augmented(rows: slice) -> Iterator[tuple[int, Array]]:
-            for k, weight in enumerate(labels.factors):
-                gain = weight * cross[rows] / (1 + weight * squares[rows, None])
-                moved = gain[:, :, None] * (np.eye(n_classes)[k] - own[rows])[:, None, :]
-                leverages = bordered.leverages - gain * cross[rows]
-                shares = (labels.units * leverages)[:, :, None]
-                seen = np.where(shares < 1 - SEEN, 1 - shares, np.nan)
-                yield k, (bordered.scores + moved - shares * targets) / seen
-
-        return own, augmented
 
     def _class_targets(self, sizes: Array) -> Array:
         """Return the targets of each class, one row per class."""
         return np.eye(len(sizes))
 
 
-def solve_closed(regression: MomentRegression) -> Solution:
+def solve_closed(regression: Any, y: Indices | None, n_classes: int) -> Solution:
     """Solve the regression onto the zero-one targets for a fixed penalty.
 
     The objective is a quadratic function of W with half Hessian A = ΦᵀSΦ + βI + ωS_w. With half
     gradient R it exceeds its minimum by ‖R‖² in the norm of A⁻¹, which is at most the Euclidean
-    norm over √β. Products in float32 add to this gap.
+    norm over √β. Products in float32 add to this gap. If the rows are not in memory, `y` is None
+    and residuals follow from moments.
     """
-    totals, weights = regression.class_totals()
-    coef = np.zeros_like(totals)
-    residual = totals
-    for _ in range(1 + REFINEMENTS):
-        coef = coef + regression.solve(residual)
-        residual = totals - regression.gram @ coef - regression.penalised(coef)
+    totals, weights = regression.class_totals(y, n_classes)
     total = float(weights.sum())
     offset = weights / total if regression.centred else np.zeros_like(weights)
-    targets = total - total * float(offset @ offset)  # squares of the centred targets
-    # The objective with AW = ΦᵀSY − R.
-    objective = max(targets - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual)), 0.0)
+    targets = None if y is None else one_hot(y, n_classes)
+    coef, step = np.zeros_like(totals), regression.solve(totals)
+    for _ in range(1 + REFINEMENTS):
+        coef = coef + step
+        if targets is None:
+            residual = totals - regression.gram @ coef - regression.penalised(coef)
+        else:
+            distances = targets - regression.scores(coef, offset)
+            weighted = regression.weights[:, None] * distances
+            residual = regression.gradient(weighted, weighted.sum(axis=0))
+            residual = residual - regression.penalised(coef)
+        step = regression.solve(residual)
+        if abs(float(np.vdot(step, residual))) <= EXACT * total:
+            break
+    if targets is None:
+        squares = total - total * float(offset @ offset)  # of the centred targets
+        # The objective with AW = ΦᵀSY − R.
+        objective = squares - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual))
+        objective = max(objective, 0.0)
+    else:
+        objective = weighted_square(distances, regression.weights) + regression.penalty(coef, coef)
     size = np.sqrt(max(float(np.vdot(coef, totals - residual)), 0.0))  # ‖W‖ in the norm of A
-    step = regression.solve(residual)
     image = regression.gram @ step + regression.penalised(step)
     excess = np.sqrt(max(float(np.vdot(step, image)), 0.0))
     if regression.beta > 0:  # for directions that `solve` leaves out, and rounding
@@ -342,4 +197,264 @@ def solve_closed(regression: MomentRegression) -> Solution:
     error = (1 + regression.within_class) * regression.error
     bound = gap_with_error(float(excess**2), float(size), error) if error < 1 else np.inf
     gap = min(objective, bound) / objective_unit(objective, total)
-    return Solution(np.vstack([coef, offset]), None, [objective], gap, "closed")
+    return Solution(np.vstack([coef, offset]), targets, [objective], gap, "closed")
+
+
+class Deviations(NamedTuple):
+    """Deviations of rows from the means of their classes, and the weights κ of their squares."""
+
+    rows: Array
+    weights: Array
+
+    @classmethod
+    def of(
+        cls,
+        features: Array,
+        y: Indices,
+        leaving: Array,
+        class_totals: tuple[Array, Array],
+        omega: float,
+    ) -> Deviations:
+        """Compute them for rows of Φ, from the sums of the rows and the weights of the classes."""
+        totals, weights = class_totals
+        means = totals / np.where(weights > 0, weights, 1.0)
+        sizes = weights[y]
+        # The only row of a class has no deviation.
+        others = np.where(sizes - leaving > DETERMINED * sizes, sizes - leaving, np.inf)
+        return cls(features - means.T[y], omega * leaving * sizes / others)
+
+    def effects(self, features: Array, solved: Array, spread: Array) -> tuple[Array, Array]:
+        """Compute Δ and the change of φᵀH⁻¹φ from Φ, H⁻¹d and Wᵀd; NaN if nothing is left."""
+        cross, own = row_dots(features, solved), row_dots(self.rows, solved)
+        left = 1.0 - self.weights * own
+        factors = self.weights * cross / np.where(left > DETERMINED, left, np.nan)
+        return factors[:, None] * spread, factors * cross
+
+
+def scores_without(
+    targets: Array,
+    leaving: Array,
+    fitted: Array,
+    leverages: Array,
+    effects: tuple[Array, Array] | None = None,
+) -> Array:
+    """Compute the scores (r − s h y) / (1 − s h) of rows, each without all of its weight.
+
+    Parameters
+    ----------
+    targets, fitted : ndarray of shape (n_rows, n_classes)
+        The targets y and the scores r of the model of all rows.
+    leaving, leverages : ndarray of shape (n_rows,)
+        The weights s that leave, and the leverages h for a weight of 1.
+    effects : tuple of ndarray, default=None
+        Changes of the scores and the leverages by the scatter, from `Deviations.effects`.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows, n_classes)
+        NaN where the other rows do not determine them.
+    """
+    if effects is not None:
+        fitted, leverages = fitted + effects[0], leverages + effects[1]
+    shares = (leaving * leverages)[:, None]
+    held_out = fitted - shares * targets
+    return np.asarray(held_out / np.where(1 - shares > DETERMINED, 1 - shares, np.nan))
+
+
+def leave_one_out_scores(
+    regression: Regression,
+    targets: Array,
+    betas: Sequence[float],
+    *,
+    scale_beta: bool,
+    eigen: tuple[Array, RowBlocks] | None = None,
+) -> Array:
+    r"""Compute the leave-one-out scores of all samples.
+
+    With weights s, centred features :math:`\phi_i`, :math:`M = \Phi^\top S\Phi + \beta I` and the
+    leverage :math:`h_i = \phi_i^\top M^{-1}\phi_i + 1/\sum s`, the score :math:`r_i` of sample i is
+    :math:`(r_i - s_i h_i y_i) / (1 - s_i h_i)` without it. In the eigenvectors
+    of :math:`\Phi^\top S\Phi` the matrix M is diagonal for all :math:`\beta`. A relative penalty
+    uses the trace without sample i, so that the scores equal those of refits.
+    If the trace is zero without it, the other samples are equal and determine only an intercept.
+    If the penalty includes the within-class scatter, M does too, and :math:`r_i` and :math:`h_i`
+    are those after the effects of the deviations.
+
+    Parameters
+    ----------
+    regression : Regression
+    targets : ndarray of shape (n_samples, n_classes)
+        The zero-one targets.
+    betas : sequence of float
+        Positive penalties.
+    scale_beta : bool
+        Whether the penalties are relative to the trace.
+    eigen : tuple, default=None
+        ``regression.eigen()``, if it is known.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_betas, n_samples, n_classes)
+        Not finite where the other samples do not determine the scores.
+    """
+    weights, centred = regression.weights, regression.centred
+    total = weights.sum()
+    mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
+    values, blocks = eigen or regression.eigen()
+    moments = sum(block.T @ (weights[rows, None] * targets[rows]) for rows, block in blocks())
+    y, totals = targets.argmax(axis=1), (np.asarray(moments), weights @ targets)
+    scores = np.empty((len(betas), *targets.shape))
+    for rows, block in blocks():
+        leaving, scale = weights[rows], np.ones((len(block), 1))
+        if scale_beta:
+            alone = np.arange(len(weights))[rows, None]
+            block, scale = (each[:, 0] for each in _rescaled(regression, alone, block[:, None]))
+        omega = regression.within_class
+        deviations = None
+        if omega > 0:
+            deviations = Deviations.of(block, y[rows], leaving, totals, omega)
+        shrunk = np.empty_like(block)  # allocating it for every penalty would take as long
+        for index, beta in enumerate(betas):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                np.add(values, beta * scale, out=shrunk)
+                np.divide(block, shrunk, out=shrunk)
+                effects = None
+                if deviations is not None:
+                    solved = deviations.rows / (values + beta * scale)
+                    effects = deviations.effects(block, solved, solved @ moments)
+                scores[index, rows] = scores_without(
+                    targets[rows],
+                    leaving,
+                    shrunk @ moments + mean,
+                    row_dots(shrunk, block) + centred / total,
+                    effects,
+                )
+    return scores
+
+
+def leave_groups_out_scores(
+    regression: Regression,
+    targets: Array,
+    groups: Indices,
+    betas: Sequence[float],
+    *,
+    scale_beta: bool,
+) -> Array:
+    r"""Compute the scores of all samples, each from the model without its group.
+
+    With the smoother :math:`H = \Phi M^{-1}\Phi^\top + 1/\sum s` and the weights S, the scores of a
+    group without it are :math:`Y - (I - HS)^{-1}(Y - R)`, where all matrices are those of the
+    group. A relative penalty uses the trace without the group. With the within-class scatter in
+    the penalty, the deviations of the group from the means of their classes are further samples
+    with targets of zero, and S has what the scatter loses without the group.
+
+    Parameters
+    ----------
+    regression : Regression
+    targets : ndarray of shape (n_samples, n_classes)
+    groups : ndarray of shape (n_samples,)
+        Number of the group of each sample, from 0.
+    betas : sequence of float
+        Positive penalties.
+    scale_beta : bool
+        Whether the penalties are relative to the trace.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_betas, n_samples, n_classes)
+        Not finite where the other samples do not determine the scores.
+    """
+    weights, centred = regression.weights, regression.centred
+    total = float(weights.sum())
+    mean = weights @ targets / total if centred else np.zeros(targets.shape[1])
+    # Samples that are alone in their groups are left out all at once.
+    eigen = values, blocks = regression.eigen()
+    scores = leave_one_out_scores(regression, targets, betas, scale_beta=scale_beta, eigen=eigen)
+    several = [rows for rows in groups_by_size(groups) if rows.shape[1] > 1]
+    if not several:
+        return scores
+    features = np.vstack([block for _, block in blocks()])
+    moments = features.T @ (weights[:, None] * targets)
+    sizes, omega = weights @ targets, regression.within_class
+    deviations = features - targets @ (moments / sizes).T if omega > 0 else None
+    for rows in several:  # all groups of one size
+        block, own, size = features[rows], weights[rows], rows.shape[1]
+        scale = np.ones((len(rows), 1, 1))
+        if scale_beta:
+            block, scale = _rescaled(regression, rows, block)
+        lost = own[:, :, None] * np.eye(size)
+        if deviations is not None:
+            of_scatter = omega * _lost_by_scatter(own, targets[rows], sizes)
+            none = np.zeros_like(lost)
+            lost = np.block([[lost, none], [none, of_scatter]])
+            block = np.concatenate([block, deviations[rows]], axis=1)
+        for index, beta in enumerate(betas):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                shrunk = block / (values + beta * scale)
+                smoother = shrunk @ block.transpose(0, 2, 1)
+                smoother[:, :size, :size] += centred / total
+                residuals = -shrunk @ moments
+                residuals[:, :size] += targets[rows] - mean
+                matrices = np.eye(block.shape[1]) - smoother @ lost
+            scores[index, rows] = targets[rows] - _solve_all(matrices, residuals)[:, :size]
+    return scores
+
+
+def _lost_by_scatter(own: Array, targets: Array, sizes: Array) -> Array:
+    """Compute C for which the within-class scatter loses DᵀCD without a group of deviations D.
+
+    With the weights s and the sum n of those of a class, C = diag(s) + ssᵀ / (n − Σs) for the rows
+    of this class.
+    """
+    of_class = own[:, :, None] * targets
+    others = sizes - of_class.sum(axis=1)
+    # Without a class, the weighted sum of its deviations is zero.
+    left = others > DETERMINED * sizes
+    shares = np.divide(1.0, others, out=np.zeros_like(others), where=left)
+    lost = (of_class * shares[:, None, :]) @ of_class.transpose(0, 2, 1)
+    return np.asarray(lost + own[:, :, None] * np.eye(own.shape[1]))
+
+
+def _solve_all(matrices: Array, right: Array) -> Array:
+    """Solve a stack of systems; the solutions of singular ones are NaN."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, right))
+    except np.linalg.LinAlgError:
+        found = np.full_like(right, np.nan)
+        for place, (matrix, each) in enumerate(zip(matrices, right, strict=True)):
+            with suppress(np.linalg.LinAlgError):
+                found[place] = np.linalg.solve(matrix, each)
+        return found
+
+
+def _rescaled(regression: Regression, rows: Indices, block: Array) -> tuple[Array, Array]:
+    """Compute the unit of a relative penalty without each group of rows.
+
+    The rows, which are also returned, become zero if the other samples are equal. The unit is NaN
+    if only one other sample is left, or if rounding hides by how much they differ.
+
+    Parameters
+    ----------
+    regression : Regression
+    rows : ndarray of shape (n_groups, size)
+    block : ndarray of shape (n_groups, size, n_features)
+        The rows of Φ.
+    """
+    own = regression.weights[rows]
+    rest = regression.weights.sum() - own.sum(axis=1)
+    trace = regression.trace - np.einsum("gi,gij,gij->g", own, block, block)
+    if regression.centred:  # without the group, the mean changes too
+        trace -= np.sum(np.einsum("gi,gij->gj", own, block) ** 2, axis=1) / rest
+    for place in np.flatnonzero(trace <= DETERMINED * regression.trace):
+        trace[place] = _trace_of_others(regression, rows[place]) if regression.trace > 0 else 0.0
+    scale = (trace / (regression.n_features or rest))[:, None, None]
+    return np.where(scale == 0, 0.0, block), np.where(scale == 0, 1.0, scale)
+
+
+def _trace_of_others(regression: Regression, rows: Indices) -> float:
+    """Return zero if the other samples are equal, and NaN if they are not or only one is left."""
+    others = regression.weights > 0
+    others[rows] = False
+    X = regression.X[others]
+    differ = varies(X) if regression.centred else abs(X).max() > 0
+    return np.nan if differ or X.shape[0] == 1 else 0.0

@@ -5,6 +5,17 @@
 for a loss L and the features Φ of a regression. θ stacks the coefficients W and, as its last row,
 the mean scores b. A solver is a function that steps from one point to the next; `minimise` repeats
 it until the relative optimality gap is small enough.
+
+`ArrayProblem` is the problem on rows in memory, `BlockProblem` that on rows in blocks, where every
+evaluation is a pass over them. There no scores or targets are stored. A point consists of
+coefficients and the sums of one pass: the loss, its gradient, and the sums for GReLSR's centres.
+Products with the Hessian and duality gaps compute the residuals again from the coefficients, block
+by block.
+
+GReLSR couples the rows of a class by its centre μ. The best centres solve one equation per class,
+μ = mean of t_k(μ) − 1, by Newton steps of one pass each. Along a direction the targets of class k
+change by a multiple of dμ_k, which is a ratio of sums over all rows. So a pass multiplies the terms
+of each class by Xᵀ, and dμ is applied after the pass.
 """
 
 from __future__ import annotations
@@ -12,29 +23,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
 
-from discreg.linalg.factorisation import EPS
-from discreg.linalg.iterations import Report, unreported
+from discreg.blocks.moments import MomentRegression
+from discreg.blocks.source import AddableTuple, Block, BlockSource
+from discreg.linalg.factorisation import EPS, conjugate_gradients
 from discreg.linalg.ridge import NormalEquations, Regression
-from discreg.linalg.rows import row_dots
-from discreg.linalg.systems import conjugate_gradients
+from discreg.linalg.rows import matmul, rmatmul, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss, weighted_square
-
-__all__ = [
-    "EXACT",
-    "STEPS",
-    "ArrayProblem",
-    "Point",
-    "RetargetedProblem",
-    "Solution",
-    "minimise",
-    "objective_unit",
-]
 
 REACH = 10.0  # radius, relative to the scores, of the comparison without a penalty (see `gap`)
 MAX_CG_STEPS = 500
@@ -47,6 +51,10 @@ ROUNDING = 1e-13  # relative change of the objective due to rounding
 SLOW = 20  # Newton steps after which a gap above `FAR` means that the penalty is too small
 FAR = 1e-2  # gap at which the next smaller penalty is tried
 DECADES = 15  # larger penalties that are tried, down to rounding
+MAX_CENTRE_STEPS = 50
+CENTRE_ROUNDING = 1e-14  # relative change of a centre due to rounding
+SCORE_BYTES = 1 << 21  # memory for the scores of a part of a block
+FEWEST_ROWS = 256  # minimum number of rows of a part
 
 
 class Point(NamedTuple):
@@ -59,6 +67,15 @@ class Point(NamedTuple):
 
 
 Line = Callable[[float], tuple[Point, float]]  # the point at a step length, and the slope there
+
+
+class Options(NamedTuple):
+    """Options of a solver: its name, the wanted gap, a limit of its iterations, and a start."""
+
+    solver: str
+    tol: float
+    max_iter: int
+    start: Array | None = None
 
 
 @dataclass
@@ -101,6 +118,8 @@ class RetargetedProblem(ABC):
     n_classes : int
     """
 
+    y: Any = None  # class indices; None if the rows are not in memory
+
     def __init__(self, regression: NormalEquations, loss: TargetLoss, n_classes: int) -> None:
         self.regression: Any = regression
         self.loss, self.n_classes = loss, n_classes
@@ -110,13 +129,9 @@ class RetargetedProblem(ABC):
         """Evaluate the starting point: by default, the regression onto the zero-one targets."""
         if start is not None:
             return self.point(start)
-        totals, weights = self._class_totals()
+        totals, weights = self.regression.class_totals(self.y, self.n_classes)
         offset = weights / weights.sum() if self.regression.centred else np.zeros_like(weights)
         return self.point(np.vstack([self.regression.solve(totals), offset]), centres)
-
-    @abstractmethod
-    def _class_totals(self) -> tuple[Array, Array]:
-        """Return ΦᵀSY for the zero-one matrix Y of the classes, and the weights of the classes."""
 
     @abstractmethod
     def point(self, theta: Array, centres: Array | None = None) -> Point:
@@ -139,6 +154,13 @@ class RetargetedProblem(ABC):
         """Return a function that evaluates points along a direction."""
 
     @abstractmethod
+    def balanced(self, point: Point) -> tuple[Array, Array, float]:
+        """Compute XᵀSE and the column sums of SE for the E of `gap`, and the cost of E."""
+
+    @abstractmethod
+    def centred_square(self, point: Point) -> float:
+        """Compute the weighted squares of the scores minus their means."""
+
     def gap(self, point: Point, gradient: Array) -> float:
         r"""Compute an upper bound of (F(θ) − min F) / F(θ), derived in docs/retargeted.md.
 
@@ -154,16 +176,17 @@ class RetargetedProblem(ABC):
         strongly convex. F is then compared with every W' whose centred scores differ from those of
         W by at most `REACH` times their size: F − F(W') ≤ ⟨∇F, W − W'⟩ and F − F(W') ≤ F.
         """
-
-    def _bound(self, gradient: Array, cost: float, square: float, objective: float) -> float:
-        """Compute the gap from XᵀS(G + E) + βW, the cost of E and the squared centred scores."""
-        regression = self.regression
+        regression, objective = self.regression, point.objective
+        cost, gradient = 0.0, gradient[:-1]
+        if regression.centred:
+            image, totals, cost = self.balanced(point)
+            gradient = gradient + regression.centre(image, totals)
         if regression.beta > 0:
             bound = regression.dual_square(gradient) + cost
         else:
             slope = np.sqrt(max(float(np.vdot(gradient, regression.solve(gradient))), 0.0))
             slope *= np.sqrt(1.0 + regression.within_class)  # ΦᵀSΦ + ωS_w is at most (1 + ω)ΦᵀSΦ
-            size = max(np.sqrt(square), np.sqrt(regression.total))
+            size = np.sqrt(max(self.centred_square(point), regression.total))
             bound = 2.0 * float(slope) * REACH * float(size) + cost
         return float(min(objective, bound) / objective_unit(objective, regression.total))
 
@@ -203,10 +226,6 @@ class ArrayProblem(RetargetedProblem):
     def work(self) -> int:
         """Number of multiplications to compute the scores of all training samples."""
         return int(len(self.y) * self.regression.size * self.n_classes)
-
-    def _class_totals(self) -> tuple[Array, Array]:
-        totals: tuple[Array, Array] = self.regression.class_totals(self.y, self.n_classes)
-        return totals
 
     def evaluate(self, scores: Array, centres: Array | None = None) -> Evaluation:
         """Evaluate the loss with the best centres, or with one update of given centres."""
@@ -254,20 +273,209 @@ class ArrayProblem(RetargetedProblem):
 
         return trial
 
-    def balance(self, at: Evaluation) -> tuple[Array, float]:
-        """Compute a change that makes weighted residuals sum to zero by column, and its cost."""
-        plan = self.loss.balance_plan(self.loss.balance_sums(at, self.y, self.weights))
-        return self.loss.balance(at, plan, self.y, self.weights)
+    def balanced(self, point: Point) -> tuple[Array, Array, float]:
+        change, cost = self.loss.balanced(point.at, self.y, self.weights)
+        weighted = self.weights[:, None] * change
+        return rmatmul(self.regression.X, weighted), weighted.sum(axis=0), cost
 
-    def gap(self, point: Point, gradient: Array) -> float:
-        cost, balanced = 0.0, gradient[:-1]
-        if self.regression.centred:
-            change, cost = self.balance(point.at)
-            weighted = self.weights[:, None] * change
-            balanced = balanced + self.regression.gradient(weighted, weighted.sum(axis=0))
+    def centred_square(self, point: Point) -> float:
         centred = point.scores - self.weights @ point.scores / self.regression.total
-        square = weighted_square(centred, self.weights)
-        return self._bound(balanced, cost, square, point.objective)
+        return weighted_square(centred, self.weights)
+
+
+class BlockEvaluation(NamedTuple):
+    """Sums of one pass: the loss, its gradient and the centres."""
+
+    value: float
+    image: Array  # XᵀSG for the residuals G
+    totals: Array  # column sums of SG
+    used: Array  # the centres that the targets were computed with
+    centres: Array
+    targets: None = None  # not kept
+
+
+class BlockProblem(RetargetedProblem):
+    """The retargeted problem on the rows of a block source."""
+
+    def __init__(self, regression: MomentRegression, loss: TargetLoss, source: BlockSource) -> None:
+        super().__init__(regression, loss, source.n_classes)
+        self.source = source
+
+    def in_memory(self) -> ArrayProblem:
+        """Read the rows into memory; the coordinates of the coefficients remain the same."""
+        X, y, weights = self.source.reduce(_rows_of_block)
+        rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.vstack(X)
+        regression = Regression(rows, np.concatenate(weights), centre=self.regression.centred)
+        regression.within_class = self.regression.within_class
+        regression.scatter = self.regression.scatter
+        regression.at(self.regression.beta)
+        return ArrayProblem(regression, self.loss, np.concatenate(y), self.n_classes)
+
+    def point(self, theta: Array, centres: Array | None = None) -> Point:
+        return self._assemble(theta, None, self._evaluate(theta, centres))
+
+    def _evaluate(self, theta: Array, centres: Array | None) -> BlockEvaluation:
+        raw, weights, penalty = self._raw(theta), self.source.weights, self.loss.group_penalty
+        used, first = self._centres if centres is None else centres, True
+        for turn in range(MAX_CENTRE_STEPS):
+            squares, image, totals, moves, spread, slope = self._reduce(_evaluate_block, raw, used)
+            if penalty == 0:  # the centres, mean translations, have no effect
+                return BlockEvaluation(squares, image, totals, used, moves / weights)
+            steps = moves / slope
+            rounding = CENTRE_ROUNDING * (1 + penalty) * (1 + np.abs(used))
+            moving = (steps > rounding) | (first & (steps < -rounding))
+            if centres is not None or not moving.any() or turn == MAX_CENTRE_STEPS - 1:
+                break
+            used, first = used + np.where(moving, steps, 0.0), False
+        if centres is not None:  # one update: the best centres for the targets just computed
+            left = float(np.sum(spread - moves**2 / weights))
+            value = squares + penalty * max(left, 0.0)
+            return BlockEvaluation(value, image, totals, used, used + moves / weights)
+        self._centres = used
+        value = squares + penalty * float(spread.sum())
+        return BlockEvaluation(value, image, totals, used, used)
+
+    def _reduce(self, statistic: Callable[..., AddableTuple], *args: Any) -> AddableTuple:
+        """Sum a statistic over all rows, in parts of blocks to limit the memory for scores."""
+        total: AddableTuple = self.source.reduce(
+            _by_parts, self.n_classes, statistic, self.loss, *args
+        )
+        return total
+
+    def _raw(self, theta: Array) -> tuple[Array, Array]:
+        """Return the coefficients of the raw features and the constant term of the scores."""
+        return theta[:-1], self.regression.shift(theta[:-1], theta[-1])
+
+    def gradient(self, point: Point) -> Array:
+        """Compute half the gradient from the sums of the pass that evaluated the point."""
+        image = self.regression.centre(point.at.image, point.at.totals)
+        return self._with_penalty(image, point.at.totals, point.theta[:-1])
+
+    def hessp(self, point: Point, step: Array) -> Array:
+        places = (self._raw(point.theta), point.at.used, self._raw(step))
+        if self.loss.group_penalty == 0:
+            image, totals = self._reduce(_hessp, *places)
+        else:
+            image, totals, moved, held, by_class, totals_by_class = self._reduce(
+                _hessp_of_groups, *places
+            )
+            centre_steps = moved / held
+            image = image + np.tensordot(centre_steps, by_class, 1)
+            totals = totals + centre_steps @ totals_by_class
+        return self._with_penalty(self.regression.centre(image, totals), totals, step[:-1])
+
+    def regressed(self, point: Point, step: Array) -> Point:
+        return self.point(point.theta - step, centres=point.at.centres)
+
+    def line(self, point: Point, direction: Array) -> Line:
+        """Return a function that evaluates points along a direction, with one pass per point."""
+
+        def trial(length: float) -> tuple[Point, float]:
+            there = self.point(point.theta + length * direction)
+            return there, float(np.vdot(self.gradient(there), direction))
+
+        return trial
+
+    def balanced(self, point: Point) -> tuple[Array, Array, float]:
+        place = (self._raw(point.theta), point.at.used)
+        plan = self.loss.balance_plan(self._reduce(_balance_sums, *place))
+        image, totals, cost = self._reduce(_balance, *place, plan)
+        return image, totals, cost
+
+    def centred_square(self, point: Point) -> float:
+        coef = point.theta[:-1]
+        return float(np.vdot(coef, self.regression.moments.scatter @ coef))
+
+
+def _by_parts(
+    block: Block,
+    n_classes: int,
+    statistic: Callable[..., AddableTuple],
+    loss: TargetLoss,
+    *args: Any,
+) -> AddableTuple:
+    """Sum a statistic over parts of a block."""
+    step = max(FEWEST_ROWS, SCORE_BYTES // (8 * n_classes))
+    parts = (
+        statistic(Block(block.X[rows], block.y[rows], block.weights[rows]), loss, *args)
+        for rows in gen_batches(len(block.y), step)
+    )
+    return reduce(add, parts)
+
+
+def _rows_of_block(block: Block) -> AddableTuple:
+    return AddableTuple(([block.X], [block.y], [block.weights]))
+
+
+def _scores(block: Block, raw: tuple[Array, Array]) -> Array:
+    scores = matmul(block.X, raw[0])
+    scores += raw[1]
+    return scores
+
+
+def _evaluation(
+    block: Block, loss: TargetLoss, raw: tuple[Array, Array], centres: Array
+) -> Evaluation:
+    return loss.evaluate(_scores(block, raw), block.y, block.weights, centres)
+
+
+def _evaluate_block(block: Block, loss: TargetLoss, *place: Any) -> AddableTuple:
+    """Compute the loss, Xᵀ times the residuals, their column sums and centre sums.
+
+    The group penalty is left out of the loss.
+    """
+    at = _evaluation(block, loss, *place)
+    weighted = block.weights[:, None] * at.residuals
+    return AddableTuple(
+        (
+            float(np.vdot(weighted, at.residuals)) if loss.group_penalty > 0 else at.value,
+            rmatmul(block.X, weighted),
+            weighted.sum(axis=0),
+            *loss.centre_sums(at, block.y, block.weights),
+        )
+    )
+
+
+def _hessp(
+    block: Block, loss: TargetLoss, raw: Any, centres: Array, step: tuple[Array, Array]
+) -> AddableTuple:
+    at = _evaluation(block, loss, raw, centres)
+    return loss.hessp(block.X, *step, at.residuals, block.y, block.weights)
+
+
+def _hessp_of_groups(
+    block: Block, loss: Any, raw: Any, centres: Array, step: tuple[Array, Array]
+) -> AddableTuple:
+    """Compute the product for fixed centres, the moves of the centres, and their effects."""
+    X, y, weights, _ = block
+    at = _evaluation(block, loss, raw, centres)
+    direction = _scores(block, step)
+    moves = loss.centre_moves(at.residuals, direction, y, weights)
+    product = loss.fixed_hessp(at.residuals, direction, y, weights, np.zeros_like(centres))
+    response = loss.centre_response(at, y, weights)
+    of_classes = [np.flatnonzero(y == k) for k in range(len(centres))]
+    return AddableTuple(
+        (
+            rmatmul(X, product),
+            product.sum(axis=0),
+            *moves,
+            np.stack([rmatmul(X[rows], response[rows]) for rows in of_classes]),
+            np.stack([response[rows].sum(axis=0) for rows in of_classes]),
+        )
+    )
+
+
+def _balance_sums(block: Block, loss: TargetLoss, *place: Any) -> AddableTuple:
+    at = _evaluation(block, loss, *place)
+    return loss.balance_sums(at, block.y, block.weights)
+
+
+def _balance(block: Block, loss: TargetLoss, raw: Any, centres: Array, plan: Any) -> AddableTuple:
+    """Compute Xᵀ times the change that balances the residuals, its column sums and its cost."""
+    at = _evaluation(block, loss, raw, centres)
+    change, cost = loss.balance(at, plan, block.y, block.weights)
+    weighted = block.weights[:, None] * change
+    return AddableTuple((rmatmul(block.X, weighted), weighted.sum(axis=0), cost))
 
 
 def objective_unit(objective: float, total: float) -> float:
@@ -279,15 +487,7 @@ def objective_unit(objective: float, total: float) -> float:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the gap
-def minimise(
-    problem: RetargetedProblem,
-    solver: str,
-    *,
-    tol: float,
-    max_iter: int,
-    start: Array | None = None,
-    report: Report = unreported,
-) -> Solution:
+def minimise(problem: RetargetedProblem, options: Options) -> Solution:
     """Take steps of a solver until the relative optimality gap is at most `tol`.
 
     The first iteration is the starting point, by default the regression onto the zero-one targets
@@ -298,15 +498,14 @@ def minimise(
     β larger at first, each time from the previous solution.
     """
     regression, beta = problem.regression, problem.regression.beta
-    if solver != "newton" or beta == 0:
-        return _repeat(problem, solver, tol, max_iter, start, report)
-    first = solution = _repeat(problem, solver, tol, min(max_iter, SLOW), start, report)
+    if options.solver != "newton" or beta == 0:
+        return _repeat(problem, options)
+    tol, max_iter = options.tol, options.max_iter
+    first = solution = _repeat(problem, options._replace(max_iter=min(max_iter, SLOW)))
     history = first.objective_history
     larger = regression.scale * 10.0 ** -np.arange(1, DECADES + 1)
     larger = larger[larger > beta] if first.gap > max(FAR, tol) else larger[:0]
     if first.gap <= tol or len(history) == max_iter or (len(history) < SLOW and not len(larger)):
-        return first
-    if report(0):
         return first
     theta = None if len(larger) else first.theta
     for penalty in (*larger, beta):
@@ -314,35 +513,25 @@ def minimise(
         limit = left if last else min(left - 1, SLOW)
         if limit > 0:
             regression.at(penalty)
-            solution = _repeat(problem, solver, tol if last else FAR, limit, theta, report)
+            following = Options("newton", tol if last else FAR, limit, theta)
+            solution = _repeat(problem, following)
             # With a larger penalty the objective is larger, so that the minimum remains a bound.
             history = np.minimum.accumulate(history + solution.objective_history).tolist()
             theta = solution.theta
-            if report(0) and not last:  # the solution is that of another penalty
-                regression.at(beta)
-                return replace(first, objective_history=history)
     best = min(first, solution, key=lambda each: each.objective_history[-1])
     return replace(best, objective_history=history)
 
 
-def _repeat(
-    problem: RetargetedProblem,
-    solver: str,
-    tol: float,
-    max_iter: int,
-    start: Array | None,
-    report: Report,
-) -> Solution:
-    step = STEPS[solver]
+def _repeat(problem: RetargetedProblem, options: Options) -> Solution:
+    step, tol = STEPS[options.solver], options.tol
     # In the papers the alternation starts with centres of zero. Its centres are those of the
     # previous targets, for which the residuals are not feasible in the dual.
-    centres = np.zeros(problem.n_classes) if solver == "alternating" else None
+    centres = np.zeros(problem.n_classes) if options.solver == "alternating" else None
     certify = _certify_afresh if centres is None else _certify_as_it_is
-    point = best = problem.first_point(start, centres)
+    point = best = problem.first_point(options.start, centres)
     history = [point.objective]
     certified, smallest = None, np.inf
-    stop = report(1)
-    while len(history) < max_iter and not stop:
+    while len(history) < options.max_iter:
         gradient = problem.gradient(point)
         size = problem.rough_gap(point, gradient)
         if size <= max(tol, EXACT):
@@ -366,9 +555,8 @@ def _repeat(
             smallest, best = size, point
         point = following
         history.append(min(point.objective, history[-1]))
-        stop = report(1)
     point, gap = certified or certify(problem, point)
-    return Solution(point.theta, point.at.targets, history, gap, solver, point.at.centres)
+    return Solution(point.theta, point.at.targets, history, gap, options.solver, point.at.centres)
 
 
 def _certify_afresh(problem: RetargetedProblem, point: Point) -> tuple[Point, float]:
@@ -408,24 +596,14 @@ def newton_step(
     H p = −h is solved by conjugate gradients. The preconditioner is the Hessian of ridge
     regression, ΦᵀSΦ + βI, and Σs for the mean scores. It is an upper bound of H and already
     factored.
-
-    Where the loss may be linear in a constant added to all scores, H is singular, and a curvature
-    in proportion to the slope limits the constant to 1. It vanishes at the minimum.
     """
     # The system is solved more accurately near the optimum: the energy is of the order of the
     # distance of the objective from its minimum. More accuracy than `reduction` needs is useless.
     energy = max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)
     excess = energy / objective_unit(point.objective, problem.regression.total)
     accuracy = max(excess**0.25, 0.4 * np.sqrt(reduction))
-    slope = abs(float(gradient[-1].mean())) if problem.loss.may_be_linear else 0.0
-
-    def hessp(step: Array) -> Array:
-        image = problem.hessp(point, step)
-        image[-1] += slope * step[-1].mean()
-        return image
-
     direction = conjugate_gradients(
-        hessp,
+        lambda step: problem.hessp(point, step),
         -gradient,
         problem.precondition,
         tol=float(np.clip(accuracy, MIN_ACCURACY, MAX_ACCURACY)),

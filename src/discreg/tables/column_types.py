@@ -1,7 +1,8 @@
 """Column types of a table: numeric, boolean, date, categorical, text, constant or identifier.
 
 A parsed column is an array: floats for numeric columns, 0.0 and 1.0 for boolean columns, datetime64
-in UTC for dates, strings for categories and texts. A missing cell is NaN, in dates NaT.
+in UTC for dates, strings for categories and texts. A missing cell is NaN, in dates NaT. Spaces
+around a string are no part of it, so that a cell of spaces is missing.
 """
 
 from __future__ import annotations
@@ -18,22 +19,7 @@ from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 
-from .formats import MISSING, UNTITLED
-
-__all__ = [
-    "IDENTIFIER_NAME",
-    "MAX_CATEGORIES",
-    "USED",
-    "Column",
-    "Kind",
-    "as_categories",
-    "as_kind",
-    "as_kinds",
-    "as_texts",
-    "infer",
-    "parse",
-    "places_of_text",
-]
+from .frames import MISSING, UNTITLED, nearest, quoted, rows_text, shown
 
 Kind = Literal["numeric", "boolean", "date", "categorical", "text", "constant", "identifier"]
 USED: tuple[Kind, ...] = ("numeric", "boolean", "date", "categorical", "text")
@@ -80,18 +66,13 @@ def parse(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
         kind: Kind = "boolean" if pd.api.types.is_bool_dtype(column.dtype) else "numeric"
         return kind, column.to_numpy(dtype=np.float64, na_value=np.nan)
     codes, vocabulary = _vocabulary(column)
-    present = [text.lower() for text in vocabulary if isinstance(text, str)]
-    if present and TRUE_AND_FALSE.keys() >= set(present):
-        truths = [TRUE_AND_FALSE.get(str(text).lower(), np.nan) for text in vocabulary]
-        return "boolean", np.array(truths)[codes]
     # A declared category stays one, even if its values are digits.
-    if not is_category:
-        numbers = _numbers(vocabulary)
-        if (~np.isnan(numbers)).sum() == len(present):
-            return "numeric", numbers[codes]
-        dates = _dates(vocabulary)
-        if (~np.isnat(dates)).sum() == len(present):
-            return "date", dates[codes]
+    kinds: tuple[Kind, ...] = ("boolean",) if is_category else ("numeric", "boolean", "date")
+    is_empty = len(vocabulary) == 1
+    for kind in () if is_empty and is_category else kinds:
+        values, _ = _converted(vocabulary, kind, TRUE_AND_FALSE)
+        if (pd.isna(values) == pd.isna(vocabulary)).all():
+            return kind, values[codes]
     return "categorical", _categories(vocabulary)[codes]
 
 
@@ -102,7 +83,7 @@ def _parse_times(column: pd.Series) -> tuple[Kind, NDArray[Any]]:
     return "numeric", values / np.timedelta64(1, "D")  # days
 
 
-def as_kind(name: object, column: pd.Series, kind: Kind) -> NDArray[Any]:
+def as_kind(column: pd.Series, kind: Kind) -> NDArray[Any]:
     """Convert the cells of a column to a type; raise an error if that is not possible."""
     if kind == "categorical":
         return as_categories(column)
@@ -111,40 +92,38 @@ def as_kind(name: object, column: pd.Series, kind: Kind) -> NDArray[Any]:
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object)  # a declared category may contain numbers
     found, values = parse(column)
-    is_right = kind == found or (kind, found) == ("numeric", "boolean")
-    if not is_right:
+    if found != kind and (kind, found) != ("numeric", "boolean"):
         texts = as_texts(column)
         values, expected = _converted(texts, kind)
         wrong = np.flatnonzero(pd.isna(values) & ~pd.isna(texts))
         if wrong.size:
-            raise InputError(
-                f"column '{name}' contains text '{texts[wrong[0]]}' in row {wrong[0] + 1} where "
-                f"{expected} expected"
-            )
-    refuse_infinite(name, values, pd.RangeIndex(len(values)))
+            cell = f"text {shown(texts[wrong[0]])} in {rows_text(wrong[:1])}"
+            raise InputError(f"column '{column.name}' contains {cell} where {expected} expected")
+    _refuse_infinite(column.name, values, np.arange(len(values)))
     return values
 
 
-def as_kinds(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, NDArray[Any]]:
-    """Convert the cells of columns to their types; columns of floats are converted at once."""
-    is_float = dict(zip(frame, frame.dtypes == np.float64, strict=True))
-    names = [name for name, kind in kinds.items() if kind == "numeric" and is_float[name]]
-    values = frame[names].to_numpy(np.float64)
-    floats = dict(zip(names, values.T, strict=True))
-    if np.isinf(values).any():
-        for name in names:
-            refuse_infinite(name, floats[name], pd.RangeIndex(len(values)))
-    return {
-        name: floats[name] if name in floats else as_kind(name, frame[name], kind)
-        for name, kind in kinds.items()
-    }
+def checked_cells(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, NDArray[Any]]:
+    """Select the expected columns of a frame; return their cells in the expected types.
+
+    Other columns, such as the target or unused columns, are ignored.
+    """
+    if missing := [name for name in kinds if name not in frame]:
+        others = [str(name) for name in frame if name not in kinds]
+        pairs = [(name, nearest(name, others)) for name in missing[:8]]
+        hint = next((f"; is '{near}' the column '{name}'?" for name, near in pairs if near), "")
+        number = f"{len(missing)} of {len(kinds)} columns are missing"
+        raise InputError(f"{number}: {quoted(missing)}{hint}")
+    return {name: as_kind(frame[name], kind) for name, kind in kinds.items()}
 
 
-def _converted(texts: NDArray[Any], kind: Kind) -> tuple[NDArray[Any], str]:
+def _converted(
+    texts: NDArray[Any], kind: Kind, truths: Mapping[str, float] = TRUTHS
+) -> tuple[NDArray[Any], str]:
     """Convert strings to a type, with NaN or NaT where that is not possible."""
     if kind == "boolean":
-        truths = [TRUTHS.get(str(text).lower(), np.nan) for text in texts]
-        return np.array(truths, dtype=np.float64), "true or false was"
+        found = [truths.get(str(text).lower(), np.nan) for text in texts]
+        return np.array(found, dtype=np.float64), "true or false was"
     if kind == "date":
         return _dates(texts), "dates such as 2024-01-31 were"
     return _numbers(texts), "numbers were"
@@ -161,7 +140,7 @@ def _categories(vocabulary: NDArray[Any]) -> NDArray[Any]:
     categories = vocabulary.copy()
     for place, text in enumerate(vocabulary[:-1]):
         if isinstance(text, str) and (written := WHOLE.fullmatch(text) or DAY.fullmatch(text)):
-            categories[place] = written[1]
+            categories[place] = "0" if written[1] == "-0" else written[1]
     return categories
 
 
@@ -178,13 +157,12 @@ def _vocabulary(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[Any]]:
         column = column.map(lambda cell: str(cell) if isinstance(cell, bool | np.bool_) else cell)
     try:
         codes, values = pd.factorize(column)
-    except TypeError as error:  # a cell is a list, a dict or an array
-        raise InputError(
-            f"column '{column.name}' has cells that are neither numbers, booleans, strings nor "
-            f"dates ({error})"
-        ) from error
+        texts = [_as_text(value) for value in values]
+    except (TypeError, ValueError, OverflowError) as error:  # lists; integers of many digits
+        kinds = "neither numbers, booleans, strings nor dates"
+        raise InputError(f"column '{column.name}' has cells that are {kinds}: {error}") from error
     vocabulary = np.empty(len(values) + 1, dtype=object)
-    vocabulary[:-1] = [_as_text(value) for value in values]
+    vocabulary[:-1] = texts
     vocabulary[-1] = np.nan
     return codes, vocabulary
 
@@ -192,7 +170,10 @@ def _vocabulary(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[Any]]:
 def _as_text(value: Any) -> Any:
     if isinstance(value, float | np.floating) and value.is_integer():
         value = int(value)
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
     text = str(value).strip()
+    text.encode()  # raises an error for half of a character
     return np.nan if text in MISSING else text
 
 
@@ -224,63 +205,58 @@ def places_of_text(values: NDArray[Any]) -> NDArray[np.intp]:
     return np.flatnonzero(~pd.isna(values) & np.isnan(_numbers(values)))
 
 
-def refuse_infinite(name: object, values: NDArray[Any], rows: pd.Index) -> None:
-    """Raise an error if a numeric column has an infinite cell."""
+def _refuse_infinite(name: object, values: NDArray[Any], rows: NDArray[Any]) -> None:
     if values.dtype.kind == "f" and np.isinf(values).any():
-        row = rows[np.flatnonzero(np.isinf(values))[0]] + 1
-        raise InputError(
-            f"column '{name}' is infinite in row {row}; correct the value or empty the cell"
-        )
+        where = rows_text(rows[np.isinf(values)][:1])
+        raise InputError(f"column '{name}' is infinite in {where}; correct or empty the cell")
 
 
 def infer(
-    frame: pd.DataFrame, kinds: Mapping[str, Kind] | None = None
+    frame: pd.DataFrame,
+    kinds: Mapping[str, Kind] | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> tuple[list[Column], dict[str, NDArray[Any]]]:
     """Infer the types of all columns, except for those given, and parse the cells.
 
-    The index of the frame is the position of a row in the file, from 0.
+    The index of the frame orders the rows, for columns that count them. `rows` are their numbers in
+    messages, by default their positions in the frame.
     """
-    kinds = {} if kinds is None else {name: kinds[name] for name in frame if name in kinds}
-    given = as_kinds(frame, kinds)
+    rows = np.arange(len(frame)) if rows is None else rows
     columns, cells = [], {}
-    for name in frame:
-        if name in kinds:
-            values = given[name]
-            column = _counted(name, kinds[name], values)
+    for name, series in frame.items():
+        if kinds and name in kinds:
+            kind = kinds[name]
+            values = as_kind(series, kind)
         else:
-            series = frame[name]
             kind, values = parse(series)
-            refuse_infinite(name, values, frame.index)
-            is_declared = isinstance(series.dtype, pd.CategoricalDtype)
-            column = _described(
-                _counted(name, kind, values), values, frame.index, is_declared=is_declared
-            )
+            _refuse_infinite(name, values, rows)
+        missing = pd.isna(values)
+        column = Column(str(name), kind, len(pd.unique(values[~missing])), int(missing.sum()))
+        if not kinds or name not in kinds:
+            column = _described(column, values, series)
+            if column.kind == "categorical" != kind:
+                values = as_categories(series)
         columns.append(column)
-        cells[name] = values
+        cells[column.name] = values
     return columns, cells
 
 
-def _counted(name: str, kind: Kind, values: NDArray[Any]) -> Column:
-    missing = pd.isna(values)
-    distinct = np.unique if values.dtype.kind == "f" else pd.unique
-    return Column(name, kind, len(distinct(values[~missing])), int(missing.sum()))
-
-
-def _described(
-    column: Column, values: NDArray[Any], rows: pd.Index, *, is_declared: bool
-) -> Column:
+def _described(column: Column, values: NDArray[Any], series: pd.Series) -> Column:
     """Find out whether a column is constant, an identifier or a text."""
     n_present = len(values) - column.n_missing
-    if column.n_distinct < 2:
+    has_such_a_name = IDENTIFIER_NAME.fullmatch(column.name) is not None
+    if column.n_distinct == 0 or (column.n_distinct == 1 and not column.n_missing):
         return replace(column, kind="constant")
+    if column.n_distinct == 1:  # "yes" and blanks
+        return replace(column, kind="identifier" if has_such_a_name else "categorical")
     if column.kind == "categorical":
         hardly_repeats = column.n_distinct >= IDENTIFIER_SHARE * n_present
-        is_long = not is_declared and _has_many_words(values)
+        is_long = not isinstance(series.dtype, pd.CategoricalDtype) and _has_many_words(values)
         if is_long and (hardly_repeats or column.n_distinct > MAX_CATEGORIES):
             return replace(column, kind="text")
-        if hardly_repeats or IDENTIFIER_NAME.fullmatch(column.name):
+        if hardly_repeats or has_such_a_name:
             return replace(column, kind="identifier")
-    if column.kind == "numeric" and _counts(column, values, rows):
+    if column.kind == "numeric" and _counts(column, values, series.index):
         return replace(column, kind="identifier")
     return column
 
@@ -301,4 +277,4 @@ def _counts(column: Column, values: NDArray[np.float64], rows: pd.Index) -> bool
     if column.n_distinct < max(len(values), COUNTER_ROWS):
         return False
     has_such_a_name = COUNTER_NAME.fullmatch(column.name) is not None
-    return has_such_a_name or bool(np.ptp(values - rows.to_numpy()) == 0)
+    return has_such_a_name or len(np.unique(values - rows.to_numpy())) == 1

@@ -2,31 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreg.base.doc_links import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
+from discreg.base.classifier import DOC_LINK_MODULE, DOC_LINK_TEMPLATE
 from discreg.base.errors import InputError
+from discreg.base.validation import Boolean, Choice, Number, check_params
 
-from .dates import date_parts
-from .frames import as_pandas, is_frame
-from .packed import pack, unpack
-from .texts import latent_semantic_analysis
+from .frames import as_pandas, is_frame, quoted
 
 if TYPE_CHECKING:
     from .column_types import Kind
 
-__all__ = ["TablePreprocessor"]
+
+# A model file describes every string of a list or dict in several lines, but an array by its bytes.
+# Names and types of thousands of columns are therefore packed.
+def pack(value: Any) -> Any:
+    """Convert lists and dicts of strings and numbers to bytes; return anything else as it is."""
+    plain = value.tolist() if isinstance(value, np.ndarray) else value
+    try:
+        text = json.dumps(plain)
+    except TypeError:
+        return value
+    is_same = plain is not None and json.loads(text) == plain
+    return ("json", np.frombuffer(text.encode(), np.uint8)) if is_same else value
+
+
+def unpack(value: Any) -> Any:
+    """Convert what `pack` returned, here or in version 0.2.0, to the value that it was."""
+    if not isinstance(value, tuple):
+        return value
+    kind, *parts = value
+    if kind == "json":
+        return json.loads(parts[0].tobytes())
+    if kind == "list":
+        return parts[0].tolist()
+    if kind == "dict":
+        return dict(zip(*(part.tolist() for part in parts), strict=True))
+    names, columns = parts[0].keys(), (column.tolist() for column in parts[0].values())
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
 
 Cells = dict[str, NDArray[Any]]
 ARRAY = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-PER_COLUMN = ("kinds", "kinds_", "columns_", "left_out_", "_number_names")  # one entry per column
+# Parameters and attributes with one entry per column.
+PER_COLUMN = ("kinds", "kinds_", "columns_", "left_out_", "feature_names_in_")
+N_GRAMS = 5000  # the most frequent ones of a column of texts
+MISSING_TEXT = "missing"
 
 
 class TablePreprocessor(TransformerMixin, BaseEstimator):
@@ -41,7 +75,8 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                   Parts that are the same in all rows are left out. Times are in UTC.
     categorical   One indicator per category. Rare categories share one, and an unknown category is
                   treated as a rare one; without rare categories, its indicators are zero. A missing
-                  value is a category of its own.
+                  value is a category of its own. Spaces around a category are no part of it;
+                  3 and 3.0 are the same category.
     text          Strings of at least three words that hardly repeat: latent semantic analysis, that
                   is the largest principal directions of tf-idf weights of n-grams of characters.
     constant      The column is left out. Empty columns are constant.
@@ -49,8 +84,12 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
                   that count the rows, and columns with names such as id and patient_id.
     ============= =============================================================================
 
+    A column with one value and blanks has two categories: the value, and missing.
+
     Missing numbers, booleans and dates are replaced by the median. Each such column with missing
-    values also has an indicator of them.
+    values in the training rows also has an indicator of them, whether they are frequent or depend
+    on the class or not. Labels are never used: a preprocessor that was fitted to all rows tells a
+    model nothing about the labels of rows that are held out from it.
 
     Parameters
     ----------
@@ -62,14 +101,14 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         Types of some columns by name, which are then not inferred: ``{"zip": "categorical"}``.
         These columns are always used, even if they are constant.
     max_categories : int, default=50
-        Largest number of indicators per column; rarer categories share one.
+        Largest number of indicators per column, at least 2; rarer categories share one.
     max_text_features : int, default=30
         Largest number of features per column of texts.
 
     Attributes
     ----------
     columns_ : list of dict
-        Name, kind, number of distinct and of missing values of each column, and its treatment;
+        Name, kind, numbers of distinct and of missing values, and of features, of each column;
         ``pandas.DataFrame(preprocessor.columns_)`` shows them.
     left_out_ : dict
         Names of the columns that are not used, with the reason: "constant", "empty" or
@@ -112,6 +151,16 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     {'patient_id': 'identifier'}
     """
 
+    _constraints: ClassVar = {
+        "scale": Boolean(),
+        "kinds": Choice(
+            (None,),
+            test=lambda kinds: isinstance(kinds, Mapping),
+            described="a dict of types by column, such as {'zip': 'categorical'}",
+        ),
+        "max_categories": Number(2, closed="left", integer=True),
+        "max_text_features": Number(1, closed="left", integer=True),
+    }
     _doc_link_module = DOC_LINK_MODULE
     _doc_link_template = DOC_LINK_TEMPLATE
 
@@ -142,28 +191,35 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         TablePreprocessor
             The fitted preprocessor.
         """
+        check_params(self, self._constraints)
+        fitted = copy.copy(self)
+        fitted._fit(X)
+        self.__dict__ = fitted.__dict__  # only now, so that a failed fit changes nothing
+        return self
+
+    def _fit(self, X: Any) -> None:
         columns, cells = self._inferred(X)
-        self.left_out_ = {
-            column["name"]: "empty" if column["n_distinct"] == 0 else column["kind"]
-            for column in columns
-            if column["kind"] in ("constant", "identifier")
-        }
-        self.kinds_ = {
-            column["name"]: column["kind"]
-            for column in columns
-            if column["name"] not in self.left_out_
-        }
+        self.left_out_, self.kinds_ = {}, {}
+        for column in columns:
+            if column["kind"] in ("constant", "identifier"):
+                reason = column["kind"] if column["n_distinct"] else "empty"
+                self.left_out_[column["name"]] = reason
+            else:
+                self.kinds_[column["name"]] = column["kind"]
         if not self.kinds_:
-            raise InputError(f"No column can be used as a feature: {_reasons(self.left_out_)}.")
+            found = ", ".join(sorted(set(self.left_out_.values())))
+            raise InputError(
+                f"No column can be used as a feature: {quoted(self.left_out_)} ({found})."
+            )
         self._fit_numbers(cells)
         self._fit_categories(cells)
         self._fit_texts(cells)
-        n_features = len(self.get_feature_names_out())
         n_of_texts = sum(len(each[-1].components_) for each in self._analyses.values())
+        n_features = len(self._features())
         self.is_indicator_ = np.zeros(n_features, dtype=bool)
         self.is_indicator_[self._n_scaled : n_features - n_of_texts] = True
-        self.columns_ = [{**column, "treatment": self._treatment(column)} for column in columns]
-        return self
+        counts = Counter(column for _, column in self._features())
+        self.columns_ = [{**column, "n_features": counts[column["name"]]} for column in columns]
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Convert rows to features.
@@ -194,13 +250,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         ndarray of str
             Names such as ``size``, ``missingindicator_size``, ``colour_red`` and ``when_year``.
         """
-        check_is_fitted(self)
-        names = [*self._number_names, *(f"missingindicator_{name}" for name in self._with_gaps)]
-        if self._encoder is not None:
-            names += list(self._encoder.get_feature_names_out(list(self.categories_)))
-        for name, analysis in self._analyses.items():
-            names += [f"{name}_{place}" for place in range(len(analysis[-1].components_))]
-        return np.array(_unique(names), dtype=object)
+        return np.array(_unique([name for name, _ in self._features()]), dtype=object)
 
     def columns_of_features(self) -> NDArray[Any]:
         """Return the name of the column that each feature is made of.
@@ -210,15 +260,21 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         ndarray of str
             In the order of `get_feature_names_out`.
         """
+        return np.array([column for _, column in self._features()], dtype=object)
+
+    def _features(self) -> list[tuple[str, str]]:
+        """Return the name of each feature, and the column that it is made of."""
         check_is_fitted(self)
-        names = self._of_kind("numeric")
-        names += [name for name, parts in self._date_parts.items() for _ in parts]
-        names += [*self._of_kind("boolean"), *self._with_gaps]
-        for name, categories in self.categories_.items():
-            names += [name] * min(len(categories), self.max_categories)
+        features = [(name, name) for name in self._of_kind("numeric")]
+        for name, parts in self._date_parts.items():
+            features += [(f"{name}_{part}", name) for part in parts]
+        features += [(name, name) for name in self._of_kind("boolean")]
+        features += [(f"missingindicator_{name}", name) for name in self._with_gaps]
+        features += self._indicators()
         for name, analysis in self._analyses.items():
-            names += [name] * len(analysis[-1].components_)
-        return np.array(names, dtype=object)
+            places = range(len(analysis[-1].components_))
+            features += [(f"{name}_{place}", name) for place in places]
+        return features
 
     def _inferred(self, X: Any) -> tuple[list[dict[str, Any]], Cells]:
         """Return the description and the cells of each column, and store their names."""
@@ -226,12 +282,16 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             if self.kinds:
                 raise InputError("kinds names columns, but X is not a data frame.")
             return _array_columns(validate_data(self, X, **ARRAY, ensure_min_samples=2))
-        from .column_types import infer
+        from .column_types import USED, infer
 
         frame = as_pandas(X)
         if len(frame) < 2 or not frame.shape[1]:
             raise InputError(f"X has shape {frame.shape}; two rows and one column are needed.")
-        kinds = _checked_kinds(self.kinds or {}, list(frame))
+        kinds = {str(name): kind for name, kind in (self.kinds or {}).items()}
+        if unknown := [name for name in kinds if name not in frame]:
+            raise InputError(f"kinds names columns that X does not have: {quoted(unknown)}.")
+        if wrong := [kind for kind in kinds.values() if kind not in USED]:
+            raise InputError(f"kinds has the type {wrong[0]!r}; types are {quoted(USED)}.")
         self.feature_names_in_ = np.array(list(frame), dtype=object)
         self.n_features_in_ = frame.shape[1]
         columns, cells = infer(frame, kinds)
@@ -244,7 +304,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             return {name: values[:, int(name[1:])] for name in self.kinds_}
         import pandas as pd
 
-        from .expected import checked_cells
+        from .column_types import checked_cells
 
         if not is_frame(X):
             X = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
@@ -261,17 +321,23 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             name: [part for part in parts if _varies(parts[part])] or ["days"]
             for name, parts in dates.items()
         }
-        self._first_days = {name: _smallest(parts["days"]) for name, parts in dates.items()}
+        self._first_days = {name: _reduced(np.min, parts["days"]) for name, parts in dates.items()}
         names = self._of_kind("numeric", "date", "boolean")
         self._with_gaps = [name for name in names if _is_missing(cells[name]).any()]
         numbers = self._numbers(cells)
-        self._number_names = [name for name, _ in numbers]
         self._n_scaled = len(numbers) - len(self._of_kind("boolean"))
-        # A column of a given kind can be empty in the training rows.
-        self._medians = np.array([_median(values) for _, values in numbers])
         self._scaler = None
-        if self.scale and self._n_scaled:
-            self._scaler = StandardScaler().fit(self._filled(numbers)[:, : self._n_scaled])
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._medians = np.array([_reduced(np.median, values) for _, values in numbers])
+            moments = [self._medians]
+            if self.scale and self._n_scaled:
+                scaler = StandardScaler().set_output(transform="default")
+                self._scaler = scaler.fit(self._filled(numbers)[:, : self._n_scaled])
+                moments += [scaler.mean_, scaler.var_]
+        for each in moments:
+            if not np.isfinite(each).all():
+                name = numbers[np.flatnonzero(~np.isfinite(each))[0]][0]
+                raise InputError(f"The numbers of '{name}' are too large to compute with.")
 
     def _numbers(self, cells: Cells) -> list[tuple[str, NDArray[np.float64]]]:
         """Return names and values of the numeric features; booleans are the last."""
@@ -291,26 +357,38 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         self.categories_: dict[str, list[Any]] = {}
         self._encoder = None
         if names:
-            self._encoder = OneHotEncoder(
+            encoder = OneHotEncoder(
                 handle_unknown="infrequent_if_exist",
                 max_categories=self.max_categories,
                 sparse_output=False,
-            ).fit(_strings(cells, names))
+            )
+            # Whatever the global configuration says, arrays are stacked here.
+            self._encoder = encoder.set_output(transform="default").fit(_strings(cells, names))
             categories = (each.tolist() for each in self._encoder.categories_)
             self.categories_ = dict(zip(names, categories, strict=True))
+
+    def _indicators(self) -> list[tuple[str, str]]:
+        """Return name and column of each indicator of a category."""
+        if self._encoder is None:
+            return []
+        pairs = zip(self._encoder.categories_, self._encoder.infrequent_categories_, strict=True)
+        counts = [len(every) - (0 if rare is None else len(rare) - 1) for every, rare in pairs]
+        names = list(self.categories_)
+        features = self._encoder.get_feature_names_out(names).tolist()
+        return list(zip(features, np.repeat(names, counts).tolist(), strict=True))
 
     def _fit_texts(self, cells: Cells) -> None:
         self._analyses, self._text_scales = {}, {}
         for name in self._of_kind("text"):
             texts = _texts(cells[name])
-            analysis = latent_semantic_analysis(texts, self.max_text_features)
-            variance = np.asarray(analysis.transform(texts)).var(axis=0).sum()
+            analysis = _latent_semantic_analysis(texts, self.max_text_features)
+            variance = analysis.transform(texts).var(axis=0).sum()
             self._analyses[name] = analysis
             self._text_scales[name] = float(np.sqrt(variance)) if self.scale and variance else 1.0
 
     def _blocks(self, cells: Cells) -> Iterator[NDArray[np.float64]]:
         """Yield the features in the order of their names."""
-        if self._number_names:
+        if self._medians.size:
             numbers = self._filled(self._numbers(cells))
             if self._scaler is not None:
                 scaled = slice(self._n_scaled)
@@ -323,40 +401,14 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         for name, analysis in self._analyses.items():
             yield np.asarray(analysis.transform(_texts(cells[name]))) / self._text_scales[name]
 
-    def _treatment(self, column: dict[str, Any]) -> str:
-        """Describe what becomes of a column."""
-        name = column["name"]
-        if name in self.left_out_:
-            return f"left out: {self.left_out_[name]}"
-        match column["kind"]:
-            case "categorical":
-                n_categories = len(self.categories_[name])
-                n_indicators = min(n_categories, self.max_categories)
-                return f"{n_indicators} indicators of {n_categories} categories"
-            case "text":
-                n_features = len(self._analyses[name][-1].components_)
-                return f"{n_features} features of latent semantic analysis"
-            case "date":
-                treatment = ", ".join(self._date_parts[name])
-            case "numeric" if self.scale:
-                treatment = "standardised"
-            case kind:
-                treatment = "0 and 1" if kind == "boolean" else "unchanged"
-        if name in self._with_gaps:
-            treatment += "; missing values replaced by the median, with an indicator"
-        return treatment
-
     def __getstate__(self) -> dict[str, Any]:
-        state = {**super().__getstate__()}
-        if "feature_names_in_" in state:
-            state["feature_names_in_"] = pack(state["feature_names_in_"].tolist())
+        state = dict(super().__getstate__())
         return state | {name: pack(state[name]) for name in PER_COLUMN if name in state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        names = unpack(state.get("feature_names_in_"))
         state = state | {name: unpack(state[name]) for name in PER_COLUMN if name in state}
-        if names is not None:
-            state["feature_names_in_"] = np.array(names, dtype=object)
+        if "feature_names_in_" in state:
+            state["feature_names_in_"] = np.array(state["feature_names_in_"], dtype=object)
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -369,27 +421,13 @@ def _array_columns(X: NDArray[np.float64]) -> tuple[list[dict[str, Any]], Cells]
     """Describe the columns of an array, with the names x0, x1, ... that scikit-learn gives them."""
     columns, cells = [], {}
     for place, values in enumerate(X.T):
-        name, missing = f"x{place}", np.isnan(values)
-        n_distinct = len(np.unique(values[~missing]))
-        kind = "numeric" if n_distinct > 1 else "constant"
-        columns.append(
-            {"name": name, "kind": kind, "n_distinct": n_distinct, "n_missing": int(missing.sum())}
-        )
+        name, n_missing = f"x{place}", int(np.isnan(values).sum())
+        n_distinct = len(np.unique(values)) - (n_missing > 0)
+        kind = "numeric" if n_distinct > 1 or (n_distinct and n_missing) else "constant"
+        counts = {"n_distinct": n_distinct, "n_missing": n_missing}
+        columns.append({"name": name, "kind": kind, **counts})
         cells[name] = values
     return columns, cells
-
-
-def _checked_kinds(kinds: Mapping[Any, Kind], names: list[str]) -> dict[str, Kind]:
-    from .column_types import USED
-    from .formats import quoted
-
-    kinds = {str(name): kind for name, kind in kinds.items()}
-    known = set(names)
-    if unknown := [name for name in kinds if name not in known]:
-        raise InputError(f"kinds names columns that X does not have: {quoted(unknown)}.")
-    if wrong := [kind for kind in kinds.values() if kind not in USED]:
-        raise InputError(f"kinds has the type {wrong[0]!r}; types are {quoted(USED)}.")
-    return kinds
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -411,14 +449,10 @@ def _varies(values: NDArray[np.float64]) -> bool:
     return len(np.unique(values[~np.isnan(values)])) > 1
 
 
-def _smallest(values: NDArray[np.float64]) -> float:
+def _reduced(function: Callable[..., Any], values: NDArray[np.float64]) -> float:
+    """Reduce the values that are present; a column of a given kind can be empty."""
     present = values[~np.isnan(values)]
-    return float(present.min()) if present.size else 0.0
-
-
-def _median(values: NDArray[np.float64]) -> float:
-    present = values[~np.isnan(values)]
-    return float(np.median(present)) if present.size else 0.0
+    return float(function(present)) if present.size else 0.0
 
 
 def _strings(cells: Cells, names: list[str]) -> NDArray[Any]:
@@ -426,9 +460,45 @@ def _strings(cells: Cells, names: list[str]) -> NDArray[Any]:
 
 
 def _texts(values: NDArray[Any]) -> NDArray[Any]:
-    return np.where(_is_missing(values), "missing", values)
+    return np.where(_is_missing(values), MISSING_TEXT, values)
 
 
-def _reasons(left_out: dict[str, str]) -> str:
-    names = [f"'{name}' is {reason}" for name, reason in left_out.items()]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+def _latent_semantic_analysis(texts: NDArray[np.object_], most_features: int) -> Pipeline:
+    """Fit principal directions of the tf-idf weights of n-grams of characters.
+
+    N-grams relate words with the same stem, and need no list of words of a language.
+    """
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 4), max_features=N_GRAMS, sublinear_tf=True
+    )
+    weights = vectorizer.fit_transform(texts)
+    if weights.shape[1] < 2:  # for which scikit-learn has no decomposition
+        weights = vectorizer.fit([*texts, MISSING_TEXT]).transform(texts)
+    reduction = TruncatedSVD(min(most_features, *weights.shape), random_state=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of the explained share of no variance
+        reduction.set_output(transform="default").fit(weights)
+    return make_pipeline(vectorizer, reduction)
+
+
+def date_parts(
+    dates: NDArray[np.datetime64], first_day: float = 0.0
+) -> dict[str, NDArray[np.float64]]:
+    """Return year, month, weekday, hour and elapsed days of dates; NaN where one is missing.
+
+    Days are counted from `first_day`, which is itself counted from the beginning of 1970.
+    """
+    days = _count(dates, "us") / 86_400e6
+    parts = {
+        "year": _count(dates, "Y") + 1970,
+        "month": _count(dates, "M") % 12 + 1,
+        "weekday": (np.floor(days) + 3) % 7,  # January 1st, 1970 was a Thursday
+        "hour": days % 1 * 24,
+        "days": days - first_day,
+    }
+    missing = np.isnat(dates)
+    return {name: np.where(missing, np.nan, part) for name, part in parts.items()}
+
+
+def _count(dates: NDArray[np.datetime64], unit: str) -> NDArray[np.float64]:
+    """Return the number of whole units since the beginning of 1970."""
+    return dates.astype(f"datetime64[{unit}]").astype(np.int64).astype(np.float64)

@@ -9,11 +9,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from small_experiments import FirstComputes, FirstIsSlow, Recorded, Threads, Troubled, Unreadable
+from small_experiments import (
+    FirstComputes,
+    FirstIsSlow,
+    Measured,
+    Recorded,
+    Threads,
+    Troubled,
+    Unreadable,
+)
 
 from discreg.comparison.running import engine
-from discreg.comparison.running.experiment import Key
-from discreg.comparison.running.store import Store
+from discreg.comparison.running.store import Key, Store
 
 TESTS = Path(__file__).parents[2]
 FILES = {"log", "script.py", "store", "store.lock"}
@@ -53,6 +60,7 @@ def test_a_second_run_makes_no_fit(tmp_path, log):
     assert (progress.n_before, progress.n_left) == (12, 0)
 
 
+@pytest.mark.full
 def test_two_workers_share_the_fits(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
         engine.run(Recorded(log, seconds=0.2), store, n_jobs=2)
@@ -73,6 +81,7 @@ def test_a_model_that_raises_or_whose_worker_is_killed_leaves_the_others_alone(t
     assert (progress.n_ended, progress.n_dropped, progress.n_left) == (8, 4, 0)
 
 
+@pytest.mark.full
 @pytest.mark.linux
 def test_a_fit_is_stopped_after_its_time_of_computing(tmp_path, log):
     with Store(tmp_path / "store", {}) as store:
@@ -84,6 +93,7 @@ def test_a_fit_is_stopped_after_its_time_of_computing(tmp_path, log):
     assert reason == "the fit exceeded its time limit of 0.5 s"
 
 
+@pytest.mark.full
 def test_a_slow_model_is_stopped_and_occupies_one_worker(tmp_path, log):
     experiment = FirstIsSlow(log, n_models=10, n_folds=2)
     with Store(tmp_path / "store", {}) as store:
@@ -108,7 +118,7 @@ def test_the_time_budget_stops_fits_under_way_and_the_next_run_makes_them(tmp_pa
 def run_in_a_process(store: Path, log: Path) -> subprocess.Popen:
     code = f"""
 from pathlib import Path
-from small_experiments import Recorded
+from small_experiments import Measured, Recorded
 from discreg.comparison.running import engine
 from discreg.comparison.running.store import Store
 
@@ -178,6 +188,7 @@ def test_a_killed_run_loses_the_fits_under_way_and_repeats_no_other(tmp_path, lo
     assert sum(made.values()) <= 12 + 2  # two were under way
 
 
+@pytest.mark.full
 @pytest.mark.linux
 def test_the_next_run_removes_what_a_run_left_that_was_killed_with_its_workers(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
@@ -197,6 +208,7 @@ def test_the_next_run_removes_what_a_run_left_that_was_killed_with_its_workers(t
     assert [path.name for path in tmp_path.glob(".*")] == [".store2.workers-1"]
 
 
+@pytest.mark.full
 @pytest.mark.linux
 def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     process = run_in_a_process(tmp_path / "store", log)
@@ -210,20 +222,34 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, log):
     assert stopped_by == "interrupt"
 
 
-def test_a_fit_that_an_interrupt_finds_stored_is_counted(tmp_path, log, monkeypatch):
+def test_an_interrupt_lets_a_stored_fit_count_and_ends_the_run(tmp_path, log, monkeypatch):
     finish = Store.finish
 
     def interrupted(*given):
         finish(*given)
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Store, "finish", interrupted)
     with Store(tmp_path / "store", {}) as store:
         progress = engine.run(Recorded(log), store)
         assert len(store.ended()) == progress.n_ended == 1
     assert progress.stopped_by == "interrupt"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_model_whose_fits_would_take_too_long_is_given_up_after_the_first(tmp_path, log):
+    experiment = Measured(log)
+    with Store(tmp_path / "store", experiment.settings()) as store:
+        progress = engine.run(experiment, store, most_seconds=10.0)
+        done = [(key.model, key.fold) for key in store.ended()]
+        assert sorted(done) == [("model 0", fold) for fold in range(4)] + [("model 1", 0)]
+        assert progress.n_dropped == 3
+        again = engine.run(experiment, store, most_seconds=10.0)
+        assert (again.n_ended, again.n_dropped) == (5, 3)
+        assert engine.run(experiment, store).n_ended == 8
+
+
+@pytest.mark.full
 def test_workers_that_cannot_start_end_the_run(tmp_path, log, capfd):
     with (
         Store(tmp_path / "store", {}) as store,
@@ -266,6 +292,7 @@ def test_an_error_in_another_process_is_raised_here(tmp_path, function, argument
         engine.call_in_worker(pool, argument)
 
 
+@pytest.mark.full
 def test_two_runs_share_workers_and_the_second_does_not_wait_for_the_first(tmp_path, log):
     slow = FirstIsSlow(log, n_models=1, n_folds=1)
     with (

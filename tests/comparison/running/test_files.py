@@ -3,7 +3,7 @@
 import pytest
 
 from discreg.base.errors import InputError
-from discreg.comparison.running.files import make_folder, remove_drafts, write_whole
+from discreg.comparison.running.store import make_folder, remove_drafts, write_whole
 
 
 def test_a_file_is_replaced(tmp_path):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from discreg.base.errors import InputError
-from discreg.comparison.running.experiment import Key, Outcome
-from discreg.comparison.running.store import Store
+from discreg.comparison.running.store import Key, Outcome, Store
 
 KEY = Key("iris", "ReLSR", 0, 3)
 SETTINGS = {"seed": "0", "target": "species"}

@@ -172,21 +172,6 @@ def within_class_faces(scores: StoredScores) -> Claim:
     )
 
 
-def grelsr_translations(scores: StoredScores) -> Claim:
-    """Other penalties of the translations, which the paper leaves open."""
-    study, methods, said = "grelsr/fig1", ("GReLSR1, optimum", "GReLSR1, l1", "GReLSR1, l2"), []
-    for dataset, fits in _with_equal_fits(scores, study, *methods).items():
-        found = [scores.mean(study, dataset, method, "accuracy") for method in methods]
-        said.append(f"{dataset} {' / '.join(f'{each:.3f}' for each in found)} ({fits} splits)")
-    if not said:
-        raise NotStored(study)
-    return Claim(
-        None,
-        "GReLSR1 at its optimum with the centred, the l1 and the l2 penalty of the translations "
-        f"({study}): {'; '.join(said)}.",
-    )
-
-
 def _compared(
     scores: StoredScores, study: str, method: str, other: str, *, strictly: bool = True
 ) -> tuple[list[str], int]:
@@ -206,5 +191,4 @@ CLAIMS: tuple[Callable[[StoredScores], Claim], ...] = (
     grelsr_optimum,
     grelsr_faces,
     within_class_faces,
-    grelsr_translations,
 )

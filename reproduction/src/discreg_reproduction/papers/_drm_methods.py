@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from discreg import DRMClassifier, DRMClassifierCV, g_mean_score
-from discreg.comparison.running.experiment import Outcome
+from discreg.comparison.running.store import Outcome
 from discreg_reproduction.protocol import Method, Part, at, judged, series
 
 Rows = NDArray[np.intp]
@@ -209,7 +209,7 @@ class DRMSearch:
         if self.first_tie:
             results = search.cv_results_
             params = results["params"][int(np.nanargmax(results["mean_test_score"]))]
-        model = DRMClassifier(probability=False, kernel=search.kernel, coef0=search.coef0, **params)
+        model = clone(search.best_estimator_).set_params(**params)
         return Chosen(model.fit(*train), search.best_score_)
 
 
@@ -287,7 +287,10 @@ class IterativeDRM:
         some = some_rows(train.y, self.n_search, seed)
         splits = ShuffleSplit(self.n_splits, test_size=0.2, random_state=seed)
         search = DRMClassifierCV(
-            probability=False, kernel="linear", alphas=self.alphas, betas=self.betas, cv=splits
+            DRMClassifier(probability=False, kernel="linear"),
+            alphas=self.alphas,
+            betas=self.betas,
+            cv=splits,
         )
         return dict(search.fit(train.X[some], train.y[some]).best_params_)
 

@@ -19,7 +19,7 @@ from discreg import (
     SLRRClassifierCV,
     beta_max,
 )
-from discreg.comparison.running.experiment import Outcome
+from discreg.comparison.running.store import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged, series
 from discreg_reproduction.registry import Dataset
 
@@ -95,7 +95,7 @@ class LRRRRanks:
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
         ranks = ranks_of(train)
         search = LRRRClassifierCV(
-            probability=False, betas=self.betas, ranks=ranks, cv=_folds(seed)
+            LRRRClassifier(probability=False), betas=self.betas, ranks=ranks, cv=_folds(seed)
         ).fit(*train)
         betas = {rank: _best_beta(search.cv_results_, rank) for rank in ranks}
         scores = {
@@ -130,7 +130,9 @@ class ChosenRank:
     betas: Sequence[float]
 
     def run(self, train: Part, test: Part, seed: int) -> Outcome:
-        search = LRRRClassifierCV(probability=False, betas=self.betas, ranks=ranks_of(train))
+        search = LRRRClassifierCV(
+            LRRRClassifier(probability=False), betas=self.betas, ranks=ranks_of(train)
+        )
         return Tuned(search, n_folds=INNER_FOLDS).run(train, test, seed)
 
 
@@ -197,11 +199,10 @@ def _sparse_search(
     """
     largest = beta_max(*train)
     search = SLRRClassifierCV(
-        probability=False,
+        SLRRClassifier(probability=False, **ALGORITHM_3),
         betas=[beta for beta in betas if beta < largest],
         ranks=ranks,
         cv=_folds(seed),
-        **ALGORITHM_3,
     )
     return search.fit(*train)
 

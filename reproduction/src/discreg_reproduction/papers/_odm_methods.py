@@ -16,7 +16,7 @@ from sklearn.preprocessing import maxabs_scale, minmax_scale
 
 from discreg import LDMClassifier
 from discreg.base.errors import InputError
-from discreg.comparison.running.experiment import Outcome
+from discreg.comparison.running.store import Outcome
 from discreg_reproduction.protocol import Part, Tuned, judged
 from discreg_reproduction.registry import Dataset
 
@@ -59,7 +59,9 @@ class TunedLDM(Tuned):
 
     def fitted(self, train: Part, seed: int) -> LDMClassifier:
         """Fit the best setting; ties go to the smallest width, lambda1, C and lambda2."""
-        search = clone(self.estimator).set_params(random_state=seed, **self.grid_of(train))
+        search = clone(self.estimator).set_params(
+            estimator__random_state=seed, **self.grid_of(train)
+        )
         weights = {name: np.array(getattr(search, name)) for name in WEIGHTS.values()}
         scores = []
         for fold in self.folds(train, seed).split(*train):
@@ -72,10 +74,8 @@ class TunedLDM(Tuned):
         best, _ = max(in_order, key=lambda setting: setting[1])
         share = len(train.y) / n_samples
         whole = {name: share * value if name in WEIGHTS else value for name, value in best.items()}
-        model = LDMClassifier(
-            probability=False, kernel=search.kernel, fit_intercept=False, random_state=seed, **whole
-        )
-        return model.fit(*train)
+        best_model: LDMClassifier = clone(search.estimator).set_params(**whole).fit(*train)
+        return best_model
 
 
 def _order(setting: Mapping[str, float]) -> tuple[float, ...]:

@@ -73,10 +73,13 @@ def _choosers(scoring: str) -> dict[str, Chooser]:
     polynomial = SVC(kernel="poly", gamma="auto", coef0=0.0, max_iter=SVM_ITERATIONS)
     drm: dict[str, Any] = {"alphas": DECADES, "betas": DECADES, "scoring": scoring}
     drm_rbf = DRMClassifierCV(
-        probability=False, kernel="rbf", gammas=[1 / (2 * v) for v in DECADES], **drm
+        DRMClassifier(probability=False, kernel="rbf"), gammas=[1 / (2 * v) for v in DECADES], **drm
     )
     drm_polynomial = DRMClassifierCV(
-        probability=False, kernel="poly", degrees=DEGREES, gammas=[1.0], coef0=1.0, **drm
+        DRMClassifier(probability=False, kernel="poly", coef0=1.0),
+        degrees=DEGREES,
+        gammas=[1.0],
+        **drm,
     )
     return {
         "SVM(R)": Search(rbf, "gamma", DECADES, support, scoring),

@@ -9,8 +9,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
-from discreg import GReLSRClassifier, GReLSRClassifierCV, LSRClassifierCV, ReLSRClassifierCV
-from discreg.comparison.running.experiment import Outcome
+from discreg import (
+    GReLSRClassifier,
+    GReLSRClassifierCV,
+    LSRClassifier,
+    LSRClassifierCV,
+    ReLSRClassifier,
+    ReLSRClassifierCV,
+)
+from discreg.comparison.running.store import Outcome
 from discreg_reproduction.protocol import LevelLine, Method, Part, Quick, Study, Sweep, Tuned, at
 from discreg_reproduction.registry import Dataset, datasets_of
 from discreg_reproduction.splits import PerClass, RandomSplit, Rows
@@ -103,11 +110,9 @@ def _tuned(estimator: BaseEstimator) -> Method:
     return Tuned(estimator, {"beta": BETAS}, N_FOLDS)
 
 
-def _optimum(
-    group_penalties: Sequence[float] = (1.0,), translation_penalty: str = "centred"
-) -> Method:
+def _optimum(group_penalties: Sequence[float] = (1.0,)) -> Method:
     """Create GReLSR at the minimum of its objective, with parameters selected as elsewhere."""
-    search = GReLSRClassifierCV(probability=False, translation_penalty=translation_penalty)
+    search = GReLSRClassifierCV(GReLSRClassifier(probability=False))
     grid = {"betas": OPTIMUM_BETAS, "group_penalties": tuple(group_penalties)}
     return Tuned(search, grid, N_FOLDS)
 
@@ -136,8 +141,12 @@ def _faces() -> dict[str, Method]:
             GReLSRClassifier(probability=False, group_penalty=1, beta=FACE_BETA, **SCHEDULE)
         ),
         GRELSR_OPTIMUM: Tuned(GReLSRClassifier(probability=False, group_penalty=1, beta=FACE_BETA)),
-        "LSR, within-class": Tuned(LSRClassifierCV(probability=False), SCATTER, n_folds=3),
-        "ReLSR, within-class": Tuned(ReLSRClassifierCV(probability=False), SCATTER, n_folds=3),
+        "LSR, within-class": Tuned(
+            LSRClassifierCV(LSRClassifier(probability=False)), SCATTER, n_folds=3
+        ),
+        "ReLSR, within-class": Tuned(
+            ReLSRClassifierCV(ReLSRClassifier(probability=False)), SCATTER, n_folds=3
+        ),
     }
     return {name: AcrossDimensions(method, FACE_DIMENSIONS) for name, method in methods.items()}
 
@@ -156,12 +165,10 @@ FIGURE_1 = Study(
             N_FOLDS,
         ),
         "ReLSR, optimum": Tuned(
-            ReLSRClassifierCV(probability=False), {"betas": OPTIMUM_BETAS}, N_FOLDS
+            ReLSRClassifierCV(ReLSRClassifier(probability=False)), {"betas": OPTIMUM_BETAS}, N_FOLDS
         ),
         GRELSR_OPTIMUM: _optimum(),
         "GReLSR2, optimum": _optimum(GROUP_PENALTIES),
-        "GReLSR1, l1": _optimum(translation_penalty="l1"),
-        "GReLSR1, l2": _optimum(translation_penalty="l2"),
     },
     splits=RandomSplit(n_repeats=10, train_size=0.4, stratified=True),
     prepare=Published(n_components=200),
@@ -175,9 +182,6 @@ FIGURE_1 = Study(
         LIBLINEAR,
         *ALGORITHM,
         OPTIMUM,
-        "The last two columns are not in the paper either: GReLSR1 at its minimum, with the sum of "
-        "the absolute values (l1) or of the squares (l2) of the translations as the penalty R of "
-        "its equation (16).",
         "The paper does not say from which values GReLSR2 chooses its weight; here from the powers "
         "of ten of Fig. 3.",
     ),

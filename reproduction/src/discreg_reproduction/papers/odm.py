@@ -85,24 +85,23 @@ def _lda_widths(X: Any) -> ParamGrid:
 def _linear_odm(every: slice = slice(None)) -> Tuned:
     return Tuned(
         ODMClassifierCV(
-            probability=False,
+            ODMClassifier(probability=False, kernel="linear", fit_intercept=False),
             C1s=POWERS[every],
             C2s=POWERS[every],
             Ds=DEVIATIONS[every],
-            kernel="linear",
-            fit_intercept=False,
         )
     )
 
 
 def _linear_ldm(lambdas: tuple[float, ...] = LAMBDAS[EVERY_SECOND]) -> Tuned:
     return TunedLDM(
-        LDMClassifierCV(probability=False, kernel="linear", fit_intercept=False), _weights(lambdas)
+        LDMClassifierCV(LDMClassifier(probability=False, kernel="linear", fit_intercept=False)),
+        _weights(lambdas),
     )
 
 
 def _literal_ldm(lambdas: tuple[float, ...] = LAMBDAS[EVERY_SECOND]) -> Tuned:
-    search = LDMClassifierCV(probability=False, kernel="linear", fit_intercept=False)
+    search = LDMClassifierCV(LDMClassifier(probability=False, kernel="linear", fit_intercept=False))
     return Tuned(search, _weights(lambdas))
 
 
@@ -153,15 +152,18 @@ TABLE_3 = Study(
             ),
             _lda_widths,
         ),
-        "ODM^L": TunedLDM(LDMClassifierCV(probability=False, fit_intercept=False), _ldm_widths),
-        "ODM^L, (5)": Tuned(LDMClassifierCV(probability=False, fit_intercept=False), _ldm_widths),
+        "ODM^L": TunedLDM(
+            LDMClassifierCV(LDMClassifier(probability=False, fit_intercept=False)), _ldm_widths
+        ),
+        "ODM^L, (5)": Tuned(
+            LDMClassifierCV(LDMClassifier(probability=False, fit_intercept=False)), _ldm_widths
+        ),
         "ODM": Tuned(
             ODMClassifierCV(
-                probability=False,
+                ODMClassifier(probability=False, fit_intercept=False),
                 C1s=POWERS[EVERY_SECOND],
                 C2s=POWERS[EVERY_SECOND],
                 Ds=DEVIATIONS[EVERY_SECOND],
-                fit_intercept=False,
             ),
             _widths,
         ),

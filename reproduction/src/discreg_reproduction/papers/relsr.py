@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from discreg.comparison.running.experiment import Outcome
+from discreg.comparison.running.store import Outcome
 from discreg.retargeted import retarget
 from discreg_reproduction.protocol import Part, Quick, Study, Tuned
 from discreg_reproduction.registry import Dataset, datasets_of

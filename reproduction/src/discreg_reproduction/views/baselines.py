@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from discreg.comparison.statistics.ranks import LEVEL, win_tie_loss
 from discreg.comparison.words import number, percent
 from discreg_reproduction.paper_values import Reported
+from discreg_reproduction.ranks import LEVEL, win_tie_loss
 
 from .blocks import NOTHING, Block, Evidence, Grid, Key, Score, Text
 

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from discreg.base.metrics import metric as metric_called
-from discreg.comparison.report.figures import critical_difference_figure, svg
-from discreg.comparison.statistics.ranks import LEVEL, Ranking, friedman_nemenyi
+from discreg.comparison.report.figures import svg
 from discreg.comparison.words import listed, p_value, percent
 from discreg_reproduction.paper_values import reported
 from discreg_reproduction.protocol import Study
+from discreg_reproduction.rank_figures import critical_difference_figure
+from discreg_reproduction.ranks import LEVEL, Ranking, friedman_nemenyi
 
 from .blocks import NOTHING, Block, Evidence, Grid, Key, Picture, Text
 from .figures import (

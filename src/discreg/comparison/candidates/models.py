@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,18 +19,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from discreg.base.errors import InputError
-from discreg.comparison.protocol.folds import RowFacts
-from discreg.comparison.protocol.scoring import Scoring
+from discreg.comparison.running.folds import RowFacts
 
-from .contender import MAJORITY, Contender
-from .registry import CANDIDATES, majority, named
-from .tuning import Shape, TuningPlan
+from .registry import (
+    AUTO,
+    CANDIDATES,
+    MAJORITY,
+    is_installed,
+    majority,
+    named,
+)
+from .tuning import Calibrated, TuningPlan
 
-__all__ = ["AFFORDABLE", "ComparedModel", "Models", "own_models", "plan_models"]
-
-AFFORDABLE = 60.0  # seconds that all fits of a model may take on one core, as estimated
 BY_NAME = {candidate.name: candidate for candidate in CANDIDATES}
 STEP = "model"  # name of the last step of the pipelines
+DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")  # package.module:name
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,28 +42,26 @@ class ComparedModel:
 
     Attributes
     ----------
-    contender : Contender
-        Name, origin and place in the order of simplicity.
+    name : str
+        Name in the report.
     key : str
         Name in the store: another form of the model has another one.
-    variant : int
-        Number of the variant of a candidate of the registry.
+    origin : str
+        "discreg", "scikit-learn", another package, or "own".
+    is_limited : bool
+        Whether it is the form of a candidate for larger tables.
     estimator : estimator or None
         The user's own estimator.
-    seconds : float
-        Estimated time of one fit.
+    keeps_rows : bool
+        Whether a fitted model may contain training rows.
     """
 
-    contender: Contender
+    name: str
     key: str
-    variant: int = 0
+    origin: str = "scikit-learn"
+    is_limited: bool = False
     estimator: Any = None
-    seconds: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """Name in the report."""
-        return self.contender.name
+    keeps_rows: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -69,28 +71,31 @@ class ComparedModel:
     @property
     def scales(self) -> bool:
         """Whether the columns are scaled before they come to the model."""
-        return self.name not in ("Auto", MAJORITY)
+        return self.name not in (AUTO, MAJORITY)
 
-    def make(self, search: TuningPlan) -> Any:
+    def make(self, plan: TuningPlan) -> Any:
         """Create the unfitted model."""
         if self.estimator is not None:
-            return clone(self.estimator)
+            own = clone(self.estimator)
+            has_probabilities = hasattr(own, "predict_proba") or self.is_whole
+            return own if has_probabilities else Calibrated(own, random_state=plan.seed)
         if self.name == MAJORITY:
             return majority()
-        return BY_NAME[self.name].variants[self.variant].make(search)
+        candidate = BY_NAME[self.name]
+        make = candidate.limited if self.is_limited else candidate.make
+        assert make is not None
+        return make(plan)
 
     def fit_arguments(
         self, model: Any, facts: RowFacts, weights: NDArray[np.float64] | None
     ) -> dict[str, Any]:
         """Return the arguments of `fit` besides X and y: weights, groups and times."""
-        found: dict[str, Any] = {}
-        if weights is not None:
-            found["sample_weight"] = weights
-        if facts.groups is not None and _takes(model, "groups"):
-            found["groups"] = facts.groups
-        if facts.time is not None and _takes(model, "time"):
-            found["time"] = facts.time
-        return found
+        given = {"sample_weight": weights, "groups": facts.groups, "time": facts.time}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and _takes(model, name)
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +105,7 @@ class Models:
     compared: tuple[ComparedModel, ...]
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
+    are_named: bool = False  # whether the user named the candidates
 
     def named(self, name: str) -> ComparedModel:
         """Return the model of this name."""
@@ -116,30 +122,25 @@ def _takes(model: Any, argument: str) -> bool:
 
 
 def plan_models(
-    shape: Shape,
-    scoring: Scoring,
+    n_rows: int,
     *,
     candidates: Any = None,
     exclude: str | Iterable[str] | None = None,
-    n_fits: int,
+    is_sparse: bool = False,
     has_weights: bool = False,
 ) -> Models:
-    """Select the models, and the variant of each that can be fitted `n_fits` times.
+    """Select the models, and the form of each for this number of training rows.
 
     Parameters
     ----------
-    shape : Shape
-        Size of the training rows of a fold.
-    scoring : Scoring
-        The metric that decides.
+    n_rows : int
+        Training rows of a fold.
     candidates : list of names and estimators, dict of estimators, or None
-        The models; None means all of the registry.
+        The models; None means the default ones of the registry.
     exclude : str or iterable of str, optional
         Names that are left out.
-    n_fits : int
-        Number of folds of all repeats.
-    has_weights : bool
-        Whether rows have weights.
+    is_sparse, has_weights : bool
+        Whether the data are sparse, and whether rows have weights.
     """
     wanted, own = own_models(candidates)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude or ())
@@ -148,62 +149,47 @@ def plan_models(
     compared: list[ComparedModel] = []
     left_out: dict[str, str] = {}
     notes: list[str] = []
-    for place, candidate in enumerate(CANDIDATES):
-        name = candidate.name
+    for name, candidate in BY_NAME.items():
         if name not in wanted or name in excluded or name in own:
             continue
-        reason = _unusable(name, shape, scoring, has_weights=has_weights)
-        variant = candidate.affordable(shape, AFFORDABLE / n_fits)
-        if reason is None and variant is None:
-            last = candidate.variants[-1]
-            reason = (
-                f"one fit of {shape.n_rows:,} rows, {shape.n_columns:,} features and "
-                f"{shape.n_classes} classes would take about {_about(last.seconds(shape))}"
+        is_limited = candidate.most_rows is not None and n_rows > candidate.most_rows
+        if is_sparse and candidate.is_dense:
+            left_out[name] = "it does not support sparse data"
+        elif has_weights and not candidate.has_weights:
+            left_out[name] = "it does not support sample weights"
+        elif not is_installed(candidate):
+            left_out[name] = f"{candidate.origin} is not installed"
+        elif is_limited and candidate.limited is None:
+            left_out[name] = f"it needs too much memory or time above {candidate.most_rows:,} rows"
+        else:
+            key = f"{name} (limited)" if is_limited else name
+            compared.append(
+                ComparedModel(
+                    name, key, candidate.origin, is_limited, keeps_rows=candidate.keeps_rows
+                )
             )
-        if reason is not None or variant is None:
-            left_out[name] = reason or ""
-            continue
-        contender = Contender(
-            name=name, origin=candidate.origin, place=place, keeps_rows=candidate.keeps_rows
-        )
-        number = candidate.variants.index(variant)
-        key = name if not number else f"{name} ({variant.note})"
-        compared.append(ComparedModel(contender, key, number, seconds=variant.seconds(shape)))
-        if variant.note:
-            notes.append(f"{name} {variant.note}, because the table is large.")
-    for place, (name, estimator) in enumerate(own.items(), start=len(CANDIDATES)):
+            if is_limited:
+                notes.append(f"{name} {candidate.note}, because the table is large.")
+    for name, estimator in own.items():
         if name in excluded:
             continue
         if has_weights and not _takes(_last(estimator), "sample_weight"):
             left_out[name] = "its fit takes no sample_weight"
             continue
-        contender = Contender(name=name, origin="own", place=place, keeps_rows=True)
-        compared.append(
-            ComparedModel(contender, f"{name} #{_hash(estimator)}", estimator=estimator)
-        )
+        key = f"{name} #{_hash(estimator)}"
+        compared.append(ComparedModel(name, key, "own", estimator=estimator, keeps_rows=True))
     if not compared:
         reasons = " ".join(f"{name} is left out: {why}." for name, why in left_out.items())
         raise InputError(f"There is nothing to compare. {reasons}".strip())
-    base = Contender(name=MAJORITY, origin="scikit-learn", place=-1)
-    return Models((*compared, ComparedModel(base, MAJORITY)), left_out, tuple(notes))
-
-
-def _unusable(name: str, shape: Shape, scoring: Scoring, *, has_weights: bool) -> str | None:
-    """Explain why a candidate cannot be used for these data; None if it can."""
-    candidate = BY_NAME[name]
-    if candidate.is_dense and shape.is_sparse:
-        return "it does not support sparse data"
-    if has_weights and not candidate.has_weights:
-        return "it does not support sample weights"
-    if scoring.needs_probabilities and not candidate.has_probabilities:
-        return f"it has no probabilities, which {scoring.name} needs"
-    return None
+    base = ComparedModel(MAJORITY, MAJORITY)
+    return Models((*compared, base), left_out, tuple(notes), candidates is not None)
 
 
 def own_models(candidates: Any) -> tuple[list[str], dict[str, Any]]:
     """Split a list of candidates into names of the registry and own estimators by name."""
     if candidates is None:
-        return list(BY_NAME), {}
+        usual = (each for each in CANDIDATES if each.is_default and is_installed(each))
+        return [candidate.name for candidate in usual], {}
     if isinstance(candidates, str):
         candidates = [name.strip() for name in candidates.split(",")]
     if isinstance(candidates, Mapping):
@@ -234,22 +220,32 @@ def _checked(name: str, estimator: Any) -> Any:
         raise InputError(f"{name} is not an estimator: {estimator!r} has no fit and get_params.")
     if is_regressor(estimator):
         raise InputError(f"{name} is a regressor. Give a classifier.")
+    if not hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function"):
+        raise InputError(
+            f"{name} has neither predict_proba nor decision_function, so that it has no "
+            "probabilities to compare."
+        )
     return estimator
 
 
 def _imported(text: str) -> Any:
-    """Import an estimator that is written as package.module:name."""
+    """Import an estimator that is written as package.module:name.
+
+    Importing runs the module. Only estimator classes, and functions that the module itself defines,
+    are called.
+    """
+    if not DOTTED.fullmatch(text):
+        raise InputError(f"The model {text} is not written as package.module:name.")
     module, _, name = text.partition(":")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"The model {text} cannot be imported: {error}.") from error
-    made = found() if isinstance(found, type) or _is_factory(found) else found
-    return _checked(text, made)
-
-
-def _is_factory(found: Any) -> bool:
-    return callable(found) and not hasattr(found, "fit")
+    is_class = isinstance(found, type) and issubclass(found, BaseEstimator)
+    is_function = getattr(found, "__module__", None) == module and hasattr(found, "__code__")
+    if is_class or is_function:
+        found = found()
+    return _checked(text, found)
 
 
 def _last(estimator: Any) -> Any:
@@ -271,9 +267,3 @@ def _hash(estimator: Any) -> str:
         return str(joblib.hash(estimator))[:8]
     except PicklingError:  # parameters that are functions without a name
         return hashlib.sha256(cloudpickle.dumps(estimator)).hexdigest()[:8]
-
-
-def _about(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

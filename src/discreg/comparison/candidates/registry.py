@@ -1,405 +1,274 @@
-"""The candidate models of a comparison, each with its parameter search and its cost."""
+"""The candidate models of a comparison, each with its parameter search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import discreg
 from discreg.base.errors import InputError
-from discreg.tables.formats import nearest
+from discreg.tables.frames import nearest
 
-from .tuning import Shape, Tuned, TuningPlan
+from .tuning import Tuned, TuningPlan
 
-__all__ = ["CANDIDATES", "FAST", "Candidate", "Variant", "majority", "named"]
-
-FAST = ("Auto", "LSR", "ReLSR", "Logistic", "RandomForest")
-SMALL = 5_000  # rows that each tree of a limited forest draws
+AUTO = "Auto"  # preferred among equally good models
+MAJORITY = "majority"  # name of the model that always predicts the class frequencies
+FAST = (AUTO, "ReLSR", "Logistic", "RandomForest")
+# Training rows above which an n x n kernel matrix is too large, and a tree is grown on a part.
+KERNEL_ROWS, FOREST_ROWS = 8_000, 30_000
+PART = 5_000  # rows that each tree of a limited forest draws
+TREES = 300  # of CatBoost, whose learning rate follows; 1,000 have no lower log-loss
+LEAVES = (1, 5)  # smallest leaves of a forest: with 1, probabilities of 0 and 1 are frequent
 PENALTIES = (1.0, 0.1, 0.01, 0.001)  # betas of the slower retargeted models
 
 
 @dataclass(frozen=True)
-class Variant:
-    """One form of a model: the full search, or a limited one for larger tables.
-
-    Attributes
-    ----------
-    make : function of a TuningPlan
-        Creates the unfitted model.
-    seconds : function of a Shape
-        Estimated time of one tuned fit on one core.
-    note : str
-        What is limited, for a sentence that begins with the name of the model.
-    """
-
-    make: Callable[[TuningPlan], BaseEstimator]
-    seconds: Callable[[Shape], float]
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Candidate:
-    """A model of a comparison; `CANDIDATES` lists them in the order of simplicity.
+    """A model of a comparison.
 
     Attributes
     ----------
     name : str
         Name in the report.
-    variants : tuple of Variant
-        From the full search to the most limited one; the first that is affordable is used.
-    origin : {"discreg", "scikit-learn"}
-    keeps_rows : bool
-        Whether a fitted model contains training rows.
-    is_dense : bool
-        Whether the model does not support sparse data.
-    has_probabilities : bool
-        Whether it has probabilities.
-    has_weights : bool
-        Whether its fit takes sample weights.
-    share : float
-        Multiple of the time of other models that it may take.
+    make : function of a TuningPlan
+        Creates the unfitted model.
+    origin : str
+        "discreg", "scikit-learn" or the name of the package that it needs.
+    is_default : bool
+        Whether it is compared if no candidates are named.
+    keeps_rows, is_dense, has_weights : bool
+        Whether a fitted model contains training rows, does not support sparse data, and takes
+        sample weights.
+    most_rows : int or None
+        Training rows above which `limited` replaces `make`, or the model is left out.
+    limited : function of a TuningPlan, or None
+        Creates the form for larger tables.
+    note : str
+        What the form for larger tables is, for a sentence that begins with the name.
     """
 
     name: str
-    variants: tuple[Variant, ...]
+    make: Callable[[TuningPlan], BaseEstimator]
     origin: str = "scikit-learn"
+    is_default: bool = True
     keeps_rows: bool = False
     is_dense: bool = False
-    has_probabilities: bool = True
     has_weights: bool = True
-    share: float = 1.0
-
-    def affordable(self, shape: Shape, seconds: float) -> Variant | None:
-        """Return the first variant whose fit is estimated to take its share; None if none is."""
-        limit = self.share * seconds
-        return next((each for each in self.variants if each.seconds(shape) <= limit), None)
+    most_rows: int | None = None
+    limited: Callable[[TuningPlan], BaseEstimator] | None = None
+    note: str = ""
 
 
-def _twice(shape: Shape, seconds: float) -> float:
-    return shape.n_weights * seconds
+def _drm(plan: TuningPlan, **params: Any) -> Tuned:
+    grids: dict[str, Any] = {}
+    if params.get("kernel") != "linear":
+        grids = {"alphas": (0.01, 1.0, 10.0), "betas": (0.001, 0.1), "gammas": ["scale"]}
+    model = discreg.DRMClassifierCV(
+        discreg.DRMClassifier(random_state=plan.seed, **params), **grids
+    )
+    return plan.own(model, leave_one_out=True)
 
 
-def _drm(search: TuningPlan, **options: Any) -> Tuned:
-    model = discreg.DRMClassifierCV(random_state=search.seed, **options)
-    return search.own(model, leave_one_out=True)
-
-
-def _few_drm(search: TuningPlan, **options: Any) -> Tuned:
-    return _drm(search, alphas=(0.01, 1.0, 10.0), betas=(0.001, 0.1), gammas=["scale"], **options)
-
-
-def _odm(search: TuningPlan, kernel: str) -> Tuned:
+def _odm(plan: TuningPlan, kernel: str = "rbf") -> Tuned:
     model = discreg.ODMClassifierCV(
+        discreg.ODMClassifier(kernel=kernel, random_state=plan.seed),
         C1s=(10.0, 100.0, 1e3),
         C2s=(1.0, 100.0),
         Ds=(0.0, 0.3),
-        kernel=kernel,
         gammas=["scale"],
-        random_state=search.seed,
     )
-    return search.own(model)
+    return plan.own(model)
 
 
-def _ldm(search: TuningPlan, kernel: str) -> Tuned:
+def _ldm(plan: TuningPlan, kernel: str = "rbf") -> Tuned:
     model = discreg.LDMClassifierCV(
+        discreg.LDMClassifier(kernel=kernel, random_state=plan.seed),
         Cs=(10.0, 100.0, 1e3),
         lambda1s=(0.0, 10.0, 1e3),
-        kernel=kernel,
         gammas=["scale"],
-        random_state=search.seed,
     )
-    return search.own(model)
+    return plan.own(model)
 
 
-def _lrlr(search: TuningPlan) -> Tuned:
-    n_classes = search.shape.n_classes
-    ranks = sorted({1, (n_classes + 1) // 2, n_classes - 1})
-    return search.own(discreg.LRLRClassifierCV(ranks=ranks), leave_one_out=True)
+def _lrlr(plan: TuningPlan) -> Tuned:
+    ranks = sorted({1, (plan.n_classes + 1) // 2, plan.n_classes - 1})
+    return plan.own(discreg.LRLRClassifierCV(ranks=ranks), leave_one_out=True)
 
 
-def _auto(search: TuningPlan) -> BaseEstimator:
-    scoring = None if search.is_default else search.scoring
-    return discreg.AutoClassifier(scoring=scoring, random_state=search.seed)
+def _retargeted(search: Any) -> Callable[[TuningPlan], Tuned]:
+    return lambda plan: plan.own(search(), leave_one_out=True)
 
 
-def _quick_auto(search: TuningPlan) -> BaseEstimator:
-    return _auto(search).set_params(families=["LSR"], ensemble=False)
+def _forest(kind: Any, **options: Any) -> Callable[[TuningPlan], Tuned]:
+    return lambda plan: plan.grid(
+        kind(random_state=plan.seed, **options), min_samples_leaf=list(LEAVES)
+    )
 
 
-def _forest(search: TuningPlan) -> Tuned:
-    return search.grid(RandomForestClassifier(random_state=search.seed))
+def _small_forest(kind: Any) -> Callable[[TuningPlan], Tuned]:
+    return _forest(kind, max_samples=PART, bootstrap=True)
 
 
-def _small_forest(search: TuningPlan) -> Tuned:
-    n_drawn = min(SMALL, search.shape.n_rows // 2)
-    forest = RandomForestClassifier(max_samples=n_drawn, random_state=search.seed)
-    tuned = search.grid(forest)
-    tuned.set_params(most_rows=2 * n_drawn)
-    return tuned
-
-
-def _fits(shape: Shape, n_settings: int) -> int:
-    """Return the number of fits of a grid in three folds; one setting needs no folds."""
-    n_settings *= shape.n_weights
-    return 1 if n_settings == 1 else 3 * n_settings + 1
-
-
-def _boosting(search: TuningPlan) -> Tuned:
+def _boosting(plan: TuningPlan) -> Tuned:
     model = HistGradientBoostingClassifier(
-        random_state=search.seed, early_stopping=False, max_iter=50
+        random_state=plan.seed, early_stopping=False, max_iter=50
     )
-    return search.grid(model)
+    return plan.grid(model, learning_rate=[0.03, 0.1])
 
 
-def _boosting_seconds(shape: Shape) -> float:
-    """Return the time of one fit: of the splits of 50 trees per class, and of the histograms."""
-    n_trees = 50 * (1 if shape.n_classes == 2 else shape.n_classes)
-    n_splits = min(31, shape.n_rows / 25)
-    return n_trees * (n_splits * (4e-4 + 2.4e-6 * shape.n_columns) + 0.002 * shape.cells)
+def _installed(package: str, name: str, **options: Any) -> Callable[[TuningPlan], Tuned]:
+    """Create a model of another package, with its default parameters besides these."""
+
+    def make(plan: TuningPlan) -> Tuned:
+        kind = getattr(import_module(package), name)
+        return plan.grid(kind(random_state=plan.seed, **options))
+
+    return make
 
 
-def _auto_seconds(shape: Shape, exact: float) -> float:
-    """Return the time of `AutoClassifier`, whose kernels are exact up to 2,000 rows."""
-    if shape.n_rows <= 2_000:
-        return _twice(shape, 1 + exact * (shape.n_rows / 1000) ** 2)
-    return _twice(shape, 3.5 + 0.15 * shape.n_rows / 1000)
-
-
-def _lda(search: TuningPlan) -> Tuned:
-    model = LinearDiscriminantAnalysis(solver="lsqr")
-    return search.grid(model, "priors", shrinkage=[None, 0.1, 0.5, 0.9])
-
-
-# From the simplest model to the most complex one: linear models with one penalty, linear models
-# with a structure, kernel models and neighbours, ensembles, and the choice among many models.
+# In the order in which they are fitted: what may take longest comes first.
 CANDIDATES = (
     Candidate(
-        "LSR",
-        (
-            Variant(
-                lambda search: search.own(discreg.LSRClassifierCV(), leave_one_out=True),
-                lambda shape: _twice(shape, 0.1 + 3 * shape.solve + 1.2 * shape.cells),
-            ),
-        ),
-        "discreg",
-    ),
-    Candidate(
-        "Ridge",
-        (
-            Variant(
-                lambda search: search.grid(RidgeClassifier(), alpha=[0.01, 0.1, 1, 10, 100, 1e3]),
-                lambda shape: _twice(shape, 0.1 + 5 * shape.solve),
-            ),
-        ),
-        has_probabilities=False,
-    ),
-    Candidate(
-        "Logistic",
-        (
-            Variant(
-                lambda search: search.grid(
-                    LogisticRegression(max_iter=1000), C=[0.01, 0.1, 1.0, 10.0, 100.0]
-                ),
-                lambda shape: _twice(shape, 0.2 + 2 * shape.cells),
-            ),
-        ),
-    ),
-    Candidate(
-        "LinearSVC",
-        (
-            Variant(
-                lambda search: search.grid(
-                    LinearSVC(random_state=search.seed), C=[0.001, 0.01, 0.1, 1.0, 10.0]
-                ),
-                lambda shape: _twice(shape, 0.1 + 4 * shape.cells),
-            ),
-        ),
-        has_probabilities=False,
-    ),
-    Candidate(
-        "LDA",
-        (Variant(_lda, lambda shape: 0.1 + shape.n_columns**3 / 3e8 + 2 * shape.cells),),
-        is_dense=True,
-        has_weights=False,
-    ),
-    Candidate(
-        "LRRR",
-        (
-            Variant(
-                lambda search: search.own(discreg.LRRRClassifierCV(), leave_one_out=True),
-                lambda shape: _twice(shape, 0.1 + 5 * shape.solve + 1.2 * shape.cells),
-            ),
-        ),
-        "discreg",
-    ),
-    Candidate(
-        "LRLR",
-        (Variant(_lrlr, lambda shape: _twice(shape, 0.1 + 5 * shape.solve + 1.2 * shape.cells)),),
-        "discreg",
-    ),
-    Candidate(
-        "DLSR",
-        (
-            Variant(
-                lambda search: search.own(discreg.DLSRClassifierCV(), leave_one_out=True),
-                lambda shape: _twice(shape, 0.3 + 5 * shape.cells),
-            ),
-        ),
-        "discreg",
-    ),
-    Candidate(
-        "ReLSR",
-        (
-            Variant(
-                lambda search: search.own(discreg.ReLSRClassifierCV(), leave_one_out=True),
-                lambda shape: _twice(shape, 0.3 + 5 * shape.cells),
-            ),
-        ),
-        "discreg",
-    ),
-    Candidate(
-        "SLRR",
-        (
-            Variant(
-                lambda search: search.own(discreg.SLRRClassifierCV()),
-                lambda shape: _twice(shape, 0.5 + 5 * shape.cells),
-            ),
-        ),
-        "discreg",
-        is_dense=True,
-    ),
-    Candidate(
-        "GReLSR",
-        (
-            Variant(
-                lambda search: search.own(
-                    discreg.GReLSRClassifierCV(betas=PENALTIES), leave_one_out=True
-                ),
-                lambda shape: _twice(shape, 0.5 + 5 * shape.cells),
-            ),
-        ),
-        "discreg",
-    ),
-    Candidate(
-        "KNN",
-        (
-            Variant(
-                lambda search: search.grid(
-                    KNeighborsClassifier(), None, n_neighbors=[1, 3, 5, 9, 15]
-                ),
-                lambda shape: 0.1 + shape.n_rows**2 * shape.n_columns / 3e9,
-            ),
-        ),
-        keeps_rows=True,
-        has_weights=False,
-    ),
-    Candidate(
-        "ODM",
-        (
-            Variant(
-                lambda search: _odm(search, "rbf"),
-                lambda shape: _twice(shape, 0.4 + 1.1 * (shape.n_rows / 1000) ** 2),
-            ),
-            Variant(
-                lambda search: _odm(search, "linear"),
-                lambda shape: _twice(shape, 1 + 4 * shape.cells),
-                "has a linear kernel",
-            ),
-        ),
+        AUTO,
+        lambda plan: discreg.AutoClassifier(random_state=plan.seed),
         "discreg",
         keeps_rows=True,
-    ),
-    Candidate(
-        "LDM",
-        (
-            Variant(
-                lambda search: _ldm(search, "rbf"),
-                lambda shape: _twice(shape, 0.2 + 0.5 * (shape.n_rows / 1000) ** 2),
-            ),
-            Variant(
-                lambda search: _ldm(search, "linear"),
-                lambda shape: _twice(shape, 1 + 4 * shape.cells),
-                "has a linear kernel",
-            ),
-        ),
-        "discreg",
-        keeps_rows=True,
-    ),
-    Candidate(
-        "SVC",
-        (
-            Variant(
-                lambda search: search.grid(SVC(), C=[0.1, 1.0, 10.0, 100.0]),
-                lambda shape: _twice(
-                    shape,
-                    0.2 + 0.4 * (shape.n_rows / 1000) ** 2 * (1 + shape.n_columns / 100),
-                ),
-            ),
-        ),
-        keeps_rows=True,
-        has_probabilities=False,
     ),
     Candidate(
         "DRM",
-        (
-            Variant(
-                _few_drm,
-                lambda shape: _twice(shape, 0.2 + 1.8 * (shape.n_rows / 1000) ** 3),
-            ),
-            Variant(
-                lambda search: _few_drm(search, n_components=200),
-                lambda shape: _twice(shape, 0.2 + 0.25 * shape.n_rows / 1000),
-                "approximates its kernel by 200 components",
-            ),
-            Variant(
-                lambda search: _drm(search, kernel="linear"),
-                lambda shape: _twice(shape, 0.2 + 2 * shape.cells),
-                "has a linear kernel",
-            ),
-        ),
+        _drm,
         "discreg",
         keeps_rows=True,
+        most_rows=KERNEL_ROWS // 8,
+        limited=lambda plan: (
+            _drm(plan, n_components=200)
+            if plan.n_rows <= 5 * KERNEL_ROWS
+            else _drm(plan, kernel="linear")
+        ),
+        note="approximates its kernel, or has a linear one",
+    ),
+    Candidate(
+        "ODM",
+        _odm,
+        "discreg",
+        keeps_rows=True,
+        most_rows=KERNEL_ROWS,
+        limited=lambda plan: _odm(plan, "linear"),
+        note="has a linear kernel",
+    ),
+    Candidate("ReLSR", _retargeted(discreg.ReLSRClassifierCV), "discreg"),
+    Candidate("LRRR", _retargeted(discreg.LRRRClassifierCV), "discreg"),
+    Candidate(
+        "SVC",
+        lambda plan: plan.grid(SVC(), C=[0.1, 1.0, 10.0, 100.0]),
+        keeps_rows=True,
+        most_rows=KERNEL_ROWS,
     ),
     Candidate(
         "RandomForest",
-        (
-            Variant(_forest, lambda shape: _fits(shape, 1) * (0.1 + 0.35 * shape.n_rows / 1000)),
-            Variant(
-                _small_forest,
-                lambda shape: 5.0 + (_fits(shape, 1) > 1) * 5.0,
-                f"draws {SMALL:,} rows for each tree",
-            ),
+        _forest(RandomForestClassifier),
+        most_rows=FOREST_ROWS,
+        limited=_small_forest(RandomForestClassifier),
+        note=f"draws {PART:,} rows for each tree",
+    ),
+    Candidate(
+        "ExtraTrees",
+        _forest(ExtraTreesClassifier),
+        most_rows=FOREST_ROWS,
+        limited=_small_forest(ExtraTreesClassifier),
+        note=f"draws {PART:,} rows for each tree",
+    ),
+    Candidate("HistGB", _boosting, is_dense=True),
+    Candidate(
+        "CatBoost",
+        _installed(
+            "catboost",
+            "CatBoostClassifier",
+            iterations=TREES,
+            thread_count=1,
+            verbose=0,
+            allow_writing_files=False,
+        ),
+        "catboost",
+    ),
+    Candidate(
+        "LightGBM", _installed("lightgbm", "LGBMClassifier", n_jobs=1, verbosity=-1), "lightgbm"
+    ),
+    Candidate(
+        "KNN",
+        lambda plan: plan.grid(KNeighborsClassifier(), n_neighbors=plan.neighbors),
+        keeps_rows=True,
+        has_weights=False,
+        most_rows=5 * KERNEL_ROWS,
+    ),
+    Candidate(
+        "Logistic",
+        lambda plan: plan.grid(
+            LogisticRegression(max_iter=1000), C=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
         ),
     ),
     Candidate(
-        "HistGB",
-        (Variant(_boosting, lambda shape: _fits(shape, 1) * _boosting_seconds(shape)),),
+        "LDA",
+        lambda plan: plan.grid(
+            LinearDiscriminantAnalysis(solver="lsqr"), shrinkage=[None, 0.1, 0.5, 0.9]
+        ),
+        is_dense=True,
+        has_weights=False,
+    ),
+    Candidate("LSR", _retargeted(discreg.LSRClassifierCV), "discreg", is_default=False),
+    Candidate("DLSR", _retargeted(discreg.DLSRClassifierCV), "discreg", is_default=False),
+    Candidate(
+        "GReLSR",
+        lambda plan: plan.own(discreg.GReLSRClassifierCV(betas=PENALTIES), leave_one_out=True),
+        "discreg",
+        is_default=False,
+    ),
+    Candidate("LRLR", _lrlr, "discreg", is_default=False),
+    Candidate(
+        "SLRR",
+        lambda plan: plan.own(discreg.SLRRClassifierCV()),
+        "discreg",
+        is_default=False,
         is_dense=True,
     ),
     Candidate(
-        "Auto",
-        (
-            Variant(_auto, lambda shape: _auto_seconds(shape, 2.5)),
-            Variant(
-                _quick_auto,
-                lambda shape: _auto_seconds(shape, 0.7),
-                "tries least squares regression only",
-            ),
-        ),
+        "LDM",
+        _ldm,
         "discreg",
+        is_default=False,
         keeps_rows=True,
-        share=2.0,
+        most_rows=KERNEL_ROWS,
+        limited=lambda plan: _ldm(plan, "linear"),
+        note="has a linear kernel",
+    ),
+    Candidate(
+        "LinearSVC",
+        lambda plan: plan.grid(LinearSVC(random_state=plan.seed), C=[0.001, 0.01, 0.1, 1.0, 10.0]),
+        is_default=False,
     ),
 )
+
+
+def is_installed(candidate: Candidate) -> bool:
+    """Return whether the package of a candidate can be imported."""
+    return (
+        candidate.origin in ("discreg", "scikit-learn") or find_spec(candidate.origin) is not None
+    )
 
 
 def majority() -> DummyClassifier:

@@ -13,38 +13,17 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
-from discreg.comparison.statistics.ranks import Ranking
-
-__all__ = [
-    "ACCENT",
-    "COLOURS",
-    "DASHES",
-    "INK",
-    "MAX_NAMED_CLASSES",
-    "PLAIN",
-    "WIDTH",
-    "confusion_figure",
-    "critical_difference_figure",
-    "image_source",
-    "margins_figure",
-    "scores_figure",
-    "shortened",
-    "styled",
-    "svg",
-    "thinned",
-]
+from discreg.comparison.statistics.performance import CalibrationCurve, Curve, DecisionCurve
 
 WIDTH = 3.7  # inches, the width of a phone
-ROW = 0.40  # inches per model
 INK = "#767676"  # text and axes without a colour scheme: readable on white and on black
 ACCENT = "#e0701a"
 PLAIN = "#3d8bc9"
@@ -78,10 +57,11 @@ INKS = (
 FONTS = "-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,sans-serif"
 # The list of fonts in an element; matplotlib before 3.10 writes "font: 9px 'DejaVu Sans', ...".
 FAMILY = re.compile(r'(<text style="[^"]*?(?:font-family: |font: [^;"]*?px ))[^;"]*')
-MAX_NAMED_CLASSES = 25
-MAX_WRITTEN_COUNTS = 12
 MAX_NAME = 32
 MAX_CURVE_POINTS = 400
+HEIGHT = 3.1  # inches
+MAX_IMPORTANT = 15  # most features in the figure of importance
+ROW = 0.27  # inches per feature
 
 
 @contextmanager
@@ -110,164 +90,135 @@ def image_source(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
+class CurvePoint(NamedTuple):
+    """A marked point of a curve."""
+
+    x: float
+    y: float
+    text: str
+
+
 @styled()
-def scores_figure(
-    scores: Mapping[str, ArrayLike], *, label: str, marked: str | None = None
+def roc_figure(curve: Curve, points: Sequence[CurvePoint] = ()) -> Figure:
+    """Draw a ROC curve and marked thresholds."""
+    figure, axes = _unit_square("false positive rate", "recall")
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, dashes=(3, 3), alpha=0.7)
+    _draw_curve(axes, curve, points)
+    return figure
+
+
+@styled()
+def precision_recall_figure(
+    curve: Curve, points: Sequence[CurvePoint] = (), *, share: float
 ) -> Figure:
-    """Draw the scores of each model as points, one per fold, and their mean as a line.
+    """Draw a precision-recall curve; `share` is the fraction of rows of the class."""
+    figure, axes = _unit_square("recall", "precision")
+    axes.axhline(share, color=INK, linewidth=0.8, dashes=(3, 3), alpha=0.7)
+    _draw_curve(axes, curve, points, drawstyle="steps-post")
+    return figure
 
-    Parameters
-    ----------
-    scores : mapping of str to array-like
-        Scores by model; NaN if there is none.
-    label : str
-        Name of the score.
-    marked : str, optional
-        Model to draw in another colour.
-    """
-    figure, axes = _rows_of_models(list(scores), label=label)
-    for place, (model, values) in enumerate(scores.items()):
-        points = np.asarray(values, dtype=np.float64)
-        points = points[~np.isnan(points)]
-        colour = ACCENT if model == marked else PLAIN
-        heights = place + 0.14 * np.linspace(-1, 1, len(points)) if len(points) > 1 else [place]
-        axes.plot(points, heights, "o", markersize=4, alpha=0.6, markeredgewidth=0, color=colour)
-        if len(points):
-            axes.vlines(points.mean(), place - 0.24, place + 0.24, color=colour, linewidth=2.5)
+
+def _draw_curve(axes: Any, curve: Curve, points: Sequence[CurvePoint], **style: Any) -> None:
+    _line(axes, curve, color=PLAIN, linewidth=2, **style)
+    for point in points:
+        axes.plot(point.x, point.y, "o", color=ACCENT, markersize=5.5, markeredgewidth=0, zorder=3)
+        left, low = point.x > 0.6, point.y < 0.2
+        axes.annotate(
+            point.text,
+            (point.x, point.y),
+            xytext=(-7 if left else 7, 5 if low else -3),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="bottom" if low else "top",
+            fontsize=8,
+        )
+
+
+@styled()
+def calibration_figure(groups: CalibrationCurve, *, label: str, observed: str) -> Figure:
+    """Draw observed fractions against predicted probabilities, with 95 % intervals."""
+    figure, axes = _canvas(HEIGHT)
+    reach = max(groups.predicted.max(), groups.high.max())
+    end = 1.0 if reach > 0.6 else min(1.0, 1.1 * float(reach))
+    axes.plot([0, end], [0, end], color=INK, linewidth=0.8, dashes=(3, 3), alpha=0.7)
+    axes.vlines(groups.predicted, groups.low, groups.high, color=PLAIN, linewidth=1.2, alpha=0.7)
+    axes.plot(groups.predicted, groups.observed, "o", color=PLAIN, markersize=5, markeredgewidth=0)
+    axes.set_xlim(-0.02 * end, 1.02 * end)
+    axes.set_ylim(-0.02 * end, 1.02 * end)
+    axes.set_xlabel(label)
+    axes.set_ylabel(observed)
     return figure
 
 
 @styled()
-def critical_difference_figure(ranking: Ranking) -> Figure:
-    """Draw mean ranks, and bars that join models within Nemenyi's critical difference."""
-    ranks = ranking.mean_ranks
-    figure, axes = _rows_of_models(list(ranks.index), label="mean rank (1 is the best)", above=1)
-    for place, rank in enumerate(ranks):
-        axes.hlines(place, 1, rank, color=INK, linewidth=0.6)
-        axes.plot(rank, place, "o", markersize=6, color=PLAIN, markeredgewidth=0)
-    axes.set_xlim(0.9, max(len(ranks), 2) + 0.1)
-    reach = min(ranking.critical_difference, len(ranks) - 1)
-    axes.plot([1, 1 + reach], [-1, -1], "|-", color=ACCENT, linewidth=2, markersize=8)
-    axes.text(
-        1, -1.25, f"critical difference {ranking.critical_difference:.2f}", va="bottom", color=INK
-    )
-    for column, (first, last) in enumerate(_groups(ranking)):
-        axes.plot(
-            [1.03 + 0.025 * column] * 2,
-            [first - 0.2, last + 0.2],
-            transform=axes.get_yaxis_transform(),
-            clip_on=False,
-            solid_capstyle="butt",
-            color=ACCENT,
-            linewidth=3.5,
-        )
+def decision_curve_figure(curve: DecisionCurve) -> Figure:
+    """Draw the net benefit of the model, of treating every row and of treating none."""
+    figure, axes = _canvas(HEIGHT)
+    axes.plot(curve.thresholds, curve.model, color=PLAIN, linewidth=2, label="model")
+    axes.plot(curve.thresholds, curve.everyone, color=ACCENT, linewidth=1.2, label="everyone")
+    axes.axhline(0, color=INK, linewidth=1, dashes=(3, 3), label="nobody")
+    top = max(float(curve.model.max()), float(curve.everyone.max()))
+    axes.set_ylim(-0.25 * top, 1.05 * top)
+    axes.set_xlabel("threshold of the probability")
+    axes.set_ylabel("net benefit")
+    axes.legend(loc="best", title="alarm for", title_fontsize=8)
     return figure
 
 
-def _groups(ranking: Ranking) -> list[tuple[int, int]]:
-    """Find groups of models within the critical difference, as first and last positions."""
-    ranks = ranking.mean_ranks.to_numpy()
-    groups: list[tuple[int, int]] = []
-    for first, rank in enumerate(ranks):
-        last = int(np.flatnonzero(ranks <= rank + ranking.critical_difference)[-1])
-        if last > first and (not groups or last > groups[-1][1]):
-            groups.append((first, last))
-    return groups
-
-
-def _rows_of_models(names: Sequence[str], *, label: str, above: float = 0) -> tuple[Figure, Any]:
-    """Create axes with one row per model, with names above the rows to save width."""
-    n_rows = len(names) + above
-    figure = Figure(figsize=(WIDTH, ROW * n_rows + 0.7), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_ylim(len(names) - 0.5, -0.85 - above)
+@styled()
+def importance_figure(importance: Sequence[Mapping[str, Any]], *, label: str) -> Figure:
+    """Draw the permutation importance of the most important features with intervals."""
+    top = importance[:MAX_IMPORTANT]
+    figure, axes = _canvas(ROW * max(len(top), 3) + 0.75)
+    places = np.arange(len(top))
+    axes.axvline(0, color=INK, linewidth=0.8)
+    ends = [[each[name] for each in top] for name in ("low", "high", "mean")]
+    axes.hlines(places, ends[0], ends[1], color=PLAIN, linewidth=1.4, alpha=0.6)
+    axes.plot(ends[2], places, "o", color=PLAIN, markersize=5, markeredgewidth=0)
+    axes.set_yticks(places, [shortened(str(each["feature"]), 22) for each in top])
+    axes.set_ylim(len(top) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_yticks([])
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.set_xlabel(label)
-    axes.grid(axis="x", color=INK, alpha=0.25, linewidth=0.5)
-    for place, name in enumerate(names):
-        axes.text(
-            0, place - 0.3, shortened(name), transform=axes.get_yaxis_transform(), va="bottom"
-        )
+    return figure
+
+
+@styled()
+def learning_curve_figure(curve: Sequence[Mapping[str, float]], *, label: str) -> Figure:
+    """Draw the score by the number of training rows, with intervals."""
+    figure, axes = _canvas(HEIGHT)
+    n, mean, low, high = ([each[k] for each in curve] for k in ("n", "mean", "low", "high"))
+    axes.fill_between(n, low, high, color=PLAIN, alpha=0.18, linewidth=0)
+    axes.plot(n, mean, "o-", color=PLAIN, linewidth=1.6, markersize=4.5)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda n, place: f"{n:,.0f}"))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel("training rows")
+    axes.set_ylabel(label)
+    return figure
+
+
+def _line(axes: Any, curve: Curve, **style: Any) -> None:
+    x, y = curve
+    kept = thinned(len(x))
+    axes.plot(x[kept], y[kept], **style)
+
+
+def _unit_square(x: str, y: str) -> tuple[Figure, Any]:
+    figure, axes = _canvas(HEIGHT)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     return figure, axes
 
 
-@styled()
-def confusion_figure(counts: NDArray[Any], labels: Sequence[str]) -> Figure:
-    """Draw a confusion matrix with true classes in the rows, coloured by fractions of the row.
-
-    Counts are written for up to 12 classes and names for up to 25; with more classes, the axes show
-    numbers from 1 in the order of `labels`.
-    """
-    n_classes = len(labels)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    figure = Figure(figsize=(WIDTH, WIDTH), layout="constrained")
+def _canvas(height: float) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.add_subplot()
-    # Zero is transparent instead of white, for dark pages.
-    image = np.empty((n_classes, n_classes, 4))
-    image[..., :3] = to_rgb(PLAIN)
-    image[np.eye(n_classes, dtype=bool), :3] = to_rgb(COLOURS[2])
-    image[..., 3] = 0.75 * np.sqrt(shares)  # the root makes rare confusions visible
-    ends = (0.5, n_classes + 0.5)
-    axes.imshow(image, interpolation="nearest", extent=(*ends, *ends[::-1]))
-    axes.set_xlabel("predicted class")
-    axes.set_ylabel("true class")
-    axes.spines[:].set_visible(True)
-    if n_classes <= MAX_NAMED_CLASSES:
-        names = [shortened(label, 14) for label in labels]
-        axes.set_xticks(range(1, n_classes + 1), names, rotation=90)
-        axes.set_yticks(range(1, n_classes + 1), names)
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-        axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
-    if n_classes <= MAX_WRITTEN_COUNTS:
-        for row, column in np.argwhere(counts > 0):
-            place = (column + 1, row + 1)
-            axes.text(*place, f"{counts[row, column]:d}", ha="center", va="center", size=8)
-    return figure
-
-
-@styled()
-def margins_figure(margins: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the cumulative distribution of held-out margins, one curve per model.
-
-    The margins of each model are divided by their mean absolute value, because the scores of
-    different models have different scales.
-    """
-    curves = {}
-    for model, values in margins.items():
-        scaled = np.sort(np.asarray(values, dtype=np.float64))
-        scaled = scaled / max(float(np.abs(scaled).mean()), np.finfo(float).tiny)
-        kept = thinned(len(scaled))
-        curves[model] = (scaled[kept], (kept + 1) / len(scaled))
-    figure, axes = _curves(curves, drawstyle="steps-post")
-    axes.axvline(0, color=INK, linewidth=0.8)
-    low = min(x[int(0.005 * len(x))] for x, _ in curves.values())
-    high = max(x[int(0.995 * (len(x) - 1))] for x, _ in curves.values())
-    axes.set_xlim(min(low, 0) - 0.1, high + 0.1)
-    axes.set_ylim(0, 1.02)
-    axes.set_xlabel("margin / mean absolute margin (left of 0: wrong)")
-    axes.set_ylabel("fraction of samples")
-    return figure
-
-
-def _curves(
-    curves: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], **line: Any
-) -> tuple[Figure, Any]:
-    """Create axes with one line per model and a legend below."""
-    n_columns = 1 if any(len(model) > 20 for model in curves) else 2
-    n_lines = -(-len(curves) // n_columns)
-    figure = Figure(figsize=(WIDTH, 3.0 + 0.19 * n_lines), layout="constrained")
-    axes = figure.add_subplot()
-    for place, (model, (x, y)) in enumerate(curves.items()):
-        colour = COLOURS[place % len(COLOURS)]
-        axes.plot(x, y, color=colour, linewidth=1.6, label=shortened(model), **line)
-    axes.grid(color=INK, alpha=0.25, linewidth=0.5)
-    if curves:
-        figure.legend(
-            loc="outside lower left", ncols=n_columns, handlelength=1.8, columnspacing=1.2
-        )
+    axes.grid(color=INK, alpha=0.2, linewidth=0.5)
     return figure, axes
 
 

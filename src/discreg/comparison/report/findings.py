@@ -1,20 +1,27 @@
-"""Contents of the report of a comparison."""
+"""Contents of the report of a comparison, besides its predictions: facts and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from textwrap import shorten
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from discreg.comparison.flags.flag import Flag
+from discreg import AutoClassifier, __version__
+from discreg.base.metrics import metric
+from discreg.comparison.flags import Flag
+from discreg.comparison.running.nested_cv import NestedCrossValidation
 from discreg.comparison.statistics.evidence import Evidence
+from discreg.comparison.statistics.performance import Measured
+from discreg.comparison.statistics.scores import equivalence
+from discreg.comparison.statistics.verdict import Verdict
+from discreg.tables.column_types import MAX_CATEGORIES, USED, Column
+from discreg.tables.table import Table
 
-if TYPE_CHECKING:
-    from discreg.comparison.statistics.verdict import Verdict
-
-__all__ = ["ColumnSummary", "Findings"]
+Subgroup = tuple[str, int, Sequence[Measured]]
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class ColumnSummary:
         Number of distinct values; None if they were not counted.
     treatment : str
         What the models get, such as "standardised, missing values: median" or "not used".
+    missing : dict
+        Missing values in the rows of each class, if there are any.
     """
 
     name: str
@@ -39,92 +48,222 @@ class ColumnSummary:
     n_missing: int
     n_distinct: int | None
     treatment: str
+    missing: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Everything that the report of a comparison shows.
+    """What the report of a comparison shows besides predictions and verdict: numbers and texts.
 
     Attributes
     ----------
-    name : str
-        Name of the table.
+    name, target, date, command, folds : str
+        The table, its column of labels, the day, the call, and the folds in words.
     source : str or None
         File that the table was read from; None for data in memory.
-    target : str
-        Column of the labels.
-    date : str
-        Date of the run, such as "2026-11-18".
-    command : str
-        Shell command or Python call that gives the same comparison.
-    folds : str
-        The cross-validation in words, such as "5 stratified folds, repeated twice".
-    metric_title : str
-        Name of the metric that decides, in sentences; `evidence.metric` is its name in results.
-    evidence : Evidence
-        Scores and held-out predictions.
-    table : DataFrame
-        Result of `summary_table`: one row per model.
-    verdict : Verdict
-        Result of `decide`.
     n_features : int
         Number of features that the models get before they are encoded.
     class_counts : mapping of str to int
         Rows of each class.
     flags : sequence of Flag
-        What is known of the table and the run; `score_flags` adds what the scores show.
+        What is known of the table; `score_flags` adds what the scores show.
     columns : sequence of ColumnSummary
         Columns of the file; empty for sparse data.
-    importance : DataFrame or None
-        Permutation importance of the recommended model: feature, mean, low and high.
-    learning_curve : DataFrame or None
+    importance : sequence of dict
+        Permutation importance of the recommended model: feature, mean, low, high and correlated.
+    learning_curve : sequence of dict
         Score of the recommended model by the number of training rows: n, mean, low and high.
-    model_file : str or None
-        File of the recommended model; None if none was saved.
-    keeps_rows : bool
-        Whether the model file contains training rows.
-    usage_shell, usage_python : str
-        Code that applies the model to new rows.
-    onnx_file : str or None
-        ONNX file of the recommended model; None if none was written.
+    subgroup : str or None
+        Column of the subgroups.
+    subgroups : sequence of tuple
+        Name, number of rows and numbers of each subgroup.
+    test : sequence of Measured
+        Numbers of the recommended model on the test table.
+    n_test : int
+        Rows of the test table.
+    model_file, onnx_file : str or None
+        Files of the recommended model that were written.
+    specification : str
+        The recommended model as it was fitted to all rows: its members, or its parameters.
     onnx_trouble : str or None
         Why there is no ONNX file although one was wanted.
-    usage_onnx : str
-        Code that applies the ONNX file to new rows.
+    usage_shell, usage_python : str
+        Code that applies the files to new rows.
     methods : str
         A paragraph on the comparison to cite.
     versions : mapping of str to str
         Versions of the packages.
+    facts : mapping of str to Any
+        Further numbers for the checklist.
     incomplete : str or None
         Why the run is not complete; None if it is.
-    show_rows : bool
-        Whether the report may show predictions of single rows.
     """
 
     name: str
-    source: str | None = None
     target: str
     date: str
     command: str
     folds: str
-    metric_title: str
-    evidence: Evidence
-    table: pd.DataFrame
-    verdict: Verdict
     n_features: int
     class_counts: Mapping[str, int]
+    source: str | None = None
     flags: Sequence[Flag] = ()
     columns: Sequence[ColumnSummary] = ()
-    importance: pd.DataFrame | None = None
-    learning_curve: pd.DataFrame | None = None
+    importance: Sequence[Mapping[str, Any]] = ()
+    learning_curve: Sequence[Mapping[str, float]] = ()
+    subgroup: str | None = None
+    subgroups: Sequence[Subgroup] = ()
+    test: Sequence[Measured] = ()
+    n_test: int = 0
     model_file: str | None = None
-    keeps_rows: bool = False
+    onnx_file: str | None = None
+    specification: str = ""
+    onnx_trouble: str | None = None
     usage_shell: str = ""
     usage_python: str = ""
-    onnx_file: str | None = None
-    onnx_trouble: str | None = None
-    usage_onnx: str = ""
     methods: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     incomplete: str | None = None
-    show_rows: bool = False
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Findings:
+        """Create findings from the result of `dataclasses.asdict`, read from JSON."""
+        state["flags"] = [Flag(**flag) for flag in state["flags"]]
+        state["columns"] = [ColumnSummary(**column) for column in state["columns"]]
+        state["test"] = [Measured(*each) for each in state["test"]]
+        state["subgroups"] = [
+            (name, n, [Measured(*each) for each in numbers])
+            for name, n, numbers in state["subgroups"]
+        ]
+        return cls(**state)
+
+
+TREATMENTS = {
+    "numeric": "standardised",
+    "boolean": "0 and 1",
+    "date": "year, month, weekday, hour and days, standardised",
+    "text": "latent semantic analysis",
+    "constant": "not used",
+    "identifier": "not used",
+}
+KINDS = {"text": "free text"}
+LONGEST = 400  # characters of the parameters of a model
+
+
+def column_summaries(table: Table) -> list[ColumnSummary]:
+    """Describe the columns of a table and what models get of them."""
+    return [
+        ColumnSummary(
+            column.name,
+            KINDS.get(column.kind, column.kind),
+            column.n_missing,
+            column.n_distinct,
+            _treatment(column),
+            _missing_by_class(table, column),
+        )
+        for column in table.columns
+    ]
+
+
+def _missing_by_class(table: Table, column: Column) -> dict[str, int]:
+    if not column.n_missing or column.name not in table.X:
+        return {}
+    labels = table.y[table.X[column.name].isna().to_numpy()]
+    return {label: int((labels.astype(str) == label).sum()) for label in table.class_counts}
+
+
+def _treatment(column: Column) -> str:
+    if column.kind == "categorical":
+        n_indicators = min(column.n_distinct + (column.n_missing > 0), MAX_CATEGORIES)
+        return f"{n_indicators} indicators"
+    treatment = TREATMENTS[column.kind]
+    if column.n_missing and column.kind in USED and column.kind != "text":
+        treatment += "; missing values: median and an indicator"
+    return treatment
+
+
+def checklist_facts(experiment: NestedCrossValidation, verdict: Verdict) -> dict[str, Any]:
+    """Collect further numbers for the checklist of reporting."""
+    table = experiment.table
+    n_features = sum(
+        min(column.n_distinct or 1, MAX_CATEGORIES) if column.kind == "categorical" else 1
+        for column in table.columns
+        if column.kind in USED
+    )
+    return {
+        "n_parameters": n_features or table.X.shape[1],
+        "fewest": min(table.class_counts.values()),
+        "n_groups": None if table.groups is None else len(np.unique(table.groups)),
+        "has_weights": table.weights is not None,
+        "in_time": table.time is not None,
+        "seed": experiment.seed,
+        "model": verdict.best,
+    }
+
+
+def specification(model: Any) -> str:
+    """Describe a fitted model: the members of a mixture with their weights, or the parameters."""
+    if isinstance(model, AutoClassifier):
+        members = [
+            f"{each.kind} ({weight:.2f})"
+            for each, weight in zip(model.estimators_, model.weights_, strict=True)
+        ]
+        of = f"a mixture (weights) of {'; '.join(members)}" if members else "the class frequencies"
+        return f"AutoClassifier: {of}"
+    return shorten(repr(model), LONGEST)
+
+
+def usage_shell(table: Table) -> str:
+    """Write the command that predicts new rows."""
+    return f"discreg predict model.skops {_new_file(table)} --output predicted.csv"
+
+
+def usage_python(table: Table) -> str:
+    """Write the code that predicts new rows."""
+    load = 'model = load_model("model.skops")  # no pickle: only known types are loaded\n'
+    if isinstance(table.X, pd.DataFrame):
+        return (
+            "import pandas as pd\nfrom discreg import load_model\n\n"
+            f'{load}print(model.predict_proba(pd.read_csv("{_new_file(table)}")))'
+        )
+    rows = (
+        f'"{_new_file(table)}", n_features={table.X.shape[1]}, zero_based={not table.first_index}'
+    )
+    return (
+        "from discreg import load_model\nfrom sklearn.datasets import load_svmlight_file\n\n"
+        f"{load}X, _ = load_svmlight_file({rows})\nprint(model.predict_proba(X))"
+    )
+
+
+def _new_file(table: Table) -> str:
+    return "new.csv" if isinstance(table.X, pd.DataFrame) else "new.svm"
+
+
+def methods_text(experiment: NestedCrossValidation, evidence: Evidence) -> str:
+    """Write a paragraph on the comparison that can be cited."""
+    table, title = experiment.table, metric(evidence.metric).title
+    parts = [
+        f"{len(experiment.models.compared) - 1} classifiers were compared on {len(table.y):,} rows "
+        f"with {table.X.shape[1]:,} features and {len(evidence.classes)} classes by nested "
+        f"cross-validation ({experiment.folds.text}; discreg {__version__}).",
+        "Preprocessing and parameter selection used only the training rows; parameters were "
+        f"selected by {title} of held-out training rows.",
+    ]
+    if any(model.estimator is not None for model in experiment.models.compared):
+        parts.append("The user's own models were not tuned.")
+    if table.groups is not None:
+        parts.append("Rows of a group were never in training and test rows at once.")
+    if table.time is not None:
+        parts.append("Training rows were always earlier than test rows.")
+    unit = "rows" if table.groups is None else "groups"
+    parts.append(
+        "All scores follow from the held-out probabilities of the outer folds. Labels follow "
+        f"{evidence.rule.text}. Intervals are the wider ones of a bootstrap of {unit} and of the "
+        "interval of the folds that is corrected for overlapping training sets (Nadeau and Bengio, "
+        f"2003); those of proportions are Wilson's. Models whose {title} differs by less than "
+        f"{equivalence(evidence.metric)} count as practically equivalent. The score of the "
+        "recommended model was corrected for its selection by the bootstrap (Tsamardinos et al., "
+        "2018), and a recommendation had to be repeated in 70 % of bootstrap samples."
+    )
+    return " ".join(parts)

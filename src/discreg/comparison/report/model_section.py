@@ -1,46 +1,43 @@
-"""The section of a report on one model: classes, thresholds, plots, and mistakes."""
+"""The section of a report on one model: numbers, classes, thresholds, plots, and mistakes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from discreg.base.metrics import metric
-from discreg.comparison.statistics.curves import (
-    ClassScores,
+from discreg.comparison.statistics.performance import (
+    Measured,
+    OperatingPoint,
     calibration,
-    class_scores,
-    confusion,
-    one_prediction_per_row,
-    precision_recall_curves,
-    roc_curves,
+    decision_curve,
+    measure,
+    operating_points,
+    precision_recall,
+    roc,
 )
-from discreg.comparison.statistics.evidence import HeldOutPredictions
-from discreg.comparison.statistics.thresholds import OperatingPoint, operating_points
-from discreg.comparison.words import number
+from discreg.comparison.statistics.sample import Interval, Proportion, Sample
+from discreg.comparison.words import listed, number
 
-from .figures import MAX_NAMED_CLASSES, confusion_figure, image_source, shortened, svg
-from .findings import Findings
-from .model_figures import (
+from .figures import (
     MAX_IMPORTANT,
     CurvePoint,
     calibration_figure,
+    decision_curve_figure,
+    image_source,
     importance_figure,
     learning_curve_figure,
-    one_against_rest_figure,
     precision_recall_figure,
     roc_figure,
+    shortened,
+    svg,
 )
-
-__all__ = ["ConfusionCell", "Mistake", "ModelSection", "Plot", "model_section"]
 
 MAX_TABLE = 12  # most classes of a confusion matrix that is a table
 MAX_MISTAKES = 5  # most confusions that are listed as text
-MAX_WRONG_ROWS = 10
 MARKED = 0.9  # wanted recall that the curves show
 
 
@@ -59,68 +56,50 @@ class Plot(NamedTuple):
 
 
 class ConfusionCell(NamedTuple):
-    """Rows of one class that are predicted as another, and their fraction of the class."""
+    """Rows of one class that are labelled as another, and their fraction of the class."""
 
     n_rows: int
     opacity: float
     is_right: bool
 
 
-class Mistake(NamedTuple):
-    """A row that is predicted wrongly."""
-
-    row: int  # from 1
-    label: str
-    predicted: str
-    probability: str
-
-
 class ModelSection(NamedTuple):
-    """What the report shows of a model."""
+    """What a report shows of a model."""
 
-    name: str
-    is_recommended: bool
-    n_rows: int
-    n_right: int
+    numbers: list[Measured]
+    rule: str
     labels: list[str]
-    classes: list[tuple[str, ClassScores]]
-    rarest: str
+    classes: list[tuple[str, Proportion, Proportion]]  # recall and precision
     confusion: list[list[ConfusionCell]] | None  # None if there are too many classes for a table
-    confusion_plot: Plot | None
     mistakes: list[str]
     thresholds: Sequence[OperatingPoint]
     positive: str | None
     plots: list[Plot]
-    wrong_rows: list[Mistake]
 
 
-def model_section(findings: Findings, model: str) -> ModelSection | None:
-    """Collect what is known of a model; None without held-out predictions."""
-    evidence = findings.evidence
-    held = one_prediction_per_row(evidence, model)
-    if held is None:
-        return None
-    labels = [str(label) for label in evidence.classes]
-    scores = class_scores(evidence, held)
-    matrix = confusion(evidence, held)
-    is_table = len(labels) <= MAX_TABLE
-    place = evidence.positive
-    points = [] if place is None else operating_points(evidence, held, place)
+def model_section(sample: Sample, model: str) -> ModelSection:
+    """Collect what is known of a model from its predictions of rows that it has not seen."""
+    labels = [str(label) for label in sample.classes]
+    matrix = sample.confusion
+    points = operating_points(sample)
+    classes = [
+        (
+            label,
+            sample.proportion(sample.labels == place, sample.y == place),
+            sample.proportion(sample.y == place, sample.labels == place),
+        )
+        for place, label in enumerate(labels)
+    ]
     return ModelSection(
-        model,
-        model == findings.verdict.recommended,
-        int(matrix.sum()),
-        int(np.trace(matrix)),
+        measure(sample),
+        sample.rule.text,
         labels,
-        list(zip(labels, scores, strict=True)),
-        labels[evidence.rarest],
-        _cells(matrix) if is_table else None,
-        None if is_table else _confusion_plot(matrix, labels, model),
+        classes if sample.positive is None else [],
+        _cells(matrix) if len(labels) <= MAX_TABLE else None,
         [] if len(labels) == 2 else _mistakes(matrix, labels),
         points,
-        None if place is None else labels[place],
-        list(_plots(findings, model, held, scores, points)),
-        _wrong_rows(findings, held, labels) if findings.show_rows else [],
+        None if sample.positive is None else labels[sample.positive],
+        list(_plots(sample, model, points)),
     )
 
 
@@ -136,169 +115,127 @@ def _cells(matrix: NDArray[Any]) -> list[list[ConfusionCell]]:
     ]
 
 
-def _confusion_plot(matrix: NDArray[Any], labels: Sequence[str], model: str) -> Plot:
-    numbers = (
-        " The axes show the numbers of the classes in the table."
-        if len(labels) > MAX_NAMED_CLASSES
-        else ""
-    )
-    return Plot(
-        "Confusion matrix",
-        confusion_figure(matrix, labels),
-        f"Confusion matrix of {model} for {len(labels)} classes",
-        f"Colours show fractions of the true class: green is correct, blue is wrong.{numbers}",
-    )
-
-
 def _mistakes(matrix: NDArray[Any], labels: Sequence[str]) -> list[str]:
     """Write the most frequent confusions."""
     wrong = np.where(np.eye(len(matrix), dtype=bool), 0, matrix)
     worst = np.argsort(-wrong, axis=None, kind="stable")[:MAX_MISTAKES]
     return [
-        f"{labels[true]} predicted as {labels[other]}: {wrong[true, other]} of {matrix[true].sum()}"
+        f"{labels[true]} labelled {labels[other]}: {wrong[true, other]} of {matrix[true].sum()}"
         for true, other in zip(*np.unravel_index(worst, matrix.shape), strict=True)
         if wrong[true, other]
     ]
 
 
-def _wrong_rows(
-    findings: Findings, held: HeldOutPredictions, labels: Sequence[str]
-) -> list[Mistake]:
-    """List the wrong predictions with the highest probabilities."""
-    wrong = np.flatnonzero(findings.evidence.y[held.rows] != held.labels)
-    sure = np.full(len(held.rows), np.nan)
-    if held.probabilities is not None:
-        sure = held.probabilities[np.arange(len(held.rows)), held.labels]
-        wrong = wrong[np.argsort(-sure[wrong], kind="stable")]
-    return [
-        Mistake(
-            int(held.rows[place]) + 1,
-            labels[findings.evidence.y[held.rows[place]]],
-            labels[held.labels[place]],
-            "–" if np.isnan(sure[place]) else number(sure[place]),
-        )
-        for place in wrong[:MAX_WRONG_ROWS]
-    ]
-
-
-# Plots
-
-
-def _plots(
-    findings: Findings,
-    model: str,
-    held: HeldOutPredictions,
-    scores: Sequence[ClassScores],
-    points: Sequence[OperatingPoint],
-) -> Iterator[Plot]:
-    """Yield the plots for which there are data."""
-    if findings.evidence.positive is not None:
-        yield from _two_class_plots(findings, model, held, points)
+def _plots(sample: Sample, model: str, points: Sequence[OperatingPoint]) -> Iterator[Plot]:
+    """Yield the plots of predictions for which there are data."""
+    if sample.positive is None:
+        x, y = "probability of the most probable class", "fraction that is correct"
     else:
-        yield from _one_against_rest(findings, model, held, scores)
-    yield from _calibration(findings, model, held)
-    if findings.importance is not None and len(findings.importance):
-        n_more = max(len(findings.importance) - MAX_IMPORTANT, 0)
-        rest = f" {n_more} more columns are not shown." if n_more else ""
-        yield Plot(
-            "Permutation importance",
-            importance_figure(findings.importance, label=f"loss of {findings.metric_title}"),
-            f"Permutation importance of the columns for {model}",
-            f"How much {findings.metric_title} is lost when a column of the held-out rows is "
-            f"shuffled, with 95 % intervals over the folds.{rest}",
-        )
-    if findings.learning_curve is not None and len(findings.learning_curve):
-        curve = findings.learning_curve
-        if metric(findings.evidence.metric).is_share:
-            curve = curve.assign(low=curve["low"].clip(0, 1), high=curve["high"].clip(0, 1))
-        yield Plot(
-            "Learning curve",
-            learning_curve_figure(curve, label=findings.metric_title),
-            f"Held-out {findings.metric_title} of {model} by the number of training rows",
-            "A curve that still rises at its right end means that more rows would help.",
-        )
-
-
-def _two_class_plots(
-    findings: Findings, model: str, held: HeldOutPredictions, points: Sequence[OperatingPoint]
-) -> Iterator[Plot]:
-    evidence = findings.evidence
-    place = evidence.positive
-    assert place is not None
-    label = str(evidence.classes[place])
-    roc = roc_curves(evidence, held, place)
-    precision_recall = precision_recall_curves(evidence, held, place)
-    if roc is None or precision_recall is None:
-        return
-    share = float(np.mean(evidence.y[held.rows] == place))
-    marked = [each for each in points if each.wanted == MARKED]
-    text = f"recall {MARKED:g}"
-    yield Plot(
-        "ROC curve",
-        roc_figure(
-            roc,
-            [CurvePoint(each.false_positive_rate, each.recall, text) for each in marked],
-        ),
-        f"ROC curve of {model} for the class {label}",
-        f"{_mean_text(findings, model, 'roc_auc')}Grey lines are single folds. The dot is the "
-        f"threshold for a recall of {MARKED:g}.",
-    )
-    yield Plot(
-        "Precision and recall",
-        precision_recall_figure(
-            precision_recall,
-            [CurvePoint(each.recall, each.precision, text) for each in marked],
-            share=share,
-        ),
-        f"Precision-recall curve of {model} for the class {label}",
-        f"{_mean_text(findings, model, 'average_precision')}The dashed line is the fraction of "
-        f"“{label}” in all rows, {number(share)}.",
-    )
-
-
-def _one_against_rest(
-    findings: Findings, model: str, held: HeldOutPredictions, scores: Sequence[ClassScores]
-) -> Iterator[Plot]:
-    curves, aucs = {}, {}
-    for place, label in enumerate(findings.evidence.classes):
-        curve = roc_curves(findings.evidence, held, place)
-        if curve is not None:
-            curves[str(label)] = curve.whole
-            aucs[str(label)] = scores[place].auc
-    if curves:
-        yield Plot(
-            "ROC curves",
-            one_against_rest_figure(curves, sorted(curves, key=lambda label: aucs[label])),
-            f"ROC curves of {model}, each class against the others",
-            f"{_mean_text(findings, model, 'roc_auc')}Each class against all others; the classes "
-            "with the smallest areas have colours.",
-        )
-
-
-def _calibration(findings: Findings, model: str, held: HeldOutPredictions) -> Iterator[Plot]:
-    evidence = findings.evidence
-    groups = calibration(evidence, held)
-    if groups is None:
-        return
-    if evidence.positive is None:
-        x, y = "probability of the predicted class", "fraction that is correct"
-    else:
-        label = evidence.classes[evidence.positive]
+        label = str(sample.classes[sample.positive])
         x, y = f"predicted probability of {label}", f"observed fraction of {label}"
-    balanced = "class_weight=balanced" in str(findings.table.loc[model, "parameters"])
-    raised = " Balanced class weights raise the probabilities of rare classes." if balanced else ""
+        yield from _two_class_plots(sample, model, label, points)
+    groups = calibration(sample)
     yield Plot(
         "Calibration",
         calibration_figure(groups, label=shortened(x, 48), observed=shortened(y, 40)),
         f"Calibration curve of {model}",
-        f"{_mean_text(findings, model, 'brier')}Dots on the dashed line are "
-        f"well calibrated. {len(groups.n_rows)} groups of rows, with 95 % intervals.{raised}",
+        f"Slope {_with_interval(groups.slope)}, ideally 1 (below 1: too extreme); intercept "
+        f"{_with_interval(groups.intercept)}, ideally 0. {len(groups.n_rows)} groups of rows with "
+        "95 % intervals.",
     )
 
 
-def _mean_text(findings: Findings, model: str, name: str) -> str:
-    """Write the mean of a metric over the folds as a sentence; empty if it is unknown."""
-    if name not in findings.table or not np.isfinite(value := findings.table.loc[model, name]):
-        return ""
-    title = metric(name).title
-    return f"{title[0].upper()}{title[1:]} {number(value)}. "
+def _with_interval(found: Interval) -> str:
+    if not np.isfinite(found.value):
+        return "not defined"
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def _two_class_plots(
+    sample: Sample, model: str, label: str, points: Sequence[OperatingPoint]
+) -> Iterator[Plot]:
+    place = sample.positive
+    assert place is not None
+    curve = roc(sample, place)
+    if curve is None:
+        return
+    marked, text = [each for each in points if each.wanted == MARKED], f"recall {MARKED:g}"
+    others = sample.counts.sum() - sample.counts[place]
+    false_rates = [(p.alarms.hits - p.precision.hits) / others for p in marked]
+    yield Plot(
+        "ROC curve",
+        roc_figure(
+            curve,
+            [
+                CurvePoint(rate, p.recall.value, text)
+                for rate, p in zip(false_rates, marked, strict=True)
+            ],
+        ),
+        f"ROC curve of {model} for the class {label}",
+        f"All held-out rows together; the AUC above compares rows of the same fold. The dot is the "
+        f"threshold for a recall of {MARKED:g}.",
+    )
+    share = float(np.average(sample.y == place, weights=sample.base))
+    yield Plot(
+        "Precision and recall",
+        precision_recall_figure(
+            precision_recall(sample, place),
+            [CurvePoint(p.recall.value, p.precision.value, text) for p in marked],
+            share=share,
+        ),
+        f"Precision-recall curve of {model} for the class {label}",
+        f"The dashed line is the fraction of “{label}” in all rows, {number(share)}.",
+    )
+    benefit = decision_curve(sample)
+    if benefit is not None:
+        yield Plot(
+            "Decision curve",
+            decision_curve_figure(benefit),
+            f"Net benefit of {model} by the threshold",
+            "Found cases per row, less the price of false alarms. At a threshold t, one found case "
+            "is worth (1 − t) / t false alarms.",
+        )
+
+
+def inspection_plots(
+    importance: Sequence[Mapping[str, Any]],
+    curve: Sequence[Mapping[str, float]],
+    *,
+    model: str,
+    title: str,
+    is_share: bool,
+) -> Iterator[Plot]:
+    """Yield the permutation importance and the learning curve of a model."""
+    if importance:
+        n_more = max(len(importance) - MAX_IMPORTANT, 0)
+        rest = f" {n_more} more columns are not shown." if n_more else ""
+        related = [
+            f"{each['feature']} with {listed(each['correlated'], 3)}"
+            for each in importance[:MAX_IMPORTANT]
+            if each["correlated"]
+        ]
+        shared = (
+            f" Correlated columns share their importance, so that each looks small: "
+            f"{'; '.join(related[:3])}."
+            if related
+            else ""
+        )
+        yield Plot(
+            "Permutation importance",
+            importance_figure(importance, label="increase of the log-loss"),
+            f"Permutation importance of the columns for {model}",
+            "Increase of the log-loss when the cells of a column are shuffled among held-out rows, "
+            f"with 95 % intervals over all folds.{rest}{shared}",
+        )
+    if curve:
+        if is_share:
+            curve = [
+                {**each, "low": max(each["low"], 0.0), "high": min(each["high"], 1.0)}
+                for each in curve
+            ]
+        yield Plot(
+            "Learning curve",
+            learning_curve_figure(curve, label=title),
+            f"Held-out {title} of {model} by the number of training rows",
+            "A curve that still improves at its right end means that more rows would help.",
+        )

@@ -1,15 +1,14 @@
-"""HTML report of a comparison: the verdict, its evidence, and how to use the model.
+"""HTML reports: of a comparison with its ranking, and of the evaluation of a saved model.
 
-The report is one file without network requests or embedded fonts. Its only script sorts the
-ranking. Text from the user's table is escaped.
+A report is one file without network requests or embedded fonts. Its only script sorts the ranking.
+Text from the user's table is escaped.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,60 +16,77 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.ticker import MaxNLocator
 
 from discreg.base.metrics import metric
-from discreg.comparison.candidates.contender import MAJORITY
-from discreg.comparison.flags.score_flags import score_flags
-from discreg.comparison.running.experiment import Key
-from discreg.comparison.running.files import write_whole
-from discreg.comparison.statistics.curves import margins, one_prediction_per_row
-from discreg.comparison.statistics.judged import JudgedScores, judge
-from discreg.comparison.statistics.ranks import LEVEL, friedman_nemenyi
+from discreg.comparison.candidates.registry import MAJORITY
+from discreg.comparison.command import remedied
+from discreg.comparison.running.store import write_whole
+from discreg.comparison.statistics.performance import Measured
+from discreg.comparison.statistics.scores import equivalence
 from discreg.comparison.statistics.verdict import Verdict
-from discreg.comparison.words import listed, number, percent, printable
+from discreg.comparison.words import duration, number, printable
 
-from .figures import critical_difference_figure, margins_figure, scores_figure
-from .findings import Findings
-from .model_section import ModelSection, Plot, model_section
-from .ranking import NOTHING, ranking_of, signed
+from .checklist import checklist
+from .model_section import inspection_plots, model_section
 
-__all__ = ["write_report"]
-
-MAX_CURVES = 6  # most models in one plot of curves
-KINDS = {
-    "clear winner": "a clear winner",
-    "equally good": "several models are equally good",
-    "nothing beats the majority class": "no recommendation",
-    "not enough evidence": "no recommendation",
-}
 TAKES = {
-    "nothing beats the majority class": "Nothing beats the majority class",
-    "not enough evidence": "Not enough evidence yet",
+    "red flag": "Do not use these scores",
+    "nothing is better than the class frequencies": "No model is better than the class frequencies",
+    "not enough evidence": "Not enough evidence",
 }
 
 
-class Figure(NamedTuple):
-    """A number below the verdict."""
+def write_report(path: Path, comparison: Any) -> None:
+    """Write the report of a comparison atomically."""
+    findings, verdict = comparison.findings, comparison.verdict
+    evidence, decisive = comparison.evidence, metric(comparison.evidence.metric)
+    shown = verdict.best if verdict.kind != "red flag" else None
+    flags = sorted(comparison.flags, key=lambda flag: flag.level != "danger")
+    section = None
+    if shown is not None:
+        section = model_section(evidence.sample(shown), shown)
+        section.plots.extend(
+            inspection_plots(
+                findings.importance,
+                findings.learning_curve,
+                model=shown,
+                title=decisive.title,
+                is_share=decisive.is_share,
+            )
+        )
+    told = {name: each for name, each in evidence.contenders.items() if each.n_failures}
+    _write(
+        path,
+        "report.html",
+        findings=findings,
+        verdict=verdict,
+        evidence=evidence,
+        title=decisive.title,
+        rope=equivalence(decisive.name),
+        take=TAKES.get(verdict.kind, f"Use {verdict.recommended}"),
+        flags=flags,
+        remedy=remedied(flags, findings.command),
+        ranking=ranking_of(comparison.table, verdict),
+        model=section,
+        keeps_rows=shown is not None and evidence.contenders[shown].keeps_rows,
+        checklist=checklist(findings, evidence, verdict),
+        failures=[(name, each.failure, each.n_failures) for name, each in told.items()],
+        warnings=[
+            (name, text, count)
+            for name, each in evidence.contenders.items()
+            for text, count in each.warnings.items()
+        ],
+    )
 
-    title: str
-    value: str
-    note: str
+
+def write_evaluation(path: Path, evaluated: Any) -> None:
+    """Write the report of the evaluation of a saved model atomically."""
+    section = model_section(evaluated.sample, evaluated.model)
+    _write(path, "evaluation.html", evaluated=evaluated, model=section)
 
 
-class Test(NamedTuple):
-    """One line of the table of all tests."""
-
-    model: str
-    difference: str
-    interval: str
-    better: str
-    equivalent: str
-    worse: str
-    params: str
-
-
-def write_report(path: Path, findings: Findings) -> None:
-    """Write the report atomically."""
+def _write(path: Path, template: str, **contents: Any) -> None:
     environment = Environment(
         loader=PackageLoader("discreg.comparison.report"),
         autoescape=True,
@@ -80,10 +96,11 @@ def write_report(path: Path, findings: Findings) -> None:
         lstrip_blocks=True,
     )
     assert environment.loader is not None
+    environment.globals |= {"number": number, "interval": _interval}
     script, _, _ = environment.loader.get_source(environment, "report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template("report.html").render(
-        findings=findings, script=script, script_hash=f"sha256-{digest}", **_contents(findings)
+    page = environment.get_template(template).render(
+        script=script, script_hash=f"sha256-{digest}", **contents
     )
     write_whole(path, page)
 
@@ -95,153 +112,177 @@ def _visible(value: Any) -> Any:
     return value
 
 
-def _contents(findings: Findings) -> dict[str, Any]:
-    """Compute the variables of the template."""
-    evidence, verdict = findings.evidence, findings.verdict
-    judged = judge(evidence)
-    shown = verdict.recommended or verdict.best
-    flags = [*findings.flags, *score_flags(evidence, shown)]
-    section = None if shown is None else model_section(findings, shown)
-    return {
-        "evidence": evidence,
-        "verdict": verdict,
-        "kind": _kind(verdict),
-        "take": TAKES.get(verdict.kind, f"Use {verdict.recommended}"),
-        "figures": list(_figures(findings, section)),
-        "flags": sorted(flags, key=lambda flag: flag.level != "danger"),
-        "ranking": ranking_of(findings),
-        "model": section,
-        "rope": f"{metric(evidence.metric).rope:g}",
-        "confidence": percent(1 - LEVEL),
-        "tests": list(_tests(findings)),
-        "plots": list(_plots(findings, judged)),
-        "failures": _grouped({key: [text] for key, text in evidence.failures.items()}),
-        "warnings": _grouped(evidence.warnings),
-        "number": number,
-        "majority": MAJORITY,
-    }
+def _interval(measured: Measured) -> str:
+    if measured.low != measured.low:
+        return "–"
+    return f"{number(measured.low)} to {number(measured.high)}"
 
 
-def _kind(verdict: Verdict) -> str:
-    if verdict.kind == "equally good" and not verdict.equivalent:
-        return "no clear winner"
-    return KINDS[verdict.kind]
+NOTHING = "–"
+SHOWN = ("log_loss", "brier", "roc_auc", "accuracy", "balanced_accuracy", "fit_seconds")
+PAD = 0.04  # of the axis, left and right of the outermost interval
+EDGE = 0.02  # of the axis, left and right of the outermost mark
 
 
-def _figures(findings: Findings, section: ModelSection | None) -> Iterator[Figure]:
-    """Yield the numbers below the verdict."""
-    verdict, estimate = findings.verdict, findings.verdict.estimate
-    title = findings.metric_title
-    if estimate is not None and np.isfinite(estimate.corrected):
-        interval = (
-            f"{number(estimate.low)} to {number(estimate.high)}. "
-            if np.isfinite(estimate.low)
-            else ""
-        )
-        n_models = int((findings.table["reason"] == "").sum()) - 1  # without the majority class
-        of_many = f", the best of {n_models} models" if n_models > 1 else ""
-        yield Figure(
-            f"{title} of {verdict.best} to expect",
-            number(estimate.corrected),
-            f"{interval}Measured: {number(estimate.mean)}{of_many}.",
-        )
-    if verdict.baseline is not None and np.isfinite(verdict.baseline):
-        yield Figure(
-            f"{title} of the majority class",
-            number(verdict.baseline),
-            "always predicts the class frequencies",
-        )
-    if section is None:
-        return
-    _, scores = section.classes[findings.evidence.rarest]
-    n_found = round(scores.recall * scores.n_rows) if scores.n_rows else 0
-    if np.isfinite(scores.recall):
-        yield Figure(
-            f"{section.rarest} rows that {section.name} finds",
-            f"{n_found:,} of {scores.n_rows:,}",
-            f"recall {number(scores.recall)} of the rarest class",
-        )
-    if np.isfinite(scores.precision):
-        yield Figure(
-            f"rows predicted as {section.rarest} that are correct",
-            f"{n_found:,} of {scores.n_predicted:,}",
-            f"precision {number(scores.precision)}",
-        )
+class Cell(NamedTuple):
+    """A number in the table: its title, its text, and the value that it is sorted by."""
+
+    title: str
+    text: str
+    value: float | None
+    remark: str = ""
 
 
-def _tests(findings: Findings) -> Iterator[Test]:
-    """Yield the differences from the best of all judged models."""
-    for model, row in findings.table[findings.table["reason"] == ""].iterrows():
-        ends = [row["difference_low"], row["difference_high"]]
-        better, equivalent, worse = (
-            f"{row[f'p_{word}']:.3f}" if np.isfinite(row[f"p_{word}"]) else NOTHING
-            for word in ("better", "equivalent", "worse")
-        )
-        yield Test(
-            str(model),
-            signed(row["difference"]),
-            " to ".join(map(signed, ends)) if np.isfinite(ends).all() else NOTHING,
-            better,
-            equivalent,
-            worse,
-            str(row["parameters"]),
-        )
+@dataclass(frozen=True)
+class Axis:
+    """Scale of the intervals; places are percentages of its width."""
+
+    low: float
+    high: float
+
+    def place(self, value: float) -> float:
+        """Position of a value; the ends of the axis stand for all beyond."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(100 * min(max(share, EDGE), 1 - EDGE), 2)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Positions and labels."""
+        values = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
+        inside = [value for value in values if self.low <= value <= self.high]
+        gap = min(np.diff(values), default=1.0)
+        digits = next((k for k in range(6) if np.isclose(gap, round(gap, k), rtol=1e-6)), 6)
+        return [(self.place(value), f"{value:.{digits}f}") for value in inside]
 
 
-def _plots(findings: Findings, judged: JudgedScores) -> Iterator[Plot]:
-    """Yield the plots of all models."""
-    order = [model for model in findings.table.index if model in judged.models]
-    if not order:
-        return
-    shown = findings.verdict.recommended or findings.verdict.best
-    scores = {model: judged.scores[model].to_numpy() for model in order}
-    yield Plot(
-        "Scores",
-        scores_figure(scores, label=findings.metric_title, marked=shown),
-        f"{findings.metric_title} of {len(order)} models on each fold, the best mean at the top",
-        f"One point per {'repeat' if judged.by_repeat else 'fold'}; the line is the mean. {shown} "
-        "is orange.",
-    )
-    if len(order) > 1 and len(judged.scores) > 1:
-        yield _ranks(judged.scores[order], findings.evidence.metric)
-    if curves := _margins(findings, order):
-        yield Plot(
-            "Margins",
-            margins_figure(curves),
-            f"Cumulative distribution of the held-out margins of {listed(list(curves))}",
-            "Margins of held-out rows. A curve further to the right has larger margins; its height "
-            "at 0 is the error rate of the highest score.",
-        )
+class Row(NamedTuple):
+    """One model; `range` has the places of low, mean and high, or is None."""
+
+    model: str
+    origin: str
+    score: Cell
+    range: tuple[float, ...] | None
+    difference: Cell
+    better: Cell
+    cells: list[Cell]
+    params: str
+    reason: str  # why the model is not judged; empty if it is
+    kind: str  # "recommended", "majority", "unjudged" or ""
 
 
-def _ranks(scores: pd.DataFrame, name: str) -> Plot:
-    results = scores.stack().rename("value").reset_index()
-    ranking = friedman_nemenyi(results.assign(dataset="table", metric=name), name)
-    first, *_, last = ranking.mean_ranks.items()
-    return Plot(
-        "Ranks",
-        critical_difference_figure(ranking),
-        f"Mean ranks of {len(ranking.mean_ranks)} models, "
-        f"from {first[0]} at {first[1]:.1f} to {last[0]} at {last[1]:.1f}",
-        f"Mean ranks over {ranking.n_blocks} {ranking.blocks}. A bar on the right joins models "
-        "whose mean ranks differ by less than Nemenyi's critical difference at the "
-        f"{percent(LEVEL)} level. {ranking.caution}".rstrip(),
+class RankingTable(NamedTuple):
+    """Table of all models, the best first and those that are not judged last."""
+
+    titles: list[tuple[str, str]]  # of further columns, and the order that the first click gives
+    axis: Axis | None
+    baseline: tuple[float, str] | None  # place and label of the class frequencies
+    rows: list[Row]
+    origins: list[str]
+    first: str  # order of the scores, the best first
+
+
+def ranking_of(table: pd.DataFrame, verdict: Verdict) -> RankingTable:
+    """Compute the ranking from the summary table."""
+    decisive = metric(verdict.metric)
+    shown = [name for name in SHOWN if name in table and name != verdict.metric]
+    shown = [name for name in shown if table[name].notna().any()]
+    judged = table[table["reason"] == ""]
+    axis = _axis(judged)
+    baseline = None
+    if axis is not None and MAJORITY in judged.index:
+        value = float(judged.loc[MAJORITY, "mean"])
+        baseline = axis.place(value), f"class frequencies {number(value)}"
+    return RankingTable(
+        [(_title(name), _first(name)) for name in shown],
+        axis,
+        baseline,
+        [_row(str(name), row, axis, shown, verdict) for name, row in table.iterrows()],
+        sorted({*table["origin"]} - {""}),
+        _first(decisive.name),
     )
 
 
-def _margins(findings: Findings, order: Sequence[str]) -> dict[str, Any]:
-    """Margins of the model in the report and of the next best, for one plot."""
-    shown = findings.verdict.recommended or findings.verdict.best
-    curves: dict[str, Any] = {}
-    for model in dict.fromkeys([*filter(None, [shown]), *order]):
-        held = one_prediction_per_row(findings.evidence, model)
-        values = None if held is None else margins(findings.evidence, held)
-        if values is not None and len(curves) < MAX_CURVES:
-            curves[model] = values
-    return curves
+def _axis(judged: pd.DataFrame) -> Axis | None:
+    if "mean" not in judged:
+        return None
+    ends = judged[["low", "mean", "high"]].to_numpy(dtype=float)
+    known = ends[np.isfinite(ends)]
+    if not len(known):
+        return None
+    low, high = known.min(), known.max()
+    # A model that is certain and wrong has a log-loss far beyond all others.
+    if MAJORITY in judged.index:
+        reach = 3 * max(abs(judged.loc[MAJORITY, "mean"] - judged["mean"].iloc[0]), 1e-3)
+        high = min(high, max(judged["high"].iloc[0], judged.loc[MAJORITY, "mean"]) + reach)
+    pad = PAD * (high - low) or 0.01
+    return Axis(float(low - pad), float(high + pad))
 
 
-def _grouped(texts: Mapping[Key, Sequence[str]]) -> list[tuple[str, str, int]]:
-    """Group equal messages of a model and count their fits."""
-    found = Counter((key.model, text) for key, said in texts.items() for text in said)
-    return [(model, text, count) for (model, text), count in found.items()]
+def _row(model: str, row: pd.Series, axis: Axis | None, shown: list[str], verdict: Verdict) -> Row:
+    reason = str(row["reason"])
+    kind = ""
+    if reason:
+        kind = "unjudged"
+    elif model == verdict.recommended:
+        kind = "recommended"
+    elif model == MAJORITY:
+        kind = "majority"
+    places = None
+    if axis is not None and not reason:
+        ends = [float(row[end]) for end in ("low", "mean", "high")]
+        places = tuple(map(axis.place, ends))
+    return Row(
+        model,
+        str(row["origin"]),
+        _cell(metric(verdict.metric).title, row.get("mean")),
+        places,
+        _difference(row),
+        _better(row),
+        [_cell(_title(name), row[name], name) for name in shown],
+        str(row["parameters"]),
+        reason,
+        kind,
+    )
+
+
+def _difference(row: pd.Series) -> Cell:
+    title = "difference from the best"
+    mean, low, high = (row.get(f"difference{end}") for end in ("", "_low", "_high"))
+    if not _known(mean):
+        return Cell(title, NOTHING, None)
+    if mean == low == high == 0:
+        return Cell(title, "best mean", 0.0)
+    return Cell(title, signed(mean), float(mean), f"({signed(low)} to {signed(high)})")
+
+
+def _better(row: pd.Series) -> Cell:
+    """The probability that the best model is better."""
+    title, p = "P(best is better)", row.get("p_better")
+    if not _known(p) or row["difference"] == row["difference_low"] == 0:
+        return Cell(title, NOTHING, None)
+    return Cell(title, ">\N{NO-BREAK SPACE}0.99" if p > 0.99 else f"{p:.2f}", float(p))
+
+
+def _cell(title: str, value: Any, name: str = "") -> Cell:
+    if not _known(value):
+        return Cell(title, NOTHING, None)
+    is_time = metric(name).needs == "clock"
+    return Cell(title, duration(value) if is_time else number(value), float(value))
+
+
+def _known(value: Any) -> bool:
+    return value is not None and bool(np.isfinite(value))
+
+
+def _title(name: str) -> str:
+    return "AUC" if name == "roc_auc" else metric(name).title.removesuffix(" score")
+
+
+def _first(name: str) -> str:
+    return "ascending" if metric(name).lower_is_better else "descending"
+
+
+def signed(value: float) -> str:
+    """Format a difference with its sign, and a minus sign instead of a hyphen."""
+    text = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+    return text[1:] if float(f"{value:.3f}") == 0 else text

@@ -42,10 +42,7 @@ from typing import Any
 import cloudpickle
 from pebble import ProcessExpired, ProcessPool
 
-from .experiment import Experiment, Key
-from .store import Store
-
-__all__ = ["Progress", "call_in_worker", "open_pool", "run"]
+from .store import CPU_SECONDS, Experiment, Key, Store
 
 TICK = 0.25  # seconds between two calls of `on_progress` while fits are running
 HAS_TIMERS = hasattr(signal, "setitimer")
@@ -91,6 +88,7 @@ def run(
     n_jobs: int = 1,
     time_budget: float | None = None,
     fit_limit: float | None = None,
+    most_seconds: float | None = None,
     pool: ProcessPool | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
@@ -115,6 +113,9 @@ def run(
     fit_limit : float, optional
         Seconds of computing after which a single fit is stopped; where processes have no timers,
         seconds.
+    most_seconds : float, optional
+        Seconds that all fits of a model may take, as estimated from the "cpu_seconds" of those that
+        ended. The waiting fits of a model that would take longer are given up.
     pool : ProcessPool, optional
         Workers of `open_pool` whose function runs the fit of a key; by default workers are started
         for this run.
@@ -126,7 +127,17 @@ def run(
     Progress
         Progress at the end, and the reason for stopping.
     """
-    return _Run(experiment, store, n_jobs, time_budget, fit_limit, on_progress).finish(pool)
+    limits = _Limits(time_budget, fit_limit, most_seconds)
+    return _Run(experiment, store, n_jobs, limits, on_progress).finish(pool)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Seconds that a run, one fit, and all fits of a model may take."""
+
+    time_budget: float | None
+    fit_limit: float | None
+    most_seconds: float | None
 
 
 class _Run:
@@ -135,10 +146,10 @@ class _Run:
         experiment: Experiment,
         store: Store,
         n_jobs: int,
-        time_budget: float | None,
-        fit_limit: float | None,
+        limits: _Limits,
         on_progress: Callable[[Progress], None],
     ) -> None:
+        time_budget, fit_limit = limits.time_budget, limits.fit_limit
         self._experiment, self._store, self._on_progress = experiment, store, on_progress
         self._keys = list(experiment.keys())
         ended = store.ended()
@@ -153,9 +164,17 @@ class _Run:
             n_models = max(1, len({key[:2] for key in self._waiting}))
             self._deadline = self._began + time_budget
             self._share = min(1.0, self._n_jobs / n_models) * time_budget
-        self._fit_limit = fit_limit
-        limits = [self._share, None if HAS_TIMERS else fit_limit]
-        self._timeout = min((limit for limit in limits if limit is not None), default=None)
+        self._fit_limit, self._most_seconds = fit_limit, limits.most_seconds
+        patience = [self._share, None if HAS_TIMERS else fit_limit]
+        self._timeout = min((limit for limit in patience if limit is not None), default=None)
+        self._cpu_seconds: dict[tuple[str, str], list[float]] = {}
+        if self._most_seconds is not None:
+            stored = store.results()
+            stored = stored[stored["metric"] == CPU_SECONDS]
+            for row in stored.itertuples():
+                self._cpu_seconds.setdefault((row.dataset, row.model), []).append(row.value)
+            for model in list(self._cpu_seconds):
+                self._drop_if_slow(model)
 
     def finish(self, pool: ProcessPool | None) -> Progress:
         """Run until all fits are done, the time budget is used up, or an interrupt."""
@@ -163,23 +182,19 @@ class _Run:
         if not self._waiting:
             return self._progress
         opened = open_pool(self._store, self._n_jobs, self._experiment.run)
-        try:
-            with opened if pool is None else nullcontext(pool) as workers:
-                try:
-                    self._work(workers)
-                finally:
-                    for future in self._running:
-                        future.cancel()
-        except KeyboardInterrupt:  # count again: a fit may be stored but not yet counted
-            n_ended = len(self._store.ended().intersection(self._keys))
-            self._update(stopped_by="interrupt", n_ended=n_ended)
-        else:
-            self._update(stopped_by="time budget" if self._progress.n_left else None)
+        with opened if pool is None else nullcontext(pool) as workers, _deferred() as interrupts:
+            try:
+                self._work(workers, interrupts)
+            finally:
+                for future in self._running:
+                    future.cancel()
+        stopped = "interrupt" if interrupts else "time budget" if self._progress.n_left else None
+        self._update(stopped_by=stopped)
         return self._progress
 
-    def _work(self, workers: ProcessPool) -> None:
+    def _work(self, workers: ProcessPool, interrupts: list[int]) -> None:
         with _explained_start():
-            while (self._waiting or self._running) and not self._is_late():
+            while (self._waiting or self._running) and not (interrupts or self._is_late()):
                 self._schedule(workers)
                 patience = min(TICK, self._deadline - time.monotonic())
                 for future in wait(self._running, patience, FIRST_COMPLETED).done:
@@ -219,6 +234,20 @@ class _Run:
         else:
             self._store.fail(attempt, error or "")
         self._update(n_ended=self._progress.n_ended + 1, latest=key)
+        if outcome is not None and CPU_SECONDS in outcome.values:
+            self._cpu_seconds.setdefault(key[:2], []).append(outcome.values[CPU_SECONDS])
+            self._drop_if_slow(key[:2])
+
+    def _drop_if_slow(self, model: tuple[str, str]) -> None:
+        """Give up the waiting fits of a model if all of its fits would take too long."""
+        n_fits = sum(key[:2] == model for key in self._keys)
+        seconds = self._cpu_seconds[model]
+        if self._most_seconds is None or n_fits * sum(seconds) / len(seconds) <= self._most_seconds:
+            return
+        n_waiting = len(self._waiting)
+        self._waiting = [key for key in self._waiting if key[:2] != model]
+        n_dropped = n_waiting - len(self._waiting)
+        self._progress = replace(self._progress, n_dropped=self._progress.n_dropped + n_dropped)
 
     def _give_up(self, lost: Key, attempt: int, reason: str) -> None:
         """Give up a fit, and the waiting fits of its model on its data set."""
@@ -264,6 +293,31 @@ def open_pool(store: Store, n_jobs: int, function: Callable[..., Any]) -> Iterat
         finally:
             pool.stop()
             pool.join()
+
+
+@contextmanager
+def _deferred() -> Iterator[list[int]]:
+    """Collect the signals that would raise KeyboardInterrupt; the second one raises it.
+
+    An exception at any place could leave a fit half stored, or the pool in a state that never ends.
+    """
+    found: list[int] = []
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: Any) -> None:
+        found.append(number)
+        if len(found) > 1:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for each in map(int, signal.valid_signals()):
+            if signal.getsignal(each) is signal.default_int_handler:
+                before[each] = signal.signal(each, note)
+    try:
+        yield found
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager

@@ -1,21 +1,24 @@
-"""Store of results in one SQLite file that survives a killed process.
+"""Store of results in one SQLite file that survives a killed process, and atomic writing of files.
 
-A fit is stored completely or not at all. Its attempt is recorded when it begins; an attempt without
-an end belongs to a fit that was running when the process died.
+An experiment is a list of keys and a function that runs the fit of a key. A fit is stored
+completely or not at all. Its attempt is recorded when it begins; an attempt without an end belongs
+to a fit that was running when the process died.
 """
 
 from __future__ import annotations
 
 import glob
 import io
+import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,9 +26,69 @@ from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 
-from .experiment import Key, Outcome
+CPU_SECONDS = "cpu_seconds"  # value of an outcome that estimates the time of further fits
 
-__all__ = ["Store"]
+
+class Key(NamedTuple):
+    """Identifier of a fit of an experiment."""
+
+    dataset: str
+    model: str
+    repeat: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of one fit: numbers for the tables, arrays for the plots, warning messages."""
+
+    values: Mapping[str, float]
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+class Experiment(Protocol):
+    """Fits that can run in any order and in any process; pickled once for all workers."""
+
+    def settings(self) -> Mapping[str, str]:
+        """Settings; stored results are only reused if their settings are equal."""
+
+    def keys(self) -> Sequence[Key]:
+        """Keys of all fits, in the order in which they should run."""
+
+    def run(self, key: Key) -> Outcome:
+        """Run one fit and score it; deterministic except for the measured time."""
+
+
+def make_folder(path: Path) -> None:
+    """Create a directory for results if it does not exist."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file. Give a directory for the output.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The directory {path} cannot be created ({error.strerror}). Give another one for the "
+            "output."
+        ) from error
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file atomically."""
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def remove_drafts(path: Path) -> None:
+    """Remove drafts of a file that a killed process left."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.[0-9]*"):
+        draft.unlink()
+
 
 KEY = "dataset TEXT NOT NULL, model TEXT NOT NULL, repeat INTEGER NOT NULL, fold INTEGER NOT NULL"
 SCHEMA = f"""

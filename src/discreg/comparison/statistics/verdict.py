@@ -1,69 +1,58 @@
-"""The decision of a comparison: which model to use, if any, and how certain that is."""
+"""The decision of a comparison: which model to use, if any, how good it will be, against what."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import floor
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from discreg.base.metrics import Metric
 from discreg.base.metrics import metric as metric_called
-from discreg.comparison.candidates.contender import MAJORITY
-from discreg.comparison.words import listed
+from discreg.comparison.candidates.registry import AUTO, MAJORITY
+from discreg.comparison.flags import Flag
+from discreg.comparison.words import listed, number, percent
+from discreg.tables.classifier import Rule
 
-from .contrasts import MIN_BLOCKS, Contrasts
 from .evidence import Evidence
-from .judged import scores_by_block
-from .sentences import (
-    Facts,
-    about_clear_winner,
-    about_equally_good,
-    about_majority,
-    about_possible_lead,
-)
-
-__all__ = [
-    "P_BEATS",
-    "P_BETTER",
-    "P_EQUIVALENT",
-    "P_POSSIBLE",
-    "Estimate",
-    "Kind",
-    "Verdict",
-    "decide",
-]
+from .sample import Interval
+from .scores import Posterior, Scores, enough_folds, score_models
 
 P_BETTER = 0.975  # of being better than another model: the 95 % interval is above 0
 P_EQUIVALENT = 0.8  # of a difference within the region of practical equivalence
-P_BEATS = 0.95  # of being better than the majority class, after correction for selection
-P_POSSIBLE = 0.9  # with less, nothing beats the majority class
+P_BEATS = 0.95  # of being better than the class frequencies, after correction for selection
+P_POSSIBLE = 0.9  # with less, nothing is better than the class frequencies
+STABLE = 0.7  # share of bootstrap samples that recommend a model as good as the recommended one
 MIN_ROWS = 5  # of a class, for metrics in which it counts as much as the others
-QUICKER = 0.5  # a quicker model takes at most this part of the time
-# Metrics that no model without information can raise above the score of the majority class.
+# Metrics that a model without information cannot raise above the score of the class frequencies.
 INFORMED = ("accuracy", "balanced_accuracy", "roc_auc", "average_precision", "log_loss", "brier")
 BY_ROW = ("accuracy", "log_loss", "brier")  # every row counts the same
-BALANCED = "balanced_accuracy"  # above that of the majority class only with information
 N_LISTED = 4  # most names in a sentence
-FIRST = "Auto"  # named first among models that are equivalent to the best
 
 Kind = Literal[
-    "clear winner", "equally good", "nothing beats the majority class", "not enough evidence"
+    "clear winner",
+    "equally good",
+    "nothing is better than the class frequencies",
+    "not enough evidence",
+    "red flag",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Score of the best model.
+    """Score of one model.
 
     Attributes
     ----------
     mean : float
-        Mean over the folds.
+        Score of all held-out rows.
     corrected : float
-        The mean, corrected because the model is the best of many.
+        The same, corrected because the model was selected by these rows.
     low, high : float
-        95 % interval around the corrected score.
+        95 % interval of the corrected score.
     """
 
     mean: float
@@ -79,155 +68,313 @@ class Verdict:
     Attributes
     ----------
     kind : str
-        - "clear winner": the best model is better than every other with a probability of at least
-          0.975, and none is practically equivalent.
-        - "equally good": it is not. The simplest of the models that are practically equivalent to
-          the best (probability of at least 0.8) is recommended, or the best if there are none.
-        - "nothing beats the majority class": the probability that the best model beats it, after
-          correction for selection, is below 0.9.
-        - "not enough evidence": that probability is between 0.9 and 0.95, there are too few common
-          folds, or too few rows of rare classes.
-    sentence : str
-        The decision in words, with its figures.
+        - "clear winner": the recommended model is better than every other with a probability of at
+          least 0.975, and none is practically equivalent.
+        - "equally good": other models are practically equivalent, or not certainly worse.
+          AutoClassifier is recommended if it is one of them, otherwise the best mean.
+        - "nothing is better than the class frequencies": the probability that the model is better,
+          after correction for selection, is below 0.9.
+        - "not enough evidence": that probability is between 0.9 and 0.95, the choice is not stable,
+          or there are too few common folds or rows of rare classes.
+        - "red flag": the scores are not those of new rows.
+    sentences : tuple of str
+        What to use, how good it will be, and against what.
     metric : str
         Name of the metric that decides.
     recommended : str or None
-        The recommended model; None for the last two kinds.
+        The recommended model; None for the last three kinds.
     best : str or None
-        The model with the best mean; None if no model was judged.
+        The model that the report describes: the one that would be recommended. None if no model
+        was judged.
     equivalent : tuple of str
-        Other models that are practically equivalent to the best.
-    undecided : tuple of str
-        Other models that are neither practically equivalent to the best nor worse.
-    quicker : str or None
-        A model that is practically equivalent to the best and was fitted in half the time of the
-        recommended model, or less.
+        Other models that are equally good.
     estimate : Estimate or None
-        Score of the best model; None if no model was judged.
+        Score of `best`; None if no model was judged or if the scores do not count.
     baseline : float or None
-        Score of always predicting the class frequencies; None if it is not known.
-    p_beats_baseline : float or None
-        Probability that the best model beats the majority class, after correction for selection.
+        Score of the class frequencies.
+    gain : Interval or None
+        By how much `best` is better than the class frequencies, with a 95 % interval; None if they
+        have no score.
+    p_informed : float or None
+        Probability that the features say something about the label: that `best` has a better
+        log-loss (or metric of the comparison) than the class frequencies.
+    p_more_often_right : float or None
+        Probability that its most probable classes are more often right than the majority class.
+    stability : float or None
+        Share of bootstrap samples of rows and of folds that recommend the same model, or one whose
+        score is practically equivalent.
     not_judged : dict
         Models that are not compared, and the reasons.
     """
 
     kind: Kind
-    sentence: str
+    sentences: tuple[str, ...]
     metric: str
     recommended: str | None = None
     best: str | None = None
     equivalent: tuple[str, ...] = ()
-    undecided: tuple[str, ...] = ()
-    quicker: str | None = None
     estimate: Estimate | None = None
     baseline: float | None = None
-    p_beats_baseline: float | None = None
+    gain: Interval | None = None
+    p_informed: float | None = None
+    p_more_often_right: float | None = None
+    stability: float | None = None
     not_judged: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def beside(self) -> list[tuple[str, str]]:
+        """What is known beside the sentences: titles and values."""
+        found = [
+            (title, probability(p))
+            for title, p in (
+                ("Probability that the features say something about the label", self.p_informed),
+                (
+                    "Probability that the most probable class is right more often than the "
+                    "majority class",
+                    self.p_more_often_right,
+                ),
+            )
+            if p is not None
+        ]
+        if self.stability is not None:
+            title = "Bootstrap samples of rows and folds that recommend this model or one as good"
+            found.append((title, percent(self.stability)))
+        return found
 
-def decide(evidence: Evidence) -> Verdict:
+    @property
+    def sentence(self) -> str:
+        """The decision in words."""
+        return " ".join(self.sentences)
+
+
+def decide(evidence: Evidence, flags: Sequence[Flag] = (), grouped_by: str = "") -> Verdict:
     """Decide which model to use.
 
     Parameters
     ----------
     evidence : Evidence
-        Scores of the folds and predictions of the held-out rows.
-
-    Returns
-    -------
-    Verdict
-        The recommended model, if any, and the reasons.
+        Held-out predictions.
+    flags : sequence of Flag
+        Those of level "danger" replace the recommendation.
+    grouped_by : str
+        Name of the column that groups rows by default, for the first sentence.
     """
-    contrasts = Contrasts(evidence)
     verdict = Verdict(
         kind="not enough evidence",
-        sentence="",
+        sentences=(),
         metric=evidence.metric,
-        best=contrasts.order[0] if contrasts.order else None,
-        not_judged=contrasts.judged.not_judged,
+        not_judged=evidence.not_judged,
     )
-    if why := _too_little(evidence, contrasts):
-        return replace(verdict, sentence=why)
-    facts = _facts(evidence, contrasts)
-    p_beats = None if facts.over_baseline is None else facts.over_baseline.above(0)
+    if why := _too_little(evidence):
+        return replace(verdict, sentences=(why,))
+    scores = score_models(evidence, evidence.metric)
+    choice = _Choice(scores)
+    verdict = replace(verdict, best=choice.recommended)
+    if dangers := [flag for flag in flags if flag.level == "danger"]:
+        return replace(verdict, kind="red flag", sentences=_about_flags(dangers))
+    verdict = _with_figures(evidence, choice, verdict)
+    return _worded(verdict, choice, evidence, grouped_by)
+
+
+class _Choice:
+    """The model that the scores recommend, and those that bootstrap samples recommend."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+        self.metric: Metric = metric_called(scores.metric)
+        self._leads = {
+            (one, other): scores.lead(one, other)
+            for one in scores.ranked
+            for other in scores.ranked
+            if one != other
+        }
+        self.best = scores.ranked[0]
+        self.equivalent = [name for name in scores.ranked[1:] if self._as_good(self.best, name)]
+        self.recommended = self.best
+        if AUTO in self.equivalent:
+            self.recommended = AUTO
+            self.equivalent = [self.best, *(each for each in self.equivalent if each != AUTO)]
+        self.chosen = self._selected(scores.drawn)
+        self.stability = float(
+            np.mean(
+                [
+                    self._share(drawn, self._selected(drawn))
+                    for drawn in (scores.drawn, scores.fold_drawn)
+                ]
+            )
+        )
+
+    def _as_good(self, best: str, other: str, shift: float = 0.0) -> bool:
+        """Return whether a model is equivalent to the best, or not certainly worse."""
+        lead = self._leads[best, other]
+        lead = lead._replace(mean=lead.mean + shift)
+        return lead.above(0) < P_BETTER or lead.within(self.scores.rope) >= P_EQUIVALENT
+
+    def _selected(self, drawn: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the position of the model that each bootstrap sample recommends.
+
+        Differences have the scales of all rows around the means of the sample.
+        """
+        names = self.scores.models
+        places = np.array([names.index(name) for name in self.scores.ranked])
+        values = np.where(np.isnan(drawn), -np.inf, drawn)
+        best: NDArray[np.intp] = places[values[:, places].argmax(axis=1)]
+        if AUTO not in self.scores.ranked:
+            return best
+        auto = names.index(AUTO)
+        whole = self.scores.whole
+        for sample, first in enumerate(best):
+            if first != auto and np.isfinite(values[sample, auto]):
+                shift = values[sample, first] - values[sample, auto] - whole[first] + whole[auto]
+                if self._as_good(names[first], AUTO, float(shift)):
+                    best[sample] = auto
+        return best
+
+    def _share(self, drawn: NDArray[np.float64], selected: NDArray[np.intp]) -> float:
+        """Return the share of samples that recommend a model as good as the recommended one."""
+        own = self.scores.models.index(self.recommended)
+        gaps = drawn[np.arange(len(drawn)), selected] - drawn[:, own]
+        return float(np.mean((selected == own) | (gaps <= self.scores.rope)))
+
+
+def _with_figures(evidence: Evidence, choice: _Choice, verdict: Verdict) -> Verdict:
+    """Add the estimate of the recommended model and what it is better than."""
+    scores, name = choice.scores, choice.recommended
+    sign = -1 if choice.metric.lower_is_better else 1
+    own, sample = scores.score(name, evidence.sample(name).overlap), evidence.sample(name)
+    corrected = sign * (own.mean - scores.optimism(name, choice.chosen))
+    interval = sample.bounded(evidence.metric, corrected, own.half_width)
     verdict = replace(
         verdict,
         estimate=Estimate(
-            mean=facts.means[facts.best],
-            corrected=facts.corrected,
-            low=facts.low,
-            high=facts.high,
+            mean=sign * own.mean, corrected=corrected, low=interval.low, high=interval.high
         ),
-        baseline=facts.baseline,
-        p_beats_baseline=p_beats,
+        stability=choice.stability,
     )
-    if p_beats is not None and p_beats < P_POSSIBLE:
-        kind: Kind = "nothing beats the majority class"
-        return replace(verdict, kind=kind, sentence=about_majority(facts))
-    if p_beats is not None and p_beats < P_BEATS:
-        return replace(verdict, sentence=about_possible_lead(facts, P_BEATS))
-    return _recommended(evidence, contrasts, facts, verdict)
-
-
-def _recommended(
-    evidence: Evidence, contrasts: Contrasts, facts: Facts, verdict: Verdict
-) -> Verdict:
-    """Choose the model to recommend and write the reasons."""
-    best, rope = facts.best, facts.metric.rope
-    equivalent = [name for name, lead in facts.leads.items() if lead.within(rope) >= P_EQUIVALENT]
-    undecided = [
-        name
-        for name, lead in facts.leads.items()
-        if name not in equivalent and lead.above(0) < P_BETTER
-    ]
-    if not equivalent and not undecided:
-        sentence = about_clear_winner(facts)
-        return replace(verdict, kind="clear winner", sentence=sentence, recommended=best)
-    recommended = min([best, *equivalent], key=lambda name: _place(evidence, name))
-    equivalent.sort(key=lambda name: (name != FIRST, _place(evidence, name)))
-    quicker = _quicker(evidence, contrasts, recommended, [best, *equivalent])
+    if MAJORITY not in scores.models:
+        return verdict
+    check = evidence.metric if evidence.metric in INFORMED else "log_loss"
+    of_check = scores if check == evidence.metric else score_models(evidence, check)
+    right = score_models(evidence, "accuracy", Rule())
     return replace(
         verdict,
-        kind="equally good",
-        recommended=recommended,
-        equivalent=tuple(equivalent),
-        undecided=tuple(undecided),
-        quicker=quicker,
-        sentence=about_equally_good(
-            facts,
-            recommended=recommended,
-            equivalent=equivalent,
-            undecided=undecided,
-            needed=P_BETTER,
-            quicker=quicker,
-        ),
+        baseline=float(sign * scores.whole[scores.models.index(MAJORITY)]),
+        gain=_interval(_lead(scores, name, choice)),
+        p_informed=_lead(of_check, name, choice).above(0),
+        p_more_often_right=_lead(right, name, choice).above(0),
     )
 
 
-def _too_little(evidence: Evidence, contrasts: Contrasts) -> str | None:
-    """Explain why the scores cannot decide anything; None if they can."""
-    judged = contrasts.judged
-    if not contrasts.order:
-        reasons = "; ".join(f"{name}: {why}" for name, why in judged.not_judged.items())
+def _lead(scores: Scores, name: str, choice: _Choice) -> Posterior:
+    """Compute the posterior of the lead over the class frequencies, after correction.
+
+    It is judged over rows or groups: the class frequencies are not tuned, so that the spread
+    between folds would only cost power.
+    """
+    lead = scores.by_rows(name, MAJORITY)
+    chosen = choice.chosen if len(scores.drawn) == len(choice.chosen) else choice.chosen[:0]
+    optimism = scores.optimism(name, chosen) if len(chosen) else 0.0
+    return lead._replace(mean=lead.mean - optimism)
+
+
+def _interval(lead: Posterior) -> Interval:
+    return Interval(lead.mean, lead.mean - lead.half_width, lead.mean + lead.half_width)
+
+
+def _worded(verdict: Verdict, choice: _Choice, evidence: Evidence, grouped_by: str) -> Verdict:
+    """Choose the kind of the verdict and write its sentences."""
+    name, p = choice.recommended, verdict.p_informed
+    n_models = len(choice.scores.ranked)
+    kept = f"Rows of the same {grouped_by} were kept together. " if grouped_by else ""
+    expected, against = _expected(verdict, choice.metric), _against(verdict, choice.metric)
+    if p is not None and p < P_POSSIBLE:
+        kind: Kind = "nothing is better than the class frequencies"
+        first = f"{kept}No model is better than the class frequencies, so none is recommended."
+        return replace(
+            verdict, kind=kind, sentences=(first, f"{name} would have {expected}", against)
+        )
+    if p is not None and p < P_BEATS:
+        first = (
+            f"{kept}Not enough evidence: {name} is better than the class frequencies with "
+            f"probability {probability(p)}, and {P_BEATS:g} is needed."
+        )
+        return replace(verdict, sentences=(first, f"{name} would have {expected}", against))
+    equivalent = tuple(choice.equivalent)
+    if verdict.stability is not None and verdict.stability < STABLE:
+        first = (
+            f"{kept}Not enough evidence to choose one of {n_models} models: "
+            f"{percent(verdict.stability)} of bootstrap samples recommend {name} or one as good, "
+            f"and {percent(STABLE)} are needed."
+        )
+        sentences = (first, f"{name} would have {expected}", against)
+        return replace(verdict, equivalent=equivalent, sentences=sentences)
+    verdict = replace(verdict, recommended=name, equivalent=equivalent)
+    if not equivalent:
+        of_all = f", which is better than all {n_models - 1} others" if n_models > 1 else ""
+        first = f"{kept}Use {name}{of_all}."
+        kind = "clear winner"
+    else:
+        verb = "is" if len(equivalent) == 1 else "are"
+        first = f"{kept}Use {name}; {listed(equivalent, N_LISTED)} {verb} equally good."
+        kind = "equally good"
+    return replace(verdict, kind=kind, sentences=(first, f"Expect {expected}", against))
+
+
+def probability(p: float) -> str:
+    """Format a probability; it is rounded down and never 1, because nothing is certain."""
+    if p >= 0.995:
+        return "above 0.99"
+    return "below 0.01" if p < 0.01 else f"{floor(100 * p + 1e-9) / 100:.2f}"
+
+
+def _expected(verdict: Verdict, metric: Metric) -> str:
+    estimate = verdict.estimate
+    assert estimate is not None
+    ends = ""
+    if np.isfinite(estimate.low) and estimate.high > estimate.low:
+        ends = f" (95 % interval {number(estimate.low)} to {number(estimate.high)})"
+    return f"a {metric.title} of {number(estimate.corrected)}{ends} on new rows."
+
+
+def _against(verdict: Verdict, metric: Metric) -> str:
+    if verdict.baseline is None or verdict.p_informed is None:
+        return "The class frequencies were not scored."
+    gain, of = verdict.gain, ""
+    if gain is not None and np.isfinite(gain.low):
+        than = "worse" if gain.value >= 0 else "better"
+        ends = (gain.low, gain.high) if gain.value >= 0 else (-gain.high, -gain.low)
+        of = (
+            f", which is {than} by {number(abs(gain.value))} (95 % interval {number(ends[0])} to "
+            f"{number(ends[1])})"
+        )
+    return f"The class frequencies alone have {number(verdict.baseline)}{of}."
+
+
+def _about_flags(flags: Sequence[Flag]) -> tuple[str, ...]:
+    rest = f" {len(flags) - 1} more below." if len(flags) > 1 else ""
+    advice = " and ".join(
+        f"--{name.replace('_', '-')} '{v}'" for name, v in flags[0].remedy.items()
+    )
+    remedy = f"Compare with {advice}" if advice else "Remove the cause"
+    accepted = (*flags[0].columns, flags[0].kind)[0]
+    return (
+        f"These scores are not those of new rows: {flags[0].headline}.",
+        f"No expectation is given and no model is saved.{rest}",
+        f"{remedy}, or add --accept '{accepted}' if that is no fault.",
+    )
+
+
+def _too_little(evidence: Evidence) -> str | None:
+    """Explain why the predictions cannot decide anything; None if they can."""
+    judged = [name for name in evidence.judged if name != MAJORITY]
+    if not judged:
+        reasons = "; ".join(f"{name}: {why}" for name, why in evidence.not_judged.items())
         return "Not enough evidence: no model was judged" + (f" ({reasons})." if reasons else ".")
-    planned, n_common = evidence.n_folds * evidence.n_repeats, len(judged.fits)
-    if n_common < min(planned, MIN_BLOCKS):
+    if not enough_folds(evidence):
         return (
-            f"Not enough evidence yet: the models have {n_common} of {planned} folds in common, "
-            f"and at least {MIN_BLOCKS} are needed."
+            f"Not enough evidence yet: the models have {len(evidence.common_folds)} of "
+            f"{evidence.n_folds} folds in common, and at least 3 are needed."
         )
-    if not contrasts.has_spread:
-        title = metric_called(evidence.metric).title
-        return (
-            f"Not enough evidence: with {len(judged.scores)} value of {title} per model, its "
-            "uncertainty is not known. Use at least three folds."
-        )
-    return _too_few_rows(evidence)
-
-
-def _too_few_rows(evidence: Evidence) -> str | None:
-    """Explain which classes have too few rows for the metric; None if none has."""
     if evidence.metric in BY_ROW:
         return None
     counts = np.bincount(evidence.y, minlength=len(evidence.classes))
@@ -235,66 +382,8 @@ def _too_few_rows(evidence: Evidence) -> str | None:
     if 2 * len(rare) < len(counts):
         return None
     names = listed([f"'{evidence.classes[each]}' ({counts[each]})" for each in rare], N_LISTED)
-    title = metric_called(evidence.metric).title
     return (
         f"Not enough evidence: {len(rare)} of {len(counts)} classes have fewer than {MIN_ROWS} "
-        f"rows, and {title} depends on them as much as on the others. These classes are (rows): "
-        f"{names}."
+        f"rows, and {metric_called(evidence.metric).title} depends on them as much as on the "
+        f"others. These classes are (rows): {names}."
     )
-
-
-def _facts(evidence: Evidence, contrasts: Contrasts) -> Facts:
-    """Collect what is known of the best model."""
-    metric = metric_called(evidence.metric)
-    sign = -1 if metric.lower_is_better else 1
-    best, *others = contrasts.order
-    means = sign * contrasts.means(evidence.metric)
-    corrected = float(means[best] - sign * contrasts.optimism())
-    reach = contrasts.score(best).half_width
-    low, high = corrected - reach, corrected + reach
-    if metric.is_share:
-        low, high = max(low, 0.0), min(high, 1.0)
-    check = evidence.metric
-    if check not in INFORMED and (evidence.results["metric"] == BALANCED).any():
-        check = BALANCED
-    over_baseline = None
-    if contrasts.has_majority:
-        over_baseline = contrasts.over_majority(check)
-    return Facts(
-        metric=metric,
-        baseline_metric=metric_called(check),
-        best=best,
-        means={name: float(means[name]) for name in contrasts.order},
-        corrected=corrected,
-        low=low,
-        high=high,
-        leads={name: contrasts.difference(best, name) for name in others},
-        blocks=_blocks(contrasts),
-        baseline=float(means[MAJORITY]) if contrasts.has_majority else None,
-        over_baseline=over_baseline,
-    )
-
-
-def _blocks(contrasts: Contrasts) -> str:
-    n_fits = len(contrasts.judged.fits)
-    return "the test rows" if n_fits == 1 else f"{n_fits} folds"
-
-
-def _place(evidence: Evidence, name: str) -> int:
-    """Return the position of a model in the order of simplicity."""
-    contender = evidence.contenders.get(name)
-    return len(evidence.contenders) if contender is None else contender.place
-
-
-def _quicker(
-    evidence: Evidence, contrasts: Contrasts, recommended: str, models: Sequence[str]
-) -> str | None:
-    """Find the quickest of these models, if it takes much less time than the recommended one."""
-    if not (evidence.results["metric"] == "fit_seconds").any():
-        return None
-    times = scores_by_block(evidence, "fit_seconds", contrasts.judged.fits).median()
-    times = times.reindex(models).dropna()
-    if recommended not in times:
-        return None
-    quickest = str(times.idxmin())
-    return quickest if times[quickest] <= QUICKER * times[recommended] else None

@@ -1,1 +1,0 @@
-"""Warnings about a table or a comparison."""

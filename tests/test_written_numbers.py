@@ -1,0 +1,46 @@
+"""The numbers of README and documentation are those of stored tables."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "written_numbers.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location(SCRIPT.stem, SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pages_show_the_numbers_that_are_stored(script):
+    assert not script.stale()
+
+
+def test_other_numbers_are_replaced(script):
+    source = "<!-- default_penalties.md; ReLSR; standardised -->"
+    stored = script.cell("default_penalties.md", "ReLSR", "standardised")
+    assert script.written(f"accuracy 12.3{source} %") == f"accuracy {stored}{source} %"
+    block = "<!-- begin: models -->\n{}<!-- end: models -->"
+    assert script.written(block.format("| old |\n")) == block.format(script.models())
+
+
+def test_a_number_without_a_source_is_refused(script):
+    with pytest.raises(ValueError, match="has 0 rows 'NoSuchModel'"):
+        script.written("1<!-- default_penalties.md; NoSuchModel; standardised -->")
+
+
+def test_the_claims_of_the_readme_about_its_peers(script):
+    """The best mean rank in each measure and size, and p below 0.05 in log-loss."""
+    for table in script.by_size("mean ranks").values():
+        for measure in script.MEASURES:
+            values = {name: float(rank) for name, rank in table.of(f"{measure}, judged").items()}
+            assert min(values, key=values.__getitem__) == script.OURS
+    judged = [table for table in script.tables("auto.md") if "judged base sets" in table.heading]
+    assert len(judged) == len(script.SIZES)
+    for table in judged:
+        p_values = [float(cell.split(", ")[1]) for cell in table.of("log-loss").values()]
+        assert max(p_values) < 0.05
