@@ -5,6 +5,7 @@ import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from threading import Event
 
 import numpy as np
 import pandas as pd
@@ -408,15 +409,28 @@ def test_no_warnings_of_candidates_reach_the_user():
         AutoClassifier().fit(X, y)
 
 
-def test_fits_in_threads_leave_the_filters_of_warnings_as_they_were():
+def test_a_fit_in_another_thread_leaves_the_warnings_of_this_one():
+    """Also if the fit ends while this thread has filters of its own."""
     X, y = noisy(60)
-    AutoClassifier(families=["trees"]).fit(X, y)  # what it imports may set filters
-    before = list(warnings.filters)
-    with ThreadPoolExecutor(4) as pool:
-        models = [AutoClassifier(families=["trees"]) for _ in range(6)]
-        for fitted in pool.map(lambda model: model.fit(X, y), models):
-            assert len(fitted.classes_) == 2
-    assert warnings.filters == before
+    fitting, ending = Event(), Event()
+
+    class Slow(GaussianNB):
+        def fit(self, X, y, sample_weight=None):
+            fitting.set()
+            assert ending.wait(60)
+            warnings.warn("a warning of a candidate", stacklevel=1)
+            return super().fit(X, y, sample_weight)
+
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(AutoClassifier(families=["kernels", ("mine", Slow())]).fit, X, y)
+        assert fitting.wait(60)
+        with pytest.warns(UserWarning, match="of this thread"):
+            warnings.warn("a warning of this thread", stacklevel=1)
+        with warnings.catch_warnings():
+            ending.set()
+            job.result()
+    with pytest.raises(UserWarning, match="after the fit"):
+        warnings.warn("after the fit", stacklevel=1)
 
 
 @pytest.mark.parametrize("cell", [Decimal("1.0"), pd.Timestamp("2024-01-31"), " 3.0", "x "])

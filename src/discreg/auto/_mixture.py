@@ -13,7 +13,7 @@ import sklearn
 from joblib import Parallel, delayed
 from scipy.special import log_softmax
 
-from discreg.base.caller import Task, all_ignored
+from discreg.base.caller import Task, all_silenced
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
@@ -206,7 +206,7 @@ class Search:
         if not len(judged.y) or not np.ptp(judged.y):
             return empty
         checked = sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
-        with all_ignored(), checked:  # warnings of candidates
+        with all_silenced(), checked:  # warnings of candidates
             others, candidates = self._candidates(samples)
             if not candidates:
                 return replace(empty, candidates=others, pooled=[0.0] * len(others))
@@ -292,7 +292,7 @@ class Search:
             for kind in kinds:
                 if not self.started or self.clock.allows(seconds_of(kind, samples)):
                     self.started = True
-                    yield delayed(kind)(samples)
+                    yield delayed(_without_warnings)(kind, samples)
 
         jobs = Parallel(
             n_jobs=self.n_jobs, prefer="threads", return_as="generator", pre_dispatch="n_jobs"
@@ -314,6 +314,12 @@ class Search:
                 f"{best.log_loss:.4g} and accuracy {best.accuracy:.4g}"
             )
         return found
+
+
+def _without_warnings(kind: Kind, samples: Samples) -> list[AutoCandidate]:
+    """Try a kind, maybe in a thread of its own."""
+    with all_silenced():
+        return kind(samples)
 
 
 def _verdict(mixture: Mixture, samples: Samples) -> Mixture:

@@ -36,11 +36,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Silence the warnings of this package and of numpy's arithmetic in this thread.
-
-    Unlike ``warnings.catch_warnings``, which belongs to the whole process, this takes nothing from
-    other threads.
-    """
+    """Silence the warnings of this package and of numpy's arithmetic in this thread."""
     token = _silent.set(True)
     try:
         with collected_convergence(), np.errstate(all="ignore"):
@@ -49,46 +45,41 @@ def silenced() -> Iterator[None]:
         _silent.reset(token)
 
 
-class _Ignored:
-    """The filters of the process while calls in some threads ignore all warnings."""
+class _WhereSilenced:
+    """A pattern that matches every message in threads that silence warnings, and none elsewhere."""
 
-    def __init__(self) -> None:
-        self.lock, self.n_calls, self.filters = Lock(), 0, ExitStack()
+    pattern = "(?!)"  # what scikit-learn passes on to its workers: it matches nothing
 
-    def enter(self) -> None:
-        with self.lock:
-            if not self.n_calls:
-                self.filters.enter_context(warnings.catch_warnings())
-                warnings.simplefilter("ignore")
-            self.n_calls += 1
-
-    def leave(self) -> None:
-        with self.lock:
-            self.n_calls -= 1
-            if not self.n_calls:
-                self.filters.close()
+    def match(self, message: str) -> bool:
+        """Return whether this thread silences warnings."""
+        return _silent.get()
 
 
-_ignored = _Ignored()
+_FILTER: tuple[Any, ...] = ("ignore", _WhereSilenced(), Warning, None, 0)
+_changing_filters = Lock()
 
 
 @contextmanager
-def all_ignored() -> Iterator[None]:
-    """Ignore the warnings of all packages in all threads, until the last of such calls ends.
+def all_silenced() -> Iterator[None]:
+    """Silence the warnings of all packages in this thread.
 
-    Calls in several threads may overlap. With ``warnings.catch_warnings`` in each, the last one to
-    end would restore the filters of another, and warnings would be ignored from then on.
+    Filters belong to the whole process. With ``warnings.catch_warnings`` in several threads, the
+    last one to end restores the filters of another, and all warnings may be ignored from then on.
+    So one filter is added, which stays and takes nothing from threads that do not silence.
     """
-    if getattr(sys.flags, "context_aware_warnings", False):  # each thread has filters of its own
-        with warnings.catch_warnings():
+    with ExitStack() as stack:
+        if getattr(sys.flags, "context_aware_warnings", False):  # each thread has its own filters
+            stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            yield
-        return
-    _ignored.enter()
-    try:
+        else:
+            with _changing_filters:
+                filters = cast(list[Any], warnings.filters)
+                if _FILTER not in filters[:1]:
+                    if _FILTER in filters:
+                        filters.remove(_FILTER)
+                    filters.insert(0, _FILTER)
+        stack.enter_context(silenced())
         yield
-    finally:
-        _ignored.leave()
 
 
 def warn_of_convergence(message: str) -> None:
