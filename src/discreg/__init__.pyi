@@ -21,7 +21,6 @@ from .lowrank import LRLRClassifierCV as LRLRClassifierCV
 from .lowrank import LRRRClassifier as LRRRClassifier
 from .lowrank import LRRRClassifierCV as LRRRClassifierCV
 from .lowrank import ReducedRankRegression as ReducedRankRegression
-from .lowrank import ReducedRankRegressionCV as ReducedRankRegressionCV
 from .lowrank import SLRRClassifier as SLRRClassifier
 from .lowrank import SLRRClassifierCV as SLRRClassifierCV
 from .lowrank import beta_max as beta_max

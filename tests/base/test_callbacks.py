@@ -11,7 +11,6 @@ from discreg import (
     AutoClassifier,
     LSRClassifier,
     LSRClassifierCV,
-    ReducedRankRegressionCV,
     ReLSRClassifierCV,
 )
 
@@ -19,8 +18,6 @@ SEARCHES = [
     LSRClassifierCV(LSRClassifier(kernel="rbf"), gammas=[0.1, 1.0]),
     ReLSRClassifierCV(betas=[0.1, 1.0], cv=3),
     AutoClassifier(families=["kernels"]),
-    ReducedRankRegressionCV(),
-    ReducedRankRegressionCV(cv=3),
 ]
 names = [f"{type(search).__name__}-{k}" for k, search in enumerate(SEARCHES)]
 each_search = pytest.mark.parametrize("search", SEARCHES, ids=names)

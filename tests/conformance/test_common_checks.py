@@ -27,7 +27,6 @@ SEVERAL = {
         "Ds": (0.1,),
         "gammas": ("scale",),
     },
-    "ReducedRankRegressionCV": {"betas": (1.0, 0.1)},
 }
 # One variant for each way of solving, without probabilities, which all of them find alike. Linear
 # DRM has no intercept, so that one check's centred clusters are beyond it; its solver is checked

@@ -1,4 +1,4 @@
-"""ReducedRankRegression: its optimum at every rank, weights, blocks, leave-one-out and searches."""
+"""ReducedRankRegression: its optimum at every rank, weights and blocks."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,11 @@ from low_rank_oracles import centre, objective
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_linnerud
-from sklearn.linear_model import Ridge, RidgeCV
-from sklearn.metrics import make_scorer, max_error, r2_score
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
 
-import discreg
-from discreg import ReducedRankRegression, ReducedRankRegressionCV, load_model, save_model
+from discreg import ReducedRankRegression, load_model, save_model
 from discreg.blocks.source import SequentialBlocks
 
 SHAPES = {"tall": (40, 6, 4), "wide": (18, 30, 4), "many targets": (30, 3, 5)}
@@ -150,8 +149,6 @@ def test_one_target_may_be_flat():
     np.testing.assert_allclose(flat.predict(X), Ridge().fit(X, Y[:, 0]).predict(X))
     assert flat.coef_.shape == (1, X.shape[1])
     assert flat.transform(X).shape == (len(X), 1)
-    found = ReducedRankRegressionCV().fit(X, Y[:, 0])
-    assert found.loo_predictions_.shape == found.predict(X).shape == (len(X),)
 
 
 def test_transform_is_the_centred_projection_that_predicts():
@@ -246,93 +243,10 @@ def test_a_source_of_blocks_equals_fit():
         assert model.predict(X).shape == y.shape
 
 
-def refits(model, X, Y, weights):
-    """Predictions of each row by the model without it."""
-    found = []
-    for row in range(len(X)):
-        rest = weights.copy()
-        rest[np.all(X[row] == X, axis=1) & np.all(Y[row] == Y, axis=1)] = 0.0
-        found.append(clone(model).fit(X, Y, rest).predict(X[[row]])[0])
-    return np.array(found)
-
-
-@pytest.mark.parametrize(
-    ("shape", "weighted", "fit_intercept"),
-    [("tall", True, True), ("wide", False, False), ("many targets", True, False)],
-)
-def test_leave_one_out_equals_refits(shape, weighted, fit_intercept):
-    X, Y = problem(shape)
-    weights = weights_of(Y) if weighted else np.ones(len(Y))
-    for beta in (0.05, 5.0):
-        for rank in range(1, min(X.shape[1], Y.shape[1]) + 1):
-            search = ReducedRankRegressionCV(
-                betas=[beta], ranks=[rank], fit_intercept=fit_intercept
-            ).fit(X, Y, weights)
-            model = ReducedRankRegression(beta=beta, rank=rank, fit_intercept=fit_intercept)
-            expected = refits(model, X, Y, weights)
-            np.testing.assert_allclose(search.loo_predictions_, expected, rtol=1e-9, atol=1e-9)
-            kept = weights > 0
-            score = r2_score(Y[kept], expected[kept], sample_weight=weights[kept])
-            np.testing.assert_allclose(search.best_score_, score)
-
-
-def test_leave_one_out_where_the_formula_fails():
-    """Without a penalty a row may be alone in a direction; orthogonal targets have ties."""
-    X, Y = problem("wide")
-    lone = np.zeros((20, 3))
-    lone[0, 0], lone[1:, 1:] = 1.0, np.random.default_rng(0).normal(size=(19, 2))
-    tied = np.kron(np.eye(4), np.ones((5, 1)))
-    for rows, targets, beta in (
-        (X, Y, 0.0),
-        (lone, Y[[0] * 20] * lone[:, :1], 0.0),
-        (tied,) * 2 + (1.0,),
-    ):
-        for rank in (1, 2):
-            search = ReducedRankRegressionCV(betas=[beta], ranks=[rank], scoring="r2").fit(
-                rows, targets
-            )
-            model = ReducedRankRegression(beta=beta, rank=rank)
-            expected = refits(model, rows, targets, np.ones(len(rows)))
-            np.testing.assert_allclose(search.loo_predictions_, expected, atol=1e-7)
-
-
-def test_one_search_gives_the_scores_of_separate_fits():
-    X, Y = problem()
-    grid = {"beta": [3.0, 0.1], "rank": [1, 2, 3, 4]}
-    search = ReducedRankRegressionCV(betas=grid["beta"], cv=KFold(4)).fit(X, Y)
-    slow = GridSearchCV(ReducedRankRegression(), grid, cv=KFold(4)).fit(X, Y)
-    for name in ("mean_test_score", "split0_test_score", "std_test_score", "rank_test_score"):
-        np.testing.assert_allclose(search.cv_results_[name], slow.cv_results_[name])
-    assert search.best_params_ == slow.best_params_
-    np.testing.assert_allclose(search.best_score_, slow.best_score_)
-    np.testing.assert_allclose(search.predict(X), slow.predict(X))
-    np.testing.assert_allclose(search.transform(X), slow.best_estimator_.transform(X))
-    assert not hasattr(search, "loo_predictions_")
-    ridge = RidgeCV([3.0, 0.1], scoring="neg_mean_squared_error").fit(X, Y)
-    full = ReducedRankRegressionCV(
-        betas=[3.0, 0.1], ranks=[4], scoring="neg_mean_squared_error"
-    ).fit(X, Y)
-    np.testing.assert_allclose(full.best_score_, ridge.best_score_)
-
-
-def test_scorers_get_weights_if_they_take_them():
-    X, Y = problem()
-    weights = weights_of(Y)
-    search = ReducedRankRegressionCV(scoring="neg_mean_absolute_error").fit(X, Y, weights)
-    errors = np.abs(Y - search.loo_predictions_).mean(axis=1)
-    np.testing.assert_allclose(search.best_score_, -np.average(errors, weights=weights))
-    largest = make_scorer(max_error, greater_is_better=False)
-    with pytest.warns(UserWarning, match="does not accept sample_weight"):
-        ReducedRankRegressionCV(scoring=largest).fit(X, Y[:, 0], weights)
-
-
 @pytest.mark.parametrize("rows", ["fit", "partial_fit"])
-@pytest.mark.parametrize("name", ["ReducedRankRegression", "ReducedRankRegressionCV"])
-def test_model_files(tmp_path, name, rows):
+def test_model_files(tmp_path, rows):
     X, Y = problem()
-    if name.endswith("CV"):
-        rows = "fit"
-    model = getattr(getattr(discreg, name)(), rows)(X, Y)
+    model = getattr(ReducedRankRegression(), rows)(X, Y)
     save_model(model, tmp_path / "model.skops")
     read = load_model(tmp_path / "model.skops")
     np.testing.assert_array_equal(read.predict(X), model.predict(X))
@@ -354,10 +268,6 @@ def test_errors_say_what_to_do():
         fit(1e200 * X, Y)
     with pytest.raises(ValueError, match="squares of the targets overflow"):
         fit(X, 1e200 * Y)
-    with pytest.raises(ValueError, match="each whole and from 1 to 4"):
-        ReducedRankRegressionCV(ranks=[5]).fit(X, Y)
-    with pytest.raises(ValueError, match="each not negative"):
-        ReducedRankRegressionCV(betas=[-1.0]).fit(X, Y)
     model = ReducedRankRegression().partial_fit(X, Y)
     with pytest.raises(ValueError, match="the same number of targets"):
         model.partial_fit(X, Y[:, :2])
@@ -371,6 +281,11 @@ def test_errors_say_what_to_do():
         ReducedRankRegression().fit(X, Y).partial_fit(X, Y)
 
 
+def search_of(ranks, betas):
+    grid = {"rank": list(ranks), "beta": list(betas)}
+    return GridSearchCV(ReducedRankRegression(), grid, scoring="neg_mean_squared_error")
+
+
 def test_a_reduced_rank_beats_ridge_where_the_signal_has_a_low_rank():
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -378,7 +293,8 @@ def test_a_reduced_rank_beats_ridge_where_the_signal_has_a_low_rank():
         signal = X @ rng.normal(size=(15, 2)) @ rng.normal(size=(2, 20))
         Y = signal + 8 * rng.normal(size=signal.shape)
         search, full = (
-            ReducedRankRegressionCV(ranks=ranks).fit(X[:60], Y[:60]) for ranks in (None, [15])
+            search_of(ranks, np.geomspace(0.1, 1000, 5)).fit(X[:60], Y[:60])
+            for ranks in (range(1, 16), [15])
         )
         errors = [np.mean((signal[60:] - each.predict(X[60:])) ** 2) for each in (search, full)]
         assert errors[0] < 0.7 * errors[1]
@@ -403,7 +319,7 @@ def test_a_reduced_rank_beats_least_squares_on_real_targets():
             errors = [
                 np.mean((Y[test] - each.fit(X[train], Y[train]).predict(X[test])) ** 2)
                 for each in (
-                    ReducedRankRegressionCV(betas=[0.0], scoring="neg_mean_squared_error"),
+                    search_of(range(1, min(X.shape[1], Y.shape[1]) + 1), [0.0]),
                     ReducedRankRegression(beta=0.0),
                 )
             ]

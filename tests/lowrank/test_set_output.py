@@ -8,7 +8,6 @@ from discreg import (
     LRLRClassifier,
     LRRRClassifier,
     ReducedRankRegression,
-    ReducedRankRegressionCV,
     SLRRClassifier,
     SLRRClassifierCV,
 )
@@ -19,7 +18,6 @@ MODELS = [
     SLRRClassifier(beta=1.0),
     SLRRClassifierCV(betas=[1.0], cv=2),
     ReducedRankRegression(),
-    ReducedRankRegressionCV(),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from ._low_rank_search import LRLRClassifierCV, LRRRClassifierCV, SLRRClassifierCV
 from ._reduced_rank import ReducedRankRegression
-from ._reduced_rank_cv import ReducedRankRegressionCV
 from ._ridge import LRLRClassifier, LRRRClassifier, RankPath
 from ._slrr import SLRRClassifier, beta_max
 
@@ -13,7 +12,6 @@ __all__ = [
     "LRRRClassifierCV",
     "RankPath",
     "ReducedRankRegression",
-    "ReducedRankRegressionCV",
     "SLRRClassifier",
     "SLRRClassifierCV",
     "beta_max",

@@ -1,18 +1,12 @@
-"""Reduced-rank regression of continuous targets.
-
-The formulas of leave-one-out are those of `_ridge`. The targets do not change with the samples, so
-that D = I there, and the prediction without sample i is the mean of the other targets plus
-(δ/r₀ − e) V_s V_sᵀ.
-"""
+"""Reduced-rank regression of continuous targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -49,21 +43,16 @@ from discreg.blocks.opening import (
     require_positive,
 )
 from discreg.blocks.source import is_out_of_core, is_streamed
-from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.resources import require_memory, small_fits_in_one_thread, threads_for
 from discreg.linalg.ridge import (
     RankedCoefficients,
-    Regression,
     linear_regression,
     rank_coefficients,
 )
 from discreg.linalg.rows import varies, weighted_mean
 from discreg.linalg.types import Array, MatrixLike, RealArray
 
-from ._ridge import Leaving, solved_ridge
 from ._subspace import signs_of
-
-ROUNDING = 1e-12
 
 
 @dataclass
@@ -74,9 +63,6 @@ class TargetProblem:
     moments: Array  # ΦᵀSY
     mean: Array  # of the raw targets; zero without an intercept
     dtype: np.dtype[Any]
-    X: Any = None
-    targets: Any = None  # the raw targets, if the rows are in memory
-    kernel = None
 
     def __post_init__(self) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -97,7 +83,7 @@ class TargetProblem:
             away = targets - mean
             weighted = weights[:, None] * away
             moments = regression.gradient(weighted, weighted.sum(axis=0))
-            return cls(regression, moments, mean, X.dtype, X, targets)
+            return cls(regression, moments, mean, X.dtype)
 
     @classmethod
     def of_moments(
@@ -139,68 +125,6 @@ def _require_memory(size: int, n_targets: int) -> None:
         f"A regression of {n_targets} targets with a Gram matrix of {size} rows",
         "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
     )
-
-
-def leave_one_out_of_targets(
-    problem: TargetProblem, betas: Sequence[float], ranks: Sequence[int]
-) -> Iterator[Array]:
-    """Yield leave-one-out predictions of all samples, one array per penalty.
-
-    Each array has shape (n_ranks, n_samples, n_targets) and equals the predictions of refits
-    without each sample and those that are equal to it. One eigendecomposition serves all penalties.
-
-    Parameters
-    ----------
-    problem : TargetProblem
-        Ridge regression of rows in memory.
-    betas : sequence of float
-        Penalties.
-    ranks : sequence of int
-        The ranks.
-    """
-    regression, targets = problem.regression, problem.targets
-    keys = np.column_stack([hash_rows(each, 0) for each in (problem.X, targets)])
-    numbers = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
-    leaves = np.asarray(np.bincount(numbers, regression.weights)[numbers, None], dtype=np.float64)
-    if np.any(leaves >= (1 - ROUNDING) * regression.total):
-        raise ValueError(
-            "A search holds samples out and needs at least two distinct ones of positive weight; "
-            "all samples are equal."
-        )
-    share = leaves / regression.total * regression.centred
-    before = 1 - share  # r_0
-    away = targets - problem.mean
-    means = problem.mean - share * away / before  # of the other samples
-    weighted = regression.weights[:, None] * away
-    leaving = Leaving(leaves, before, away, np.ones_like(away), means, np.ones_like(leaves))
-
-    def totals(rows: slice, block: Array) -> Array:
-        return np.asarray(block.T @ weighted[rows])
-
-    at_largest = min(ranks) >= problem.largest_rank
-    path = solved_ridge(regression, totals, lambda: problem.moments, betas)
-    for beta, fit in zip(betas, path, strict=True):
-        found = leaving.scores(fit, ranks, at_largest=at_largest)
-        for row in np.flatnonzero(np.isnan(found).any(axis=(0, 2))).tolist():
-            found[:, row] = _refit_without(problem, numbers == numbers[row], beta, ranks)
-        yield found
-
-
-def _refit_without(
-    problem: TargetProblem, rows: NDArray[np.bool_], beta: float, ranks: Sequence[int]
-) -> Array:
-    """Predict equal samples by the regression without them, for ill-conditioned features."""
-    whole = problem.regression
-    weights = np.where(rows, 0.0, whole.weights)
-    rest = Regression(whole.X, weights, centre=whole.centred)
-    mean = weighted_mean(problem.targets, weights) * whole.centred
-    weighted = weights[:, None] * (problem.targets - mean)
-    moments = rest.gradient(weighted, weighted.sum(axis=0))
-    rest.at(beta)
-    ranked = rank_coefficients(rest.solve(moments), moments)
-    along = rest.centred_rows(whole.X[[int(rows.argmax())]]) @ ranked.projected
-    by_rank = [along[0, :rank] @ ranked.directions[:, :rank].T for rank in ranks]
-    return np.asarray(np.stack(by_rank) + mean)
 
 
 @dataclass(frozen=True)
@@ -245,8 +169,8 @@ class ReducedRankRegression(
         The rank s, at most min(n_features, n_targets). None means this largest rank.
     beta : float, default=1.0
         Penalty, at least 0: the `alpha` of :class:`sklearn.linear_model.Ridge`. It has the units of
-        :math:`X^\top X`: standardise the features, or select `beta` by
-        :class:`~discreg.ReducedRankRegressionCV`.
+        :math:`X^\top X`: standardise the features, or select `beta` and `rank` by
+        :class:`~sklearn.model_selection.GridSearchCV`.
     fit_intercept : bool, default=True
         Whether to fit intercepts, by centring X and Y.
 
@@ -269,7 +193,6 @@ class ReducedRankRegression(
 
     See Also
     --------
-    ReducedRankRegressionCV : Selects rank and `beta` on held-out samples.
     LRRRClassifier : The same model for class labels.
     sklearn.cross_decomposition.PLSRegression : Directions of large covariance instead of small
         error.

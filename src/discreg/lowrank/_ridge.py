@@ -39,7 +39,7 @@ from discreg.base.caller import Task, with_callbacks
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.validation import COMPONENT_CONSTRAINTS, KERNEL_CONSTRAINTS, Number
 from discreg.linalg.resources import small_fits_in_one_thread, threads_for
-from discreg.linalg.ridge import TIED, RankedCoefficients, Regression, find_ties, rank_coefficients
+from discreg.linalg.ridge import TIED, RankedCoefficients, find_ties, rank_coefficients
 from discreg.linalg.rows import class_totals, row_blocks, row_dots
 from discreg.linalg.types import (
     Array,
@@ -515,16 +515,34 @@ def leave_one_out_by_rank(
     given, weights = prepared.rows.sample_weights, prepared.rows.weights
     stays = sizes - given > ROUNDING * sizes
     leaving = Leaving.of_classes(indicators, y, weights * stays, given * stays)
-
-    def totals(rows: slice, block: Array) -> Array:
-        some = class_totals(block, y[rows], weights[rows], n_classes)
-        return some * indicators.entries
-
-    def moments() -> Array:
-        return np.asarray(regression.class_totals(y, n_classes)[0] * indicators.entries)
-
     at_largest = min(ranks) >= largest_rank(prepared)
-    for fit in solved_ridge(regression, totals, moments, betas):
+    if any(beta > 0 for beta in betas):
+        values, eigen_blocks = regression.eigen()
+        totals = (
+            class_totals(block, y[rows], weights[rows], n_classes) for rows, block in eigen_blocks()
+        )
+        along = np.asarray(sum(totals) * indicators.entries)
+
+    def unpenalised() -> Iterator[tuple[slice, Array, Array]]:
+        for rows in row_blocks(*regression.X.shape):
+            features = regression.centred_rows(regression.X[rows])
+            yield rows, features, regression.solve(features.T).T
+
+    for beta in betas:
+        if beta > 0:
+            shrinkage = values + beta
+
+            def blocks(shrinkage: Array = shrinkage) -> Iterator[tuple[slice, Array, Array]]:
+                for rows, block in eigen_blocks():
+                    yield rows, block, block / shrinkage
+
+            coef = along / shrinkage[:, None]
+            fit = Solved(coef, along.T @ coef, blocks)
+        else:
+            regression.at(0.0)
+            moments = regression.class_totals(y, n_classes)[0] * indicators.entries
+            coef = regression.solve(moments)
+            fit = Solved(coef, moments.T @ coef, unpenalised)
         yield leaving.scores(fit, ranks, at_largest=at_largest)
 
 
@@ -541,50 +559,6 @@ def leave_one_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: 
     turned = ranked.directions
     fit = Solved(ranked.projected @ turned.T, (turned * ranked.explained) @ turned.T, blocks)
     return np.asarray(leaving.scores(fit, [rank], at_largest=rank >= largest_rank(prepared))[0])
-
-
-def solved_ridge(
-    regression: Regression,
-    totals: Callable[[slice, Array], Array],
-    moments: Callable[[], Array],
-    betas: Sequence[float],
-) -> Iterator[Solved]:
-    """Yield regressions for some penalties; one eigendecomposition serves the positive ones.
-
-    Parameters
-    ----------
-    regression : Regression
-    totals : callable
-        ``totals(rows, block)`` computes BᵀSY for the features B of some rows.
-    moments : callable
-        ``moments()`` computes ΦᵀSY.
-    betas : sequence of float
-        Penalties.
-    """
-    if any(beta > 0 for beta in betas):
-        values, eigen_blocks = regression.eigen()
-        along = np.asarray(sum(totals(rows, block) for rows, block in eigen_blocks()))
-
-    def unpenalised() -> Iterator[tuple[slice, Array, Array]]:
-        for rows in row_blocks(*regression.X.shape):
-            features = regression.centred_rows(regression.X[rows])
-            yield rows, features, regression.solve(features.T).T
-
-    for beta in betas:
-        if beta > 0:
-            shrinkage = values + beta
-
-            def blocks(shrinkage: Array = shrinkage) -> Iterator[tuple[slice, Array, Array]]:
-                for rows, block in eigen_blocks():
-                    yield rows, block, block / shrinkage
-
-            coef = along / shrinkage[:, None]
-            yield Solved(coef, along.T @ coef, blocks)
-        else:
-            regression.at(0.0)
-            right = moments()
-            coef = regression.solve(right)
-            yield Solved(coef, right.T @ coef, unpenalised)
 
 
 class Leaving(NamedTuple):
