@@ -13,6 +13,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from discreg import LDMClassifier, ODMClassifier, ODMClassifierCV
+from discreg.margin._losses import MarginLoss
 
 
 def tied(seed, n=20):
@@ -152,3 +153,29 @@ def test_two_threads_share_the_kernel_and_give_the_same():
     for name in ("odm", "ldm"):
         one, two = (make(name, random_state=0, n_jobs=n).fit(X, y) for n in (None, 2))
         np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((1.0, 3.0, 0.0, 0.5, np.inf), "squared on both sides"),
+        ((1.0, np.inf, 0.5, 0.0, np.inf), "squared on both sides"),
+        ((1.0, np.inf, 0.5, 0.5, 1.0), "squared on both sides"),
+        ((2.0, 1.0, 0.5, 0.5, np.inf), "low=2.0 must not exceed high=1.0"),
+        ((0.9, 1.1, 0.5, 0.5, np.inf, 1.0), "belong to the hinge"),
+    ],
+)
+def test_losses_that_no_solver_minimises_are_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        MarginLoss(*numbers)
+
+
+def test_the_theorem_of_leave_one_out_is_for_a_band_around_one():
+
+    class OneSided(ODMClassifier):
+        def _loss(self):
+            return MarginLoss(0.2, 1.2, 0.05, 0.05, np.inf)
+
+    X, y = load_iris(return_X_y=True)
+    model = OneSided(fit_intercept=False).fit(X[50:], y[50:])
+    assert not hasattr(model, "loo_error_bound_")

@@ -21,13 +21,20 @@ from discreg import (
     ReducedRankRegression,
     TablePreprocessor,
 )
+from discreg.linalg.fitted_kernel import FittedKernel
 from discreg.onnx import to_onnx
+from discreg.onnx._scores import kernel_rows
 
 X, Y = load_iris(return_X_y=True)
 
 
 def own_kernel(a, b):
     return float(a @ b)
+
+
+def test_a_named_kernel_without_a_conversion_is_not_taken_for_another_one():
+    with pytest.raises(NotImplementedError, match=r"'wider' cannot be converted.*rbf"):
+        kernel_rows(None, FittedKernel("wider", 1.0), "X", X)
 
 
 @pytest.mark.parametrize("model", [LSRClassifier(), ODMClassifier(), DRMClassifier()])

@@ -49,8 +49,17 @@ class MarginLoss:
     lambda2: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.ridge_low > 0 and self.upper < np.inf:
-            raise ValueError("upper must be infinite unless ridge_low is zero.")
+        is_squared = min(self.ridge_low, self.ridge_high) > 0 and self.upper == np.inf
+        is_hinge = self.ridge_low == self.ridge_high == 0 and self.high == np.inf
+        if not (is_squared or is_hinge):
+            raise ValueError(
+                "A loss is squared on both sides (both ridges positive, upper infinite) or a hinge "
+                "(both ridges zero, high infinite)."
+            )
+        if self.low > self.high:
+            raise ValueError(f"low={self.low} must not exceed high={self.high}.")
+        if is_squared and (self.lambda1 or self.lambda2):
+            raise ValueError("lambda1 and lambda2 belong to the hinge.")
 
     @classmethod
     def odm(cls, C1: float, C2: float, D: float) -> MarginLoss:

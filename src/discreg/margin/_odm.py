@@ -67,14 +67,16 @@ def solve_odm(problem: BinaryProblem) -> BinaryFit:
 def _with_bound(problem: BinaryProblem, fit: BinaryFit) -> BinaryFit:
     """Add the bound (1/m) Σ max(0, |a| (k(x, x) + m/2C) ± D) of the leave-one-out error.
 
-    Theorem 3 holds without an intercept, for the error when a sample is removed and 1/m stays
-    fixed. A sample of weight s is equivalent to s equal samples of multiplier a/s and ridge s u.
+    Theorem 3 holds for a band around 1 without an intercept, for the error when a sample is removed
+    and 1/m stays fixed. A sample of weight s is equivalent to s equal samples of multiplier a/s and
+    ridge s u.
     """
-    if problem.fit_intercept:
+    loss = problem.loss
+    if problem.fit_intercept or not np.isclose(loss.low + loss.high, 2.0):
         return fit
     assert fit.theta is not None
     weights, diagonal = problem.training.weights, problem.training.diagonal
-    losses, D = problem.losses, problem.loss.high - 1.0
+    losses, D = problem.losses, loss.high - 1.0
     a = problem.y * fit.theta / weights
     pulled = a * (diagonal + losses.ridge_low * weights) + D
     pushed = -a * (diagonal + losses.ridge_high * weights) - D

@@ -18,12 +18,14 @@ from discreg.representation import DRMClassifier
 from ._graph import Graph
 
 MOST_BYTES = 1 << 31  # of an ONNX file
+OF_PRODUCTS = {"poly", "polynomial", "sigmoid"}
+CONVERTIBLE = OF_PRODUCTS | {"additive_chi2", "chi2", "cosine", "laplacian", "linear", "rbf"}
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-300, 1e150  # squares of larger ones overflow
 
 
 def kernel_rows(graph: Graph, kernel: FittedKernel, x: str, rows: Any) -> str:
     """Compute the kernel between new rows and stored rows, one column per stored row."""
-    _require_named(kernel)
+    _require_convertible(kernel)
     rows = dense(rows)
     match kernel.kernel:
         case "rbf":
@@ -43,7 +45,7 @@ def kernel_rows(graph: Graph, kernel: FittedKernel, x: str, rows: Any) -> str:
 
 def kernel_diagonal(graph: Graph, kernel: FittedKernel, x: str) -> str:
     """Compute k(x, x) of new rows, as one column."""
-    _require_named(kernel)
+    _require_convertible(kernel)
     squares = graph.reduce("ReduceSumSquare", x)
     if kernel.facts.diagonal is not None:
         return graph("Add", graph("Mul", squares, 0.0), kernel.facts.diagonal)
@@ -119,12 +121,17 @@ def _gamma(kernel: FittedKernel) -> float:
     return float(kernel.gamma)
 
 
-def _require_named(kernel: FittedKernel) -> None:
+def _require_convertible(kernel: FittedKernel) -> None:
     if not isinstance(kernel.kernel, str):
         raise NotImplementedError(
             f"The {kernel.description} is a Python function, which ONNX cannot contain. Fit with "
             "the name of a kernel, or with kernel='precomputed': the input of the ONNX model is "
             "then the matrix of your kernel between new rows and training rows."
+        )
+    if kernel.kernel not in CONVERTIBLE:
+        raise NotImplementedError(
+            f"The {kernel.description} cannot be converted to ONNX; these can be: "
+            f"{', '.join(sorted(CONVERTIBLE))}."
         )
 
 

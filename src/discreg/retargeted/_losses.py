@@ -65,6 +65,9 @@ class TargetLoss(ABC):
     ...
     ...     def score_hessp(self, residuals, direction, y, weights):
     ...         return weights[:, None] * direction
+    ...
+    ...     def support(self, z, y):
+    ...         return z[np.arange(len(y)), y]
     >>> ZeroOneTargets().targets(np.zeros((2, 3)), np.array([1, 2]))
     array([[0., 1., 0.],
            [0., 0., 1.]])
@@ -86,9 +89,9 @@ class TargetLoss(ABC):
         The direction may be overwritten.
         """
 
+    @abstractmethod
     def support(self, z: Array, y: Indices) -> Array:
         """Compute max ⟨z_i, t_i⟩ over the allowed targets for each row, assuming it is finite."""
-        return np.asarray(z[np.arange(len(y)), y])
 
     def feasible(self, z: Array, y: Indices) -> Array:
         """Return residuals near z for which `support` is finite."""
@@ -193,6 +196,10 @@ class DraggedTargets(TargetLoss):
         residuals = z.clip(min=0.0)
         residuals[own] = np.minimum(z[own], 0.0)
         return residuals
+
+    def support(self, z: Array, y: Indices) -> Array:
+        """Return the residuals of the true classes, which bound ⟨z_i, t_i⟩ if z is feasible."""
+        return np.asarray(z[np.arange(len(y)), y])
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         product = direction * weights[:, None]
@@ -330,6 +337,10 @@ class MarginTargets(TargetLoss):
             distances = _from_centres(targets, centres, y)
             value += self.group_penalty * float((weights * distances) @ distances)
         return Evaluation(targets, residuals, value, centres)
+
+    def support(self, z: Array, y: Indices) -> Array:
+        """Return the residuals of the true classes, which bound ⟨z_i, t_i⟩ if z is feasible."""
+        return np.asarray(z[np.arange(len(y)), y])
 
     def score_hessp(self, residuals: Array, direction: Array, y: Indices, weights: Array) -> Array:
         centre_steps = np.zeros(residuals.shape[1])
