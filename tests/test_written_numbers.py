@@ -44,3 +44,10 @@ def test_the_claims_of_the_readme_about_its_peers(script):
     for table in judged:
         p_values = [float(cell.split(", ")[1]) for cell in table.of("log-loss").values()]
         assert max(p_values) < 0.05
+    lost = []
+    for table in judged:
+        better, equal, worse = map(int, table.of("log-loss")["CatBoost"].split(",")[0].split("/"))
+        lost.append(f"{worse} of {better + equal + worse}")
+    readme = " ".join((script.ROOT / "README.md").read_text(encoding="utf-8").split())
+    small, middle, large = lost
+    assert f"{small} groups of small tables, {middle} of middle and {large} of large" in readme
