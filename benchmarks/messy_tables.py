@@ -1,30 +1,26 @@
-"""The command ``discreg compare --fast`` on real tables with mixed types, gaps and rare classes.
+"""The red flags that ``discreg compare`` finds in real tables with mixed types and gaps.
 
-Run ``python benchmarks/messy_tables.py``; tables whose rows are stored are not compared again. With
-names of files, only these are, again. The tables are the ARFF files in the folder named by
+Run ``python benchmarks/messy_tables.py``. The tables are the ARFF files in the folder named by
 ``DISCREG_DATA``, or in ``../shared/data`` beside the repository.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-from _command import run_compare
-from _timing import RESULTS, Table, write_page
+from _timing import write_table
 from default_penalties import DATA
 
+from discreg.base.errors import InputError
+from discreg.comparison.prepare import Plan, prepare
 from discreg.tables.formats import read_contents
+from discreg.tables.table import as_table
 
-HEADER = ("file", "rows", "columns", "outcome", "recommended", "flags", "CPU seconds")
+HEADER = ("file", "rows", "columns", "red flags and their columns")
 TEXT = (
-    "Each table is given to `discreg compare --fast`. The outcome is the verdict of the report, or "
-    "the message with which the command ends. Flags are warnings about the table or the models. "
-    "The CPU seconds of all processes include reading, all fits and the report."
+    "What `discreg compare` finds in each table before the first fit, or the message with which it "
+    "ends."
 )
 
 
@@ -35,38 +31,16 @@ def target_of(frame: pd.DataFrame) -> str:
 
 
 def row(path: Path) -> tuple[object, ...]:
-    """Run the command on a file; return a row of the page."""
+    """A row of the page."""
     frame = read_contents(path).X
-    run = run_compare(path, "--target", target_of(frame), "--fast")
-    recommended = flags = ""
-    if run.comparison is not None:
-        recommended = run.comparison.verdict.recommended or "none"
-        kinds = Counter(flag.kind for flag in run.comparison.flags)
-        flags = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.items())
-    said = run.outcome.replace(str(path), path.name)
-    return (path.name, *frame.shape, said, recommended, flags, f"{run.seconds:.0f}")
-
-
-def summary(rows: Iterable[tuple[object, ...]]) -> str:
-    """Count the outcomes."""
-    kinds = Counter(str(row[3]).split(":")[0] for row in rows)
-    return ", ".join(f"{kind}: {count}" for kind, count in kinds.most_common())
-
-
-def main(names: list[str]) -> None:
-    """Run the command on all tables, or on those named, and write the page."""
-    stored_rows = RESULTS / "messy_tables.json"
-    stored = json.loads(stored_rows.read_text())["rows"] if stored_rows.exists() else {}
-    for path in sorted((DATA / "arff").glob("*.arff*")):
-        name = path.name.split(".arff")[0]
-        if name in names or not (names or name in stored):
-            stored[name] = row(path)
-            print(*stored[name], sep=" | ", flush=True)
-            stored_rows.write_text(json.dumps({"rows": stored}, indent=1) + "\n")
-    rows = [stored[name] for name in sorted(stored)]
-    text = f"{TEXT} {summary(rows)}."
-    write_page("messy_tables", [Table("Comparison of messy tables", text, HEADER, rows)])
+    try:
+        found = prepare(as_table(path, target=target_of(frame)), Plan()).flags
+        said = ", ".join(" ".join((each.kind, *each.columns)) for each in found)
+    except InputError as error:
+        said = f"message: {error}".replace(str(path), path.name)
+    return (path.name, *frame.shape, said)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    files = sorted((DATA / "arff").glob("*.arff*"))
+    print(write_table("messy_tables", "Red flags of messy tables", TEXT, HEADER, map(row, files)))
