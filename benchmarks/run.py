@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 # The others compare accuracies, measure constants, or need another checkout.
 SCRIPTS = (
     *("retargeted", "retargeted_kernels", "lowrank", "margin", "drm"),
-    *("kernels", "searches", "predictions", "growth", "streams"),
+    *("searches", "predictions", "growth", "streams"),
 )
 WORSE = 1.5
 TITLES = {
