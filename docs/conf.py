@@ -30,9 +30,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # MathJax in the pages, so that they need no network
     "sphinx_copybutton",
-    "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "citing",
     "linked_names",
     "outside_pages",
 ]
@@ -59,7 +57,7 @@ outside_examples = ("examples", "gallery")
 outside_repository = "https://github.com/discreg/discreg"
 
 # Markdown, written so that GitHub shows it as well.
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
@@ -116,7 +114,7 @@ html_theme_options = {
         {"name": "GitHub", "url": outside_repository, "icon": "fa-brands fa-github"},
     ],
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],
