@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from discreg import LSRClassifier, LSRClassifierCV, TablePreprocessor
-from discreg.tables.column_types import check_columns
+from discreg.tables.column_types import checked_cells
 from discreg.tables.formats import read_contents
 
 MODELS = {
@@ -57,7 +57,8 @@ def most_frequent(parts: Parts) -> Parts:
     """Replace missing categories by the most frequent one."""
     kinds = TablePreprocessor().fit(parts[0]).kinds_
     kinds = {name: kind for name, kind in kinds.items() if kind == "categorical"}
-    train, test = (check_columns(part, kinds) for part in parts)  # "?" is missing, too
+    # "?" is missing, too
+    train, test = (pd.DataFrame(checked_cells(part, kinds)) for part in parts)
     for name in kinds:
         for part in (test, train):
             part[name] = pd.Categorical(part[name].fillna(train[name].mode()[0]))

@@ -1,5 +1,6 @@
 """`benchmarks/run.py` compares ratios with the stored ones and makes a page of them."""
 
+import ast
 import importlib
 import json
 import sys
@@ -65,3 +66,11 @@ def test_the_page_has_all_ratios_and_a_picture(run, tmp_path):
 
 def test_every_script_of_the_default_run_exists(run):
     assert [name for name in run.SCRIPTS if not (FOLDER / f"{name}.py").exists()] == []
+
+
+@pytest.mark.parametrize("script", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_scripts_import_names_that_exist(script):
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "discreg":
+            module = importlib.import_module(node.module)
+            assert [each.name for each in node.names if not hasattr(module, each.name)] == []
