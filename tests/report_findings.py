@@ -92,7 +92,7 @@ def comparison_of(evidence, flags=(), **changes):
         "usage_python": "load_model('model.skops')",
         "methods": "Classifiers were compared.",
         "versions": {"discreg": "0.2.0"},
-        "facts": {"n_parameters": 2, "fewest": 40, "n_groups": None, "seed": 0},
+        "n_parameters": 2,
     }
     return Comparison(
         evidence=evidence,

@@ -21,12 +21,13 @@ from discreg.model_files import save_model
 from discreg.tables.classifier import Rule, TableClassifier
 from discreg.tables.table import TestRows
 
+from .predict import score_rows
 from .prepare import Plan, PreparedComparison
 from .report.findings import (
     Findings,
-    checklist_facts,
     column_summaries,
     methods_text,
+    n_parameters,
     specification,
     usage_python,
     usage_shell,
@@ -34,12 +35,7 @@ from .report.findings import (
 from .result import MODEL, PREDICTIONS, STATE, Comparison
 from .running import engine
 from .running.engine import Progress
-from .running.nested_cv import (
-    LearningCurve,
-    NestedCrossValidation,
-    importance,
-    probabilities_of,
-)
+from .running.nested_cv import LearningCurve, NestedCrossValidation, importance
 from .running.store import Key, Store, make_folder, remove_drafts, write_whole
 from .statistics.evidence import Evidence, collect
 from .statistics.performance import (
@@ -50,7 +46,6 @@ from .statistics.performance import (
     subgroups,
     thresholds_to_store,
 )
-from .statistics.sample import Sample
 from .statistics.scores import summary_table
 from .statistics.verdict import Verdict, decide
 from .words import listed
@@ -251,31 +246,12 @@ def _learning_curve(
     return curve.points(store, evidence.scores_of_folds(name))
 
 
-def score_rows(
-    model: TableClassifier,
-    X: Any,
-    y: Any,
-    weights: Any = None,
-    groups: Any = None,
-) -> Sample:
-    """Predict labelled rows that a fitted model has not seen."""
-    classes = np.asarray(model.classes_)
-    return Sample(
-        classes=classes,
-        y=np.searchsorted(classes, y),
-        probabilities=probabilities_of(model, X, classes),
-        rule=model.decision,
-        rows=np.arange(len(y)),
-        weights=weights,
-        groups=groups,
-    )
-
-
 def _on_test(model: TableClassifier | None, test: TestRows | None) -> list[Measured]:
     """Measure the recommended model once on the test table."""
     if model is None or test is None:
         return []
-    return measure(score_rows(model, test.X, test.y, test.weights, test.groups))
+    y = np.searchsorted(model.classes_, test.y)
+    return measure(score_rows(model, test.X, y, test.weights, test.groups))
 
 
 def _findings(
@@ -314,7 +290,8 @@ def _findings(
         usage_python=usage_python(data),
         methods=methods_text(experiment, evidence),
         versions=_versions(),
-        facts=checklist_facts(experiment, verdict),
+        n_parameters=n_parameters(data),
+        seed=experiment.seed,
         **found,
     )
 

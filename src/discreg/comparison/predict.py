@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from discreg.base.errors import InputError
 from discreg.model_files import load_model
@@ -96,6 +97,21 @@ def predict(
     return Predicted(pd.concat(parts, axis=1), tuple(notes))
 
 
+def score_rows(
+    model: TableClassifier, X: Any, y: NDArray[np.intp], weights: Any = None, groups: Any = None
+) -> Sample:
+    """Predict rows that a fitted model has not seen; y are the indices of their classes."""
+    return Sample(
+        classes=np.asarray(model.classes_),
+        y=y,
+        probabilities=np.asarray(model.predict_proba(X), dtype=np.float64),
+        rule=model.decision,
+        rows=np.arange(len(y)),
+        weights=weights,
+        groups=groups,
+    )
+
+
 @dataclass(frozen=True)
 class Evaluated:
     """The evaluation of a saved model on labelled rows."""
@@ -157,14 +173,8 @@ def evaluate(
     _, notes = _marks(model, X)
     if len(rows) < len(labels):
         notes.append(f"{len(labels) - len(rows)} rows without a label were left out")
-    sample = Sample(
-        classes=np.asarray(model.classes_),
-        y=places.to_numpy(dtype=np.intp),
-        probabilities=np.asarray(model.predict_proba(X), dtype=np.float64),
-        rule=model.decision,
-        rows=rows,
-        groups=None if groups is None else pd.factorize(columns[groups].iloc[rows])[0],
-    )
+    codes = None if groups is None else pd.factorize(columns[groups].iloc[rows])[0]
+    sample = score_rows(model, X, places.to_numpy(dtype=np.intp), groups=codes)
     parts = [] if subgroup is None else subgroups(sample, columns[subgroup].iloc[rows].to_numpy())
     name = type(model.pipeline[-1]).__name__
     return Evaluated(name, str(data), sample, tuple(notes), subgroup, parts)

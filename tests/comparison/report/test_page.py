@@ -2,9 +2,10 @@
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from report_findings import (
     COLUMNS,
@@ -118,9 +119,19 @@ def test_the_checklist_has_every_item_and_leaves_blanks_to_the_author():
     assert [item.number for item in items] == [str(k) for k in range(1, 28)]
     assert all(item.answer or item.to_add for item in items)
     by_title = {item.title: item for item in items}
-    assert "20.0 of them per candidate parameter" in by_title["Sample size"].answer
+    assert "51.5 of them per candidate parameter" in by_title["Sample size"].answer
     assert "crp 212 (control 200, case 12)" in by_title["Missing data"].answer
     assert not by_title["Ethical approval"].answer
+
+
+def test_the_checklist_recommends_no_model_where_the_verdict_does_not():
+    comparison = flagged()
+    text = repr(checklist(comparison.findings, comparison.evidence, comparison.verdict))
+    assert "No model is recommended." in text
+    assert "The recommended model is" not in text
+    evidence = replace(comparison.evidence, weights=np.arange(400.0))
+    text = repr(checklist(comparison.findings, evidence, comparison.verdict))
+    assert "Rows have sample weights" in text
 
 
 def test_findings_survive_json():

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from discreg.base.metrics import metric
 from discreg.comparison.statistics.evidence import Evidence
 from discreg.comparison.statistics.verdict import Verdict
@@ -31,11 +33,12 @@ class Item(NamedTuple):
 
 def checklist(findings: Findings, evidence: Evidence, verdict: Verdict) -> list[Item]:
     """Answer the items of TRIPOD+AI in order."""
-    facts, model = findings.facts, verdict.best or "none"
     development = "development and evaluation on a test table" if findings.n_test else "development"
     events = ", ".join(f"{label} {count:,}" for label, count in findings.class_counts.items())
-    groups = f" in {facts['n_groups']:,} groups" if facts.get("n_groups") else ""
-    per_parameter = facts.get("fewest", 0) / max(facts.get("n_parameters", 1), 1)
+    fewest = min(findings.class_counts.values())
+    groups = (
+        "" if evidence.groups is None else f" in {len(np.unique(evidence.groups)):,} groups"
+    )
     return [
         Item(
             "1", "Title", f"{development.capitalize()} of a model that predicts {findings.target}."
@@ -61,19 +64,18 @@ def checklist(findings: Findings, evidence: Evidence, verdict: Verdict) -> list[
         Item(
             "10",
             "Sample size",
-            f"{len(evidence.y):,} rows, {facts.get('fewest', 0):,} of the rarest class; "
-            f"{per_parameter:.1f} of them per candidate parameter "
-            f"({facts.get('n_parameters', 0):,} parameters before selection).",
+            f"{len(evidence.y):,} rows, {fewest:,} of the rarest class; "
+            f"{fewest / findings.n_parameters:.1f} of them per candidate parameter "
+            f"({findings.n_parameters:,} parameters before selection).",
             "justification",
         ),
         Item("11", "Missing data", _missing(findings)),
         Item(
             "12",
             "Analytical methods",
-            f"{findings.methods} The recommended model is {model}"
-            f"{_specification(evidence, verdict)}.",
+            f"{findings.methods} {_recommended(evidence, verdict)}",
         ),
-        Item("13", "Class imbalance", f"No rows were weighted or drawn; {_rule(evidence)}."),
+        Item("13", "Class imbalance", f"{_weighted(evidence)}; {_rule(evidence)}."),
         Item("14", "Fairness", _fairness(findings), "which groups matter and why"),
         Item("15", "Model output", f"Probabilities of the classes; {_rule(evidence)}."),
         Item("16", "Training versus evaluation", _evaluation(findings)),
@@ -120,13 +122,18 @@ def _missing(findings: Findings) -> str:
     )
 
 
-def _specification(evidence: Evidence, verdict: Verdict) -> str:
-    each = evidence.contenders.get(verdict.best or "")
-    return (
-        f", with the parameters selected most often {each.usual_params}"
-        if each and each.usual_params
-        else ""
-    )
+def _recommended(evidence: Evidence, verdict: Verdict) -> str:
+    name = verdict.recommended
+    if name is None:
+        return "No model is recommended."
+    params = evidence.contenders[name].usual_params
+    selected = f", with the parameters selected most often {params}" if params else ""
+    return f"The recommended model is {name}{selected}."
+
+
+def _weighted(evidence: Evidence) -> str:
+    weighted = "No rows were weighted" if evidence.weights is None else "Rows have sample weights"
+    return f"{weighted}, and none were drawn to balance classes"
 
 
 def _rule(evidence: Evidence) -> str:
@@ -144,8 +151,7 @@ def _evaluation(findings: Findings) -> str:
 
 def _software(findings: Findings) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in findings.versions.items())
-    seed = findings.facts.get("seed", 0)
-    return f"Software: {versions}; random seed {seed}. Call: {findings.command}"
+    return f"Software: {versions}; random seed {findings.seed}. Call: {findings.command}"
 
 
 def _file(findings: Findings) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from discreg import AutoClassifier, __version__
@@ -17,8 +16,11 @@ from discreg.comparison.running.nested_cv import NestedCrossValidation
 from discreg.comparison.statistics.evidence import Evidence
 from discreg.comparison.statistics.performance import Measured
 from discreg.comparison.statistics.scores import equivalence
-from discreg.comparison.statistics.verdict import Verdict
+from discreg.comparison.statistics.verdict import STABLE
+from discreg.comparison.words import percent
+from discreg.tables.classifier import expected_columns
 from discreg.tables.column_types import MAX_CATEGORIES, USED, Column
+from discreg.tables.preprocessor import TablePreprocessor
 from discreg.tables.table import Table
 
 Subgroup = tuple[str, int, Sequence[Measured]]
@@ -93,8 +95,10 @@ class Findings:
         A paragraph on the comparison to cite.
     versions : mapping of str to str
         Versions of the packages.
-    facts : mapping of str to Any
-        Further numbers for the checklist.
+    n_parameters : int
+        Number of features that the models get after the columns are encoded.
+    seed : int
+        Seed of folds and models.
     incomplete : str or None
         Why the run is not complete; None if it is.
     """
@@ -123,7 +127,8 @@ class Findings:
     usage_python: str = ""
     methods: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    n_parameters: int = 1
+    seed: int = 0
     incomplete: str | None = None
 
     @classmethod
@@ -183,23 +188,12 @@ def _treatment(column: Column) -> str:
     return treatment
 
 
-def checklist_facts(experiment: NestedCrossValidation, verdict: Verdict) -> dict[str, Any]:
-    """Collect further numbers for the checklist of reporting."""
-    table = experiment.table
-    n_features = sum(
-        min(column.n_distinct or 1, MAX_CATEGORIES) if column.kind == "categorical" else 1
-        for column in table.columns
-        if column.kind in USED
-    )
-    return {
-        "n_parameters": n_features or table.X.shape[1],
-        "fewest": min(table.class_counts.values()),
-        "n_groups": None if table.groups is None else len(np.unique(table.groups)),
-        "has_weights": table.weights is not None,
-        "in_time": table.time is not None,
-        "seed": experiment.seed,
-        "model": verdict.best,
-    }
+def n_parameters(table: Table) -> int:
+    """Count the features that models get: parts of dates, indicators and those of texts."""
+    if not isinstance(table.X, pd.DataFrame):
+        return int(table.X.shape[1])
+    preprocessor = TablePreprocessor(kinds=expected_columns(table).kinds).fit(table.X)
+    return len(preprocessor.get_feature_names_out())
 
 
 def specification(model: Any) -> str:
@@ -264,6 +258,6 @@ def methods_text(experiment: NestedCrossValidation, evidence: Evidence) -> str:
         f"2003); those of proportions are Wilson's. Models whose {title} differs by less than "
         f"{equivalence(evidence.metric)} count as practically equivalent. The score of the "
         "recommended model was corrected for its selection by the bootstrap (Tsamardinos et al., "
-        "2018), and a recommendation had to be repeated in 70 % of bootstrap samples."
+        f"2018), and a recommendation had to be repeated in {percent(STABLE)} of bootstrap samples."
     )
     return " ".join(parts)
