@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from discreg.comparison.report.figures import COLOURS, INK, svg
+from discreg.comparison.report.figures import INK, svg
 from discreg_reproduction.views.figures import (
     bars_figure,
     coefficients_figure,

@@ -36,11 +36,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
-def p_value(p: float) -> str:
-    """Format a p-value, never as 0."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
 def duration(seconds: float) -> str:
     """Format a time in milliseconds, seconds or minutes."""
     if seconds < 0.001:

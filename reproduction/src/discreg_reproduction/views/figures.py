@@ -16,8 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from numpy.typing import ArrayLike, NDArray
 
 from discreg.comparison.report.figures import (
-    COLOURS,
-    DASHES,
+    ACCENT,
     INK,
     PLAIN,
     WIDTH,
@@ -40,6 +39,9 @@ __all__ = [
 Curve = tuple[ArrayLike, ArrayLike]
 Rows = dict[str, dict[str, Any]]  # by data set, then by method
 
+# Eight colours that colour-blind readers can distinguish on white and on near-black.
+COLOURS = (PLAIN, ACCENT, "#2ca089", "#b266c9", "#c2952b", "#d6536d", "#7b86d6", "#7a8a5a")
+DASHES = ("-", "--", ":", "-.")
 MAX_COLUMNS = 3
 WIDTHS = {1: WIDTH, 2: 5.4, 3: 7.4}  # inches by the number of columns
 HEIGHT = 1.65  # inches of a panel

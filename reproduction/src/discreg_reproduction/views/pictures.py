@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreg.base.metrics import metric as metric_called
 from discreg.comparison.report.figures import svg
-from discreg.comparison.words import listed, p_value, percent
+from discreg.comparison.words import listed, percent
 from discreg_reproduction.paper_values import reported
 from discreg_reproduction.protocol import Study
 from discreg_reproduction.rank_figures import critical_difference_figure
@@ -202,13 +202,17 @@ def _ranking_text(ranking: Ranking) -> str:
     said = [
         f"Mean ranks over {ranking.n_blocks} {ranking.blocks}: "
         f"{', '.join(f'{method} {rank:.2f}' for method, rank in ranks.items())}.",
-        f"Friedman's test of their equality has {p_value(ranking.p_value)}; the critical "
+        f"Friedman's test of their equality has {_p_value(ranking.p_value)}; the critical "
         f"difference is {ranking.critical_difference:.2f}.",
         f"{ranks.index[0]} has the best mean rank. {lead}",
     ]
     if ranking.left_out:
         said.append(f"{listed(list(ranking.left_out))} lack folds and are left out.")
     return " ".join([*said, ranking.caution]).rstrip()
+
+
+def _p_value(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def history(evidence: Evidence) -> Iterator[Block]:

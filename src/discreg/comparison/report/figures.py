@@ -27,9 +27,6 @@ WIDTH = 3.7  # inches, the width of a phone
 INK = "#767676"  # text and axes without a colour scheme: readable on white and on black
 ACCENT = "#e0701a"
 PLAIN = "#3d8bc9"
-# Eight colours that colour-blind readers can distinguish on white and on near-black.
-COLOURS = (PLAIN, ACCENT, "#2ca089", "#b266c9", "#c2952b", "#d6536d", "#7b86d6", "#7a8a5a")
-DASHES = ("-", "--", ":", "-.")
 INKED = ("axes.edge", "axes.label", "legend.label", "text.", "xtick.", "ytick.")
 STYLE: dict[Any, Any] = {
     **{f"{part}color": INK for part in INKED},

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 
 from discreg.base.errors import InputError
-from discreg.base.metrics import METRICS, metric
+from discreg.base.metrics import METRICS
 from discreg.base.search import scorer_of
 from discreg.tables.classifier import Rule
 from discreg.tables.frames import nearest
@@ -82,11 +82,6 @@ class Scoring:
             return SCORERS.get(self.given, self.given)
         name = getattr(self.given, "__name__", None) or str(self.given)
         return f"{name} (own)" if name in METRICS else name
-
-    @property
-    def lower_is_better(self) -> bool:
-        """Whether the smallest value of the metric is the best; never of own scorers."""
-        return metric(self.name).lower_is_better
 
     @property
     def rule(self) -> Rule:
