@@ -172,13 +172,13 @@ def test_labels_that_cannot_be_written_are_told_in_a_sentence(table, capsys):
     )
 
 
-LABELS = ["=cmd|' /C calc'!A0", "'=x", "+1+1", "-a;=b", "@SUM(A1)", "-1.50", "a=b;=c"]
+LABELS = ["=cmd|' /C calc'!A0", "'=x", "+1+1", "-a;=b", "@SUM(A1)", "-1.50", "a=b;=c", "+"]
 
 
 def test_labels_that_are_formulas_begin_with_an_apostrophe_in_the_file(tmp_path, capsys):
     chance = np.random.default_rng(0)
-    kind = np.arange(70) % 7
-    frame = pd.DataFrame(chance.normal(size=(70, 7)) + 9 * np.eye(7)[kind], columns=[*"abcdefg"])
+    kind = np.arange(80) % 8
+    frame = pd.DataFrame(chance.normal(size=(80, 8)) + 9 * np.eye(8)[kind], columns=[*"abcdefgh"])
     frame["kind"] = np.array(LABELS)[kind]
     frame.to_csv(tmp_path / "table.csv", index=False)
     model = fitted_to(tmp_path / "table.csv", "Logistic", target="kind")
@@ -189,11 +189,11 @@ def test_labels_that_are_formulas_begin_with_an_apostrophe_in_the_file(tmp_path,
     assert "begin with an apostrophe" in told
     assert "--raw" in told
     read = pd.read_csv(output, dtype=str)
-    assert [*read["label"][:7]] == [
-        label if label in LABELS[5:] else f"'{label}" for label in read_labels(model, frame)[:7]
+    assert [*read["label"][:8]] == [
+        label if label in LABELS[5:] else f"'{label}" for label in read_labels(model, frame)[:8]
     ]
     for line in output.read_text().splitlines()[1:]:  # one cell, whichever sign separates cells
-        assert line.partition(",")[2].startswith(("\"'", '"-1.50"', '"a=b;=c",'))
+        assert line.partition(",")[2].startswith(("\"'", '"-1.50"', '"a=b;=c",', '"+",'))
     assert run(*arguments, "--output", output, "--raw") == 0
     assert capsys.readouterr().err == ""
     assert [*pd.read_csv(output, dtype=str)["label"]] == read_labels(model, frame)

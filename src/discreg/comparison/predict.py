@@ -28,8 +28,9 @@ DIVIDER = " | "  # between the labels of a set
 N_LISTED = 5  # most names in a note
 
 
-# Beginnings of formulas. Apostrophes belong to it so that different labels stay different.
-FORMULA = re.compile(r"'*\s*[=+@\-\uff1d\uff0b\uff20\uff0d]")
+# Beginnings of formulas. Apostrophes belong to it so that different labels stay different. A sign
+# alone, as in the labels + and -, is no formula.
+FORMULA = re.compile(r"'*\s*[=+@\-\uff1d\uff0b\uff20\uff0d](?!\Z)")
 
 
 @dataclass(frozen=True)
