@@ -229,9 +229,11 @@ def test_the_command_that_respects_a_flag():
         remedied([flag], with_others)
         == f"{call} --groups 'patient id' --output out-groups -- t.csv"
     )
-    assert remedied([flag], "discreg.compare(X, y)") == "discreg.compare(X, y, groups='patient id')"
-    leak = replace(flag, remedy={"drop": "a"})
-    assert remedied(
-        [flag, leak, leak], "discreg.compare(X, y, drop='b', groups=None, output='o')"
-    ) == ("discreg.compare(X, y, drop=['b', 'a'], output='o-groups-drop', groups='patient id')")
+    leaks = [replace(flag, remedy={"drop": name}) for name in "aba"]
+    assert remedied([flag, *leaks], f"{call} --drop c") == (
+        f"{call} --drop c --groups 'patient id' --drop a --drop b "
+        "--output discreg-comparison-groups-drop"
+    )
+    assert remedied([flag], "discreg.compare(X, y)") == ""  # the text of the flag has the argument
+    assert "groups='patient id'" in flag.text
     assert remedied([replace(flag, level="note")], call) == ""
