@@ -410,54 +410,32 @@ def _malformed_svmlight_line(text: str) -> int | None:
     return None
 
 
-def _read_json(text: str, _: Collection[str], *, by_line: bool = False) -> Contents:
+def _read_json(text: str, _: Collection[str]) -> Contents:
     """Read a list of records, a mapping of columns, or one record per line."""
-    found = None if by_line else _parsed_json(text)
-    if found is None:
-        lines = enumerate(text.split("\n"), start=1)
-        found = [_parsed_json(line, number) for number, line in lines if line.strip()]
     columns = None
-    if isinstance(found, dict) and isinstance(found.get("data"), list):
-        columns = found.get("columns")  # as pandas writes with orient="split" or "table"
-        found, columns = found["data"], columns if isinstance(columns, list) else None
-    if isinstance(found, dict):
-        is_table = found and all(isinstance(cells, list | dict) for cells in found.values())
-    else:
+    with intact("JSON file"):
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":
+                raise
+            records = ",\n".join(filter(str.strip, text.split("\n")))
+            found = json.loads(f"[{records}]")
+        if isinstance(found, dict) and isinstance(found.get("data"), list):
+            columns = found.get("columns")  # as pandas writes with orient="split" or "table"
+            found, columns = found["data"], columns if isinstance(columns, list) else None
+        if isinstance(found, dict) and not all(isinstance(v, list | dict) for v in found.values()):
+            found = [found]
         kind = list if columns else dict
-        is_table = isinstance(found, list) and all(isinstance(record, kind) for record in found)
-    if not is_table:
-        raise InputError("a list of records or a mapping of columns to cells is expected")
-    return Contents(_frame_of_json(found, columns))
-
-
-def _parsed_json(text: str, line: int | None = None) -> Any:
-    """Parse a file or a line; return None if there is more than one value in several lines."""
-    where = "the file" if line is None else f"line {line}"
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and error.lineno > 1:
-            return None
-        raise InputError(f"line {line or error.lineno} is not JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise InputError(f"{where} is nested too deeply; cells cannot be nested") from error
-    except ValueError as error:
-        raise InputError(f"{where} has an integer of thousands of digits") from error
-
-
-def _frame_of_json(found: Any, columns: list[Any] | None) -> pd.DataFrame:
-    """Convert records or columns."""
-    try:
+        if isinstance(found, list) and not all(isinstance(record, kind) for record in found):
+            found = None
+        if not isinstance(found, list | dict):
+            raise InputError("a list of records or a mapping of columns to cells is expected")
+        json.dumps(found, ensure_ascii=False).encode()  # raises an error for half of a character
         frame = pd.DataFrame(found, columns=columns).reset_index(drop=True)
-        json.dumps(found, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise InputError(f"{half!a} is half of a character; write the whole character") from error
-    except (ValueError, OverflowError) as error:  # such as columns of different lengths
-        raise InputError(f"the columns do not make a table: {error}") from error
     frame.columns = pd.Index([str(name) for name in frame], dtype=object)
     refuse_duplicates(frame)
-    return frame
+    return Contents(frame)
 
 
 def _read_excel(content: bytes) -> Contents:
@@ -552,8 +530,7 @@ TEXT_READERS: dict[str, Callable[[str, Collection[str]], Contents]] = {
     ".csv": partial(_read_delimited, delimiters=",;\t|"),
     **dict.fromkeys((".tsv", ".tab"), partial(_read_delimited, delimiters="\t")),
     ".txt": _read_txt,
-    ".json": _read_json,
-    **dict.fromkeys((".jsonl", ".ndjson"), partial(_read_json, by_line=True)),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), _read_json),
     ".arff": lambda text, _: Contents(parse_arff(text)),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), _read_svmlight),
 }
