@@ -109,6 +109,10 @@ def test_no_interval_has_zero_width_and_shares_stay_between_0_and_1():
         value, low, high = certain.interval(name)
         assert value == 1 == high
         assert 0.8 < low < 1
+    for name in ("log_loss", "brier"):  # no row says how far other rows are from 0
+        value, low, high = certain.interval(name)
+        assert value == 0
+        assert np.isnan([low, high]).all()
 
 
 def test_the_interval_of_the_log_loss_covers_its_expected_value():

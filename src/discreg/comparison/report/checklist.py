@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreg.base.metrics import metric
 from discreg.comparison.statistics.evidence import Evidence
 from discreg.comparison.statistics.verdict import Verdict
-from discreg.comparison.words import listed, number, percent
+from discreg.comparison.words import listed, percent
 
 from .findings import Findings
 
@@ -36,9 +35,7 @@ def checklist(findings: Findings, evidence: Evidence, verdict: Verdict) -> list[
     development = "development and evaluation on a test table" if findings.n_test else "development"
     events = ", ".join(f"{label} {count:,}" for label, count in findings.class_counts.items())
     fewest = min(findings.class_counts.values())
-    groups = (
-        "" if evidence.groups is None else f" in {len(np.unique(evidence.groups)):,} groups"
-    )
+    groups = "" if evidence.groups is None else f" in {len(np.unique(evidence.groups)):,} groups"
     return [
         Item(
             "1", "Title", f"{development.capitalize()} of a model that predicts {findings.target}."
@@ -164,15 +161,12 @@ def _file(findings: Findings) -> str:
 
 
 def _performance(verdict: Verdict) -> str:
-    estimate = verdict.estimate
-    if estimate is None:
+    if verdict.estimate is None:
         return "No estimate is given."
-    title, stability = metric(verdict.metric).title, verdict.stability
-    stable = "" if stability is None else f" Stability of the choice: {percent(stability)}."
     return (
-        f"{title} {number(estimate.corrected)} (95 % interval {number(estimate.low)} to "
-        f"{number(estimate.high)}), corrected for selection. The section on the model has "
-        f"discrimination, calibration and net benefit with intervals.{stable}"
+        f"{verdict.sentences[1]} This is corrected for selection. The section on the model has "
+        "discrimination, calibration and net benefit with intervals. Stability of the choice: "
+        f"{percent(verdict.stability or 0.0)}."
     )
 
 

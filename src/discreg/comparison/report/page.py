@@ -229,7 +229,7 @@ def _row(model: str, row: pd.Series, axis: Axis | None, shown: list[str], verdic
         kind = "majority"
     places = None
     if axis is not None and not reason:
-        ends = [float(row[end]) for end in ("low", "mean", "high")]
+        ends = row[["low", "mean", "high"]].astype(float).fillna(row["mean"])
         places = tuple(map(axis.place, ends))
     return Row(
         model,

@@ -24,13 +24,12 @@ from discreg.base.errors import InputError
 from discreg.base.metrics import metric
 from discreg.tables.classifier import Rule
 
-from .sample import Interval, Proportion, Sample, wilson
+from .sample import ROUNDING, Interval, Proportion, Sample, wilson
 
 RECALLS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 N_BINS = 10
 SHOWN = ("log_loss", "brier", "roc_auc")
 MOST_SUBGROUPS = 12
-ROUNDING = 1e-12
 STEPS, FLAT = 25, 1e-9  # Newton's method
 Curve = tuple[NDArray[Any], NDArray[Any]]
 

@@ -32,6 +32,7 @@ MIN_FOLDS = 3  # with fewer scores, their spread is not known
 N_SAMPLES, MIN_SAMPLES = 500, 100
 MOST_PREDICTIONS = 1e9  # drawn in all bootstrap samples together
 MOST_WEIGHTS = 5e6  # weights of rows that are in memory at once
+ROUNDING = 1e-12
 SMALLEST = float(np.finfo(np.float32).eps)  # probability, in the logarithm of the log-loss
 Weights = NDArray[np.float64]  # of shape (n_predictions, n_samples)
 Scorer = Callable[[Weights], NDArray[np.float64]]
@@ -212,11 +213,12 @@ class Sample:
         return self.bounded(metric, value, reach)
 
     def bounded(self, metric: str, value: float, reach: float) -> Interval:
-        """Form an interval that stays within the range of the metric and has a width."""
+        """Form an interval that stays within the range of the metric; NaN without a width."""
         low, high = value - reach, value + reach
-        if not np.isfinite(value):
+        is_share = metric_called(metric).is_share
+        if not np.isfinite(value) or not (is_share or reach > ROUNDING):
             return Interval(value, np.nan, np.nan)
-        if metric_called(metric).is_share:
+        if is_share:
             units = pd.Series(self.units).groupby(self.y).nunique()
             n = units.sum() if metric == "accuracy" else units.min()
             wide = wilson(value, n)

@@ -27,9 +27,8 @@ from discreg.comparison.running.scoring import MEASURED
 from discreg.tables.classifier import Rule
 
 from .evidence import Evidence
-from .sample import LEVEL, MIN_FOLDS, N_SAMPLES, corrected_scale
+from .sample import LEVEL, MIN_FOLDS, N_SAMPLES, ROUNDING, corrected_scale
 
-ROUNDING = 1e-12
 ROPE = 0.01  # smaller differences are practically equivalent; of a loss, see `Scores.rope`
 
 

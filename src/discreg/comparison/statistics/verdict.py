@@ -331,7 +331,7 @@ def _expected(verdict: Verdict, metric: Metric) -> str:
     estimate = verdict.estimate
     assert estimate is not None
     ends = ""
-    if np.isfinite(estimate.low) and estimate.high > estimate.low:
+    if np.isfinite(estimate.low):
         ends = f" (95 % interval {number(estimate.low)} to {number(estimate.high)})"
     return f"a {metric.title} of {number(estimate.corrected)}{ends} on new rows."
 
