@@ -88,8 +88,6 @@ def comparison_of(evidence, flags=(), **changes):
         "learning_curve": [
             {"n": n, "mean": 0.6 - n / 3000, "low": 0.4, "high": 0.7} for n in sizes
         ],
-        "usage_shell": "discreg predict model.skops new.csv",
-        "usage_python": "load_model('model.skops')",
         "methods": "Classifiers were compared.",
         "versions": {"discreg": "0.2.0"},
         "n_parameters": 2,
@@ -145,7 +143,6 @@ def hostile():
         command=HOSTILE,
         folds=HOSTILE,
         columns=[ColumnSummary(name, name, 1, 2, name, {name: 1}) for name in HOSTILE_NAMES],
-        usage_shell="x" * 300,
         methods=HOSTILE,
         versions={HOSTILE: HOSTILE},
         incomplete=HOSTILE,

@@ -2,10 +2,13 @@
 
 import io
 import os
+import re
+import shlex
 import signal
 import time
 from collections import Counter
 from contextlib import redirect_stdout
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +19,10 @@ from sklearn.datasets import dump_svmlight_file
 
 import discreg
 from discreg import Comparison
+from discreg.comparison.prepare import Decision, Plan, prepare
 from discreg.comparison.running import engine
 from discreg.model_files import load_model
+from discreg.tables.table import as_table
 
 MODELS = ("LSR", "LRLR", "LRRR")
 SEVERAL = ("--candidates", ",".join(MODELS), "--folds", 8, "--n-jobs")
@@ -84,14 +89,30 @@ def test_the_code_of_the_report_predicts_new_rows(tmp_path, monkeypatch, capsys,
             features, frame["kind"].astype("category").cat.codes, str(tmp_path / name)
         )
         table, target = tmp_path / name, {}
-    found = discreg.compare(
-        table, candidates=["LSR"], cv=3, n_jobs=1, output=tmp_path / "out", **target
-    )
+    discreg.compare(table, candidates=["LSR"], cv=3, n_jobs=1, output=tmp_path / "out", **target)
     (tmp_path / name).replace(tmp_path / "out" / name)
     monkeypatch.chdir(tmp_path / "out")
+    page = unescape((tmp_path / "out" / "report.html").read_text())
+    _, command, *python = re.findall(r"<pre.*?><code>(.*?)</code></pre>", page, re.DOTALL)
+    assert run(*shlex.split(command)[1:]) == 0  # what a user would paste
+    assert len(pd.read_csv("predicted.csv")) == len(frame)
     capsys.readouterr()
-    exec(found.findings.usage_python, {})  # what a user would paste
-    assert len(capsys.readouterr().out.splitlines()) == len(frame)
+    for code in python:
+        exec(code, {})
+        assert len(capsys.readouterr().out.splitlines()) == len(frame)
+    assert bool(python) == (name == "new.csv")
+
+
+def test_the_rule_that_is_asked_for_is_the_one_that_is_announced():
+    table = as_table(pair_frame(), "kind")
+    for wish, text in (
+        (Decision(recall=0.7), "a recall of at least 0.7"),
+        (Decision(costs={"case": 9.0}), "the smallest expected cost"),
+        (Decision(), "the most probable class"),
+    ):
+        notes = prepare(table, Plan(candidates=["LSR"], decision=wish)).notes
+        (note,) = (each for each in notes if "Labels follow" in each)
+        assert text in note
 
 
 def test_it_prints_what_it_found_and_did(finished):

@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex
 
 from discreg.comparison.report.figures import INK, svg
 from discreg_reproduction.views.figures import (
+    COLOURS,
     bars_figure,
     coefficients_figure,
     curves_figure,

@@ -128,7 +128,8 @@ def show_comparison(comparison: Comparison, output: Path) -> None:
         if command := remedied(comparison.flags, findings.command):
             out.print(printable(f"  {command}"), soft_wrap=True)
     elif verdict.best is not None:
-        out.print(f"Held-out labels of {printable(verdict.best)} follow {comparison.rule.text}:")
+        name, rule = printable(verdict.best), comparison.rule.text
+        out.print(f"Held-out rows of {name}, not corrected for selection; labels follow {rule}:")
         show_numbers(measure(comparison.evidence.sample(verdict.best)))
     if findings.test:
         out.print(f"On the test table of {findings.n_test:,} rows, scored once:")

@@ -29,8 +29,6 @@ from .report.findings import (
     methods_text,
     n_parameters,
     specification,
-    usage_python,
-    usage_shell,
 )
 from .result import MODEL, PREDICTIONS, STATE, Comparison
 from .running import engine
@@ -286,8 +284,6 @@ def _findings(
         onnx_file=files.onnx_file,
         onnx_trouble=files.onnx_trouble,
         specification="" if files.model is None else specification(files.model.pipeline[-1]),
-        usage_shell=usage_shell(data),
-        usage_python=usage_python(data),
         methods=methods_text(experiment, evidence),
         versions=_versions(),
         n_parameters=n_parameters(data),

@@ -45,6 +45,14 @@ class Decision:
     precision: float | None = None
     costs: dict[str, float] | None = None
 
+    @property
+    def text(self) -> str:
+        """The wish in words; empty if there is none."""
+        for name in ("recall", "precision"):
+            if (value := getattr(self, name)) is not None:
+                return f"a {name} of at least {value:g}"
+        return "" if self.costs is None else "the smallest expected cost"
+
     def check(self, classes: NDArray[Any]) -> None:
         """Raise an error before the first fit if the rule cannot be used for these classes."""
         given = [name for name, value in vars(self).items() if value is not None]
@@ -147,7 +155,7 @@ def prepare(table: Table, plan: Plan) -> PreparedComparison:
     flags = [_accepted(flag, plan.accept) for flag in flags]
     notes = [
         _about_metric(judge),
-        f"Labels follow {judge.rule.text}.",
+        f"Labels follow {plan.decision.text or judge.rule.text}.",
         f"{capitalised(folds.text)}.",
         *folds.notes,
         *models.notes,

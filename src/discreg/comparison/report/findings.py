@@ -89,8 +89,6 @@ class Findings:
         The recommended model as it was fitted to all rows: its members, or its parameters.
     onnx_trouble : str or None
         Why there is no ONNX file although one was wanted.
-    usage_shell, usage_python : str
-        Code that applies the files to new rows.
     methods : str
         A paragraph on the comparison to cite.
     versions : mapping of str to str
@@ -123,8 +121,6 @@ class Findings:
     onnx_file: str | None = None
     specification: str = ""
     onnx_trouble: str | None = None
-    usage_shell: str = ""
-    usage_python: str = ""
     methods: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     n_parameters: int = 1
@@ -206,32 +202,6 @@ def specification(model: Any) -> str:
         of = f"a mixture (weights) of {'; '.join(members)}" if members else "the class frequencies"
         return f"AutoClassifier: {of}"
     return shorten(repr(model), LONGEST)
-
-
-def usage_shell(table: Table) -> str:
-    """Write the command that predicts new rows."""
-    return f"discreg predict model.skops {_new_file(table)} --output predicted.csv"
-
-
-def usage_python(table: Table) -> str:
-    """Write the code that predicts new rows."""
-    load = 'model = load_model("model.skops")  # no pickle: only known types are loaded\n'
-    if isinstance(table.X, pd.DataFrame):
-        return (
-            "import pandas as pd\nfrom discreg import load_model\n\n"
-            f'{load}print(model.predict_proba(pd.read_csv("{_new_file(table)}")))'
-        )
-    rows = (
-        f'"{_new_file(table)}", n_features={table.X.shape[1]}, zero_based={not table.first_index}'
-    )
-    return (
-        "from discreg import load_model\nfrom sklearn.datasets import load_svmlight_file\n\n"
-        f"{load}X, _ = load_svmlight_file({rows})\nprint(model.predict_proba(X))"
-    )
-
-
-def _new_file(table: Table) -> str:
-    return "new.csv" if isinstance(table.X, pd.DataFrame) else "new.svm"
 
 
 def methods_text(experiment: NestedCrossValidation, evidence: Evidence) -> str:
