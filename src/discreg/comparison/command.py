@@ -6,7 +6,7 @@ The command imports this module for its help, so that it imports nothing heavy.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ def _taken(words: list[str], option: str) -> str:
     return ""
 
 
-def _suffix(remedies: Mapping[str, Sequence[str]]) -> str:
+def _suffix(remedies: Iterable[str]) -> str:
     return "-".join(name.partition("_")[0] for name in remedies)
 
 
