@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 
 from discreg.base.errors import InputError
@@ -132,7 +132,8 @@ class Scoring:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    scorer(_Perfect(self.classes), np.arange(len(self.classes)), self.classes)
+                    X = np.eye(len(self.classes))
+                    scorer(LogisticRegression().fit(X, self.classes), X, self.classes)
                 except Exception as error:
                     raise InputError(f"scoring '{self.given}' cannot be used: {error}") from error
 
@@ -184,27 +185,3 @@ class Scoring:
             greater_is_better=scorer._sign > 0,
             **options,
         )
-
-
-class _Perfect(ClassifierMixin, BaseEstimator):
-    """A classifier that is right on one row per class; X holds the positions of the rows."""
-
-    def __init__(self, classes: NDArray[Any]) -> None:
-        self.classes = classes
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        return self.classes
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def predict(self, X: NDArray[np.intp]) -> NDArray[Any]:
-        return np.asarray(self.classes[X])
-
-    def predict_proba(self, X: NDArray[np.intp]) -> NDArray[Any]:
-        return np.eye(len(self.classes))[X]
-
-    def decision_function(self, X: NDArray[np.intp]) -> NDArray[Any]:
-        truth = self.predict_proba(X)
-        return truth[:, 1] - truth[:, 0] if len(self.classes) == 2 else truth
