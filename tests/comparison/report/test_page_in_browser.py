@@ -1,4 +1,4 @@
-"""The report in a browser: it loads alone, fits, is readable, and can be sorted.
+"""The report in a browser: it loads alone, fits and is readable.
 
 Collected only where Chromium and playwright are installed.
 """
@@ -56,7 +56,7 @@ LOW_CONTRAST = """() => {
 }"""
 
 
-def test_the_report_fits_is_readable_and_can_be_sorted(tmp_path):
+def test_the_report_fits_and_is_readable(tmp_path):
     path = tmp_path / "report.html"
     rare().report(path)
     troubles = []
@@ -71,11 +71,5 @@ def test_the_report_fits_is_readable_and_can_be_sorted(tmp_path):
                 page.goto(path.as_uri())
                 assert page.evaluate("document.documentElement.scrollWidth") == width
                 assert page.evaluate(LOW_CONTRAST) == []
-        names = "table.ranking tbody th[data-key=model]"
-        before = page.locator(names).evaluate_all("all => all.map(each => each.dataset.value)")
-        page.locator("table.ranking th[data-sort=model] button").click()
-        after = page.locator(names).evaluate_all("all => all.map(each => each.dataset.value)")
         browser.close()
-    assert before == ["Auto", "ReLSR", "majority"]
-    assert after == sorted(before, key=str.lower)
     assert [each for each in troubles if not each.startswith(("file:", "data:"))] == []

@@ -1,13 +1,11 @@
 """HTML reports: of a comparison with its ranking, and of the evaluation of a saved model.
 
-A report is one file without network requests or embedded fonts. Its only script sorts the ranking.
-Text from the user's table is escaped.
+A report is one file without network requests, scripts or embedded fonts. Text from the user's table
+is escaped.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,14 +93,8 @@ def _write(path: Path, template: str, **contents: Any) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    assert environment.loader is not None
     environment.globals |= {"number": number, "interval": _interval}
-    script, _, _ = environment.loader.get_source(environment, "report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template(template).render(
-        script=script, script_hash=f"sha256-{digest}", **contents
-    )
-    write_whole(path, page)
+    write_whole(path, environment.get_template(template).render(**contents))
 
 
 def _visible(value: Any) -> Any:
@@ -125,11 +117,10 @@ EDGE = 0.02  # of the axis, left and right of the outermost mark
 
 
 class Cell(NamedTuple):
-    """A number in the table: its title, its text, and the value that it is sorted by."""
+    """A number in the table."""
 
     title: str
     text: str
-    value: float | None
     remark: str = ""
 
 
@@ -173,17 +164,15 @@ class Row(NamedTuple):
 class RankingTable(NamedTuple):
     """Table of all models, the best first and those that are not judged last."""
 
-    titles: list[tuple[str, str]]  # of further columns, and the order that the first click gives
+    titles: list[str]  # of further columns
     axis: Axis | None
     baseline: tuple[float, str] | None  # place and label of the class frequencies
     rows: list[Row]
     origins: list[str]
-    first: str  # order of the scores, the best first
 
 
 def ranking_of(table: pd.DataFrame, verdict: Verdict) -> RankingTable:
     """Compute the ranking from the summary table."""
-    decisive = metric(verdict.metric)
     shown = [name for name in SHOWN if name in table and name != verdict.metric]
     shown = [name for name in shown if table[name].notna().any()]
     judged = table[table["reason"] == ""]
@@ -193,12 +182,11 @@ def ranking_of(table: pd.DataFrame, verdict: Verdict) -> RankingTable:
         value = float(judged.loc[MAJORITY, "mean"])
         baseline = axis.place(value), f"class frequencies {number(value)}"
     return RankingTable(
-        [(_title(name), _first(name)) for name in shown],
+        [_title(name) for name in shown],
         axis,
         baseline,
         [_row(str(name), row, axis, shown, verdict) for name, row in table.iterrows()],
         sorted({*table["origin"]} - {""}),
-        _first(decisive.name),
     )
 
 
@@ -249,25 +237,25 @@ def _difference(row: pd.Series) -> Cell:
     title = "difference from the best"
     mean, low, high = (row.get(f"difference{end}") for end in ("", "_low", "_high"))
     if not _known(mean):
-        return Cell(title, NOTHING, None)
+        return Cell(title, NOTHING)
     if mean == low == high == 0:
-        return Cell(title, "best mean", 0.0)
-    return Cell(title, signed(mean), float(mean), f"({signed(low)} to {signed(high)})")
+        return Cell(title, "best mean")
+    return Cell(title, signed(mean), f"({signed(low)} to {signed(high)})")
 
 
 def _better(row: pd.Series) -> Cell:
     """The probability that the best model is better."""
     title, p = "P(best is better)", row.get("p_better")
     if not _known(p) or row["difference"] == row["difference_low"] == 0:
-        return Cell(title, NOTHING, None)
-    return Cell(title, ">\N{NO-BREAK SPACE}0.99" if p > 0.99 else f"{p:.2f}", float(p))
+        return Cell(title, NOTHING)
+    return Cell(title, ">\N{NO-BREAK SPACE}0.99" if p > 0.99 else f"{p:.2f}")
 
 
 def _cell(title: str, value: Any, name: str = "") -> Cell:
     if not _known(value):
-        return Cell(title, NOTHING, None)
+        return Cell(title, NOTHING)
     is_time = metric(name).needs == "clock"
-    return Cell(title, duration(value) if is_time else number(value), float(value))
+    return Cell(title, duration(value) if is_time else number(value))
 
 
 def _known(value: Any) -> bool:
@@ -276,10 +264,6 @@ def _known(value: Any) -> bool:
 
 def _title(name: str) -> str:
     return "AUC" if name == "roc_auc" else metric(name).title.removesuffix(" score")
-
-
-def _first(name: str) -> str:
-    return "ascending" if metric(name).lower_is_better else "descending"
 
 
 def signed(value: float) -> str:
