@@ -3,10 +3,9 @@
 What users call is in the modules of this folder. Each of the other folders imports only those
 before it:
 
-- `protocol`: folds and metrics
 - `candidates`: the models and how they are tuned
-- `running`: fits in worker processes, and the store of their results
-- `statistics`: from held-out scores and predictions to a verdict
+- `running`: folds, metrics, fits in worker processes, and the store of their results
+- `statistics`: from held-out probabilities to numbers and a verdict
 - `flags`: warnings about a table or a comparison
-- `report`: the HTML page, its figures, and plots
+- `report`: the HTML page and its figures
 """

@@ -1,6 +1,6 @@
 """Run the fits of an experiment that are missing in a store, in worker processes.
 
-An experiment (`discreg.comparison.experiment.Experiment`) has settings, a list of keys and a
+An experiment (`discreg.comparison.running.store.Experiment`) has settings, a list of keys and a
 function of a key::
 
     class Fits:
