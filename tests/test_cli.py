@@ -230,7 +230,6 @@ MISTAKES = {
     "negative time": (["--target", "kind", "--time-budget", "-3s"], "90s, 10m or 1h"),
     "no process": (["--target", "kind", "--n-jobs", "0"], "--n-jobs"),
     "one part": (["--target", "kind", "--folds", "1"], "--folds"),
-    "no repeat": (["--target", "kind", "--repeats", "0"], "--repeats"),
     "unknown option": (["--target", "kind", "--quick"], "--quick"),
 }
 

@@ -15,7 +15,7 @@ PHONE = {"width": 390, "height": 844}
 def page_of_a_comparison(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     odd_frame().to_csv(folder / "odd.csv", index=False)
-    options = ("--candidates", "DLSR,LRLR,Logistic", "--repeats", 1, "--n-jobs", 1)
+    options = ("--candidates", "DLSR,LRLR,Logistic", "--n-jobs", 1)
     output = folder / "out"
     assert run("compare", folder / "odd.csv", "--target", "kind", "--output", output, *options) == 0
     return output / "report.html"

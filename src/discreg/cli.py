@@ -36,7 +36,7 @@ EXIT_CODES = (
 TRACEBACK = "DISCREG_TRACEBACK"  # environment variable that shows tracebacks
 FAST_FOLDS = 5
 PATHS = {"file": "FILE", "test": "FILE", "model": "MODEL"}  # names of paths in help texts
-LEAST = {"folds": 2, "repeats": 1, "random_state": 0, "n_jobs": 1, "max_bytes": 1}
+LEAST = {"folds": 2, "random_state": 0, "n_jobs": 1, "max_bytes": 1}
 MOST = {"random_state": 2**31}
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -197,7 +197,6 @@ COMPARE = {
     "iris or digits.",
     "fast": "Compare Auto, ReLSR, Logistic and RandomForest with 5 folds.",
     "folds": "Number of cross-validation folds; 10 by default.",
-    "repeats": "Number of repeated cross-validations; 1 by default.",
     "random_state": "Seed of folds and models.",
     "n_jobs": "Number of processes; one per core by default.",
     "time_budget": "Stop after this time, for example 90s, 10m or 1h; the same command continues.",
@@ -231,7 +230,6 @@ def compare(
     dataset: str | None = None,
     fast: bool = False,
     folds: int | None = None,
-    repeats: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     time_budget: str | None = None,
@@ -242,10 +240,9 @@ def compare(
         if one is not None and other is not None:
             pair = "--fold and --time-column" if one is fold else "--groups and --no-groups"
             raise InputError(f"{pair} cannot be combined.")
-    if fold is not None and (folds is not None or repeats is not None):
+    if fold is not None and folds is not None:
         raise InputError(
-            "--fold takes the folds from the table and cannot be combined with --folds or "
-            "--repeats."
+            "--fold takes the folds from the table and cannot be combined with --folds."
         )
     if onnx:
         _require_onnx()
@@ -266,7 +263,6 @@ def compare(
         candidates=_names(candidates),
         exclude=_names(exclude),
         cv=folds,
-        n_repeats=repeats,
         group_by_default=not no_groups,
         subgroup=subgroup,
         accept=accept or (),

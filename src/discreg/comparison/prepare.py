@@ -82,7 +82,6 @@ class Plan:
     candidates: Any = None
     exclude: Any = None
     cv: Any = None
-    n_repeats: int | None = None
     group_by_default: bool = True
     subgroup: str | None = None
     accept: Sequence[str] = ()
@@ -139,7 +138,6 @@ def prepare(table: Table, plan: Plan) -> PreparedComparison:
     folds = draw_folds(
         facts,
         cv=plan.cv,
-        n_repeats=plan.n_repeats,
         given=table.folds,
         kept=table.kept,
         seed=plan.random_state,

@@ -59,7 +59,7 @@ class Folds:
     repeats : tuple of tuples of parts
         Training and test rows of the folds of each repeat. Test rows of a repeat do not overlap.
     text : str
-        The folds in words, such as "2 x 5 stratified folds".
+        The folds in words, such as "5 stratified folds".
     notes : tuple of str
         Sentences on what is unusual.
     """
@@ -82,7 +82,6 @@ def draw_folds(
     facts: RowFacts,
     *,
     cv: Any = None,
-    n_repeats: int | None = None,
     given: NDArray[np.intp] | None = None,
     kept: NDArray[np.bool_] | None = None,
     seed: int = 0,
@@ -97,8 +96,6 @@ def draw_folds(
         Number of folds, a splitter of scikit-learn, or training and test rows of each fold. By
         default 10 folds, 5 above 5,000 rows, 3 above 50,000; a class with fewer rows (or groups)
         than folds reduces them to at least 3.
-    n_repeats : int, optional
-        Repeats of random folds, by default one.
     given : ndarray of shape (n_samples,), optional
         The fold that tests each row.
     kept : ndarray of bool, optional
@@ -114,7 +111,7 @@ def draw_folds(
     else:
         if cv is not None and cv < 2:
             raise InputError(f"cv is {cv}. At least two folds are needed.")
-        folds = _drawn(facts, None if cv is None else int(cv), n_repeats, seed)
+        folds = _drawn(facts, None if cv is None else int(cv), seed)
     _check(folds, facts)
     return folds
 
@@ -140,11 +137,11 @@ def inner_folds(facts: RowFacts, seed: int) -> Any:
     return usable
 
 
-def _drawn(facts: RowFacts, n_folds: int | None, n_repeats: int | None, seed: int) -> Folds:
+def _drawn(facts: RowFacts, n_folds: int | None, seed: int) -> Folds:
     n_rows = len(facts.y)
     notes = []
     usual = next((n for most, n in FOLDS_BY_ROWS if n_rows <= most), FEWEST_FOLDS)
-    wanted, repeats = n_folds or usual, n_repeats or 1
+    wanted = n_folds or usual
     what = "rows" if facts.groups is None else "groups"
     rarest, largest = _fewest_and_most(facts)
     most, why = largest, f"the most frequent class has {largest} rows"
@@ -167,18 +164,14 @@ def _drawn(facts: RowFacts, n_folds: int | None, n_repeats: int | None, seed: in
         parts = tuple(_by_time(facts, n_folds or TIME_FOLDS))
         text = f"{len(parts)} folds in the order of time: training rows are earlier than test rows"
         return Folds((parts,), text, tuple(notes))
-    drawn = []
-    for repeat in range(repeats):
-        if facts.groups is not None:
-            drawn.append(tuple(_by_groups(facts, used, seed + repeat)))
-        else:
-            splitter = StratifiedKFold(used, shuffle=True, random_state=seed + repeat)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a note says that a class is rare
-                drawn.append(tuple(splitter.split(facts.y, facts.y)))
-    kind = "stratified folds" if facts.groups is None else "stratified folds of whole groups"
-    times = "" if repeats == 1 else f"{repeats} x "
-    return Folds(tuple(drawn), f"{times}{max(map(len, drawn))} {kind}", tuple(notes))
+    if facts.groups is not None:
+        parts, kind = tuple(_by_groups(facts, used, seed)), "stratified folds of whole groups"
+    else:
+        splitter = StratifiedKFold(used, shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a note says that a class is rare
+            parts, kind = tuple(splitter.split(facts.y, facts.y)), "stratified folds"
+    return Folds((parts,), f"{len(parts)} {kind}", tuple(notes))
 
 
 def _fewest_and_most(facts: RowFacts) -> tuple[int, int]:
