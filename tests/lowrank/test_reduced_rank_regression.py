@@ -1,4 +1,4 @@
-"""ReducedRankRegression: its optimum at every rank, weights and blocks."""
+"""ReducedRankRegression: its optimum at every rank, and weights."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 
 from discreg import ReducedRankRegression, load_model, save_model
-from discreg.blocks.source import SequentialBlocks
 
 SHAPES = {"tall": (40, 6, 4), "wide": (18, 30, 4), "many targets": (30, 3, 5)}
 
@@ -162,97 +161,13 @@ def test_transform_is_the_centred_projection_that_predicts():
     np.testing.assert_allclose(model.score(X, Y), r2_score(Y, model.predict(X)))
 
 
-@pytest.mark.parametrize(("fit_intercept", "form"), [(True, np.asarray), (False, sparse.csr_array)])
-def test_partial_fit_and_merge_equal_fit(fit_intercept, form):
+def test_model_files(tmp_path):
     X, Y = problem()
-    X, weights = np.where(np.abs(X) > 1, X, 0.0), weights_of(Y)
-    model = ReducedRankRegression(rank=2, fit_intercept=fit_intercept)
-    whole = clone(model).fit(X, Y, weights)
-    parts = [slice(0, 15), slice(15, 16), slice(16, None)]
-    streamed, other = clone(model), clone(model)
-    for rows in parts[:2]:
-        streamed.partial_fit(form(X[rows]), Y[rows], weights[rows])
-    other.partial_fit(form(X[parts[2]]), Y[parts[2]], weights[parts[2]])
-    merged = clone(streamed).partial_fit(form(X[:15]), Y[:15], weights[:15])
-    merged.partial_fit(form(X[15:16]), Y[15:16], weights[15:16]).merge(other)
-    streamed.partial_fit(form(X[parts[2]]), Y[parts[2]], weights[parts[2]])
-    scale = np.abs(whole.coef_).max()
-    for found in (streamed, merged):
-        np.testing.assert_allclose(found.coef_, whole.coef_, atol=1e-6 * scale)
-        np.testing.assert_allclose(found.predict(X), whole.predict(X), atol=1e-5)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_a_large_mean_of_the_targets_costs_no_digits_in_blocks(form):
-    X, Y = problem()
-    X = np.where(np.abs(X) > 1, X, 0.0)
-    model, far = ReducedRankRegression(rank=2).fit(X, Y), ReducedRankRegression(rank=2)
-    for rows in (slice(0, 15), slice(15, None)):
-        far.partial_fit(form(X[rows]), Y[rows] + 1e7)
-    np.testing.assert_allclose(far.coef_, model.coef_, atol=1e-6)
-
-
-def test_blocks_of_a_memory_map_and_of_dask_equal_fit(tmp_path, monkeypatch):
-    import dask.array as da
-    import dask.dataframe as dd
-    import pandas as pd
-
-    X, Y = problem()
-    weights = weights_of(Y)
-    model = ReducedRankRegression(rank=2)
-    whole = clone(model).fit(X, Y, weights)
-    mapped = np.memmap(tmp_path / "X", dtype=float, mode="w+", shape=X.shape)
-    mapped[:] = X
-    monkeypatch.setattr("discreg.blocks.source.LARGEST_BLOCK", 500)
-    frames = [dd.from_pandas(pd.DataFrame(each), npartitions=3) for each in (X, Y)]
-    for frame in frames:
-        frame.columns = [f"c{i}" for i in range(len(frame.columns))]
-    for rows, y, s in (
-        (mapped, Y, weights),
-        (da.from_array(X, chunks=(11, 4)), da.from_array(Y, chunks=(7, 3)), weights),
-        (*frames, weights),
-    ):
-        streamed = clone(model).fit(rows, y, s)
-        assert_same(streamed, whole, atol=1e-6)
-    flat = ReducedRankRegression().fit(da.from_array(X, chunks=9), da.from_array(Y[:, 0], chunks=9))
-    lazy = flat.predict(da.from_array(X, chunks=(11, 4)))
-    np.testing.assert_allclose(np.asarray(lazy), flat.predict(X))
-    assert flat.predict(X).shape == (len(X),)
-
-
-class Halves(SequentialBlocks):
-    """Two blocks of rows that contain their targets."""
-
-    def __init__(self, X, Y):
-        super().__init__(X.shape[1], X.dtype, None)
-        self.X, self.Y = X, Y
-
-    def open_blocks(self, y, sample_weight, class_weight):
-        return self
-
-    def blocks(self):
-        for rows in (slice(0, 25), slice(25, None)):
-            yield self.X[rows], self.Y[rows], None
-
-
-def test_a_source_of_blocks_equals_fit():
-    X, Y = problem()
-    for y in (Y, Y[:, 0]):
-        model = ReducedRankRegression(rank=1).fit(Halves(X, y), None)
-        assert_same(model, ReducedRankRegression(rank=1).fit(X, y))
-        assert model.predict(X).shape == y.shape
-
-
-@pytest.mark.parametrize("rows", ["fit", "partial_fit"])
-def test_model_files(tmp_path, rows):
-    X, Y = problem()
-    model = getattr(ReducedRankRegression(), rows)(X, Y)
+    model = ReducedRankRegression().fit(X, Y)
     save_model(model, tmp_path / "model.skops")
     read = load_model(tmp_path / "model.skops")
     np.testing.assert_array_equal(read.predict(X), model.predict(X))
     np.testing.assert_array_equal(read.transform(X), model.transform(X))
-    if rows == "partial_fit":
-        assert_same(read.partial_fit(X, 2 * Y), model.partial_fit(X, 2 * Y))
 
 
 def test_errors_say_what_to_do():
@@ -268,17 +183,13 @@ def test_errors_say_what_to_do():
         fit(1e200 * X, Y)
     with pytest.raises(ValueError, match="squares of the targets overflow"):
         fit(X, 1e200 * Y)
-    model = ReducedRankRegression().partial_fit(X, Y)
-    with pytest.raises(ValueError, match="the same number of targets"):
-        model.partial_fit(X, Y[:, :2])
-    with pytest.raises(ValueError, match="The other model was not fitted by partial_fit"):
-        model.merge(ReducedRankRegression().fit(X, Y))
-    with pytest.raises(ValueError, match="different features"):
-        model.merge(ReducedRankRegression().partial_fit(X[:, :2], Y))
-    with pytest.raises(TypeError, match="cannot be merged with a Ridge"):
-        model.merge(Ridge())
-    with pytest.warns(UserWarning, match="partial_fit starts a new model"):
-        ReducedRankRegression().fit(X, Y).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="ReducedRankRegression needs rows in memory"):
+        fit(OutOfCore(), Y)
+
+
+class OutOfCore:
+    def open_blocks(self, y, sample_weight, class_weight):
+        raise AssertionError("its blocks are not opened")
 
 
 def search_of(ranks, betas):

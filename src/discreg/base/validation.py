@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
@@ -22,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreg.blocks.kept_rows import row_keys
 from discreg.blocks.mapped import MappedBlocks, kernel_of_blocks, map_of_blocks
-from discreg.blocks.opening import is_flat, open_blocks, target_columns
+from discreg.blocks.opening import open_blocks
 from discreg.blocks.source import (
     ROWS,
     ArrayBlocks,
@@ -256,14 +257,14 @@ def training_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, 
     return canonical(rows), labels
 
 
-def target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Array, bool]:
-    """Check training data in memory.
-
-    Returns the rows (an array or CSR), the targets with one column per target, and whether y has
-    one dimension.
-    """
-    rows, targets = validated(estimator, X, y, reset=reset, multi_output=True, y_numeric=True)
-    return canonical(rows), target_columns(targets), is_flat(targets)
+def target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Array]:
+    """Check training data of a regression, and return the rows (an array or CSR) and targets."""
+    if is_out_of_core(X):
+        raise ValueError(f"{type(estimator).__name__} needs rows in memory: pass a sample of them.")
+    rows, targets = validated(estimator, X, y, multi_output=True, y_numeric=True)
+    if sparse.issparse(targets):
+        raise ValueError("y is a sparse matrix. Pass y.toarray().")
+    return canonical(rows), np.asarray(targets, dtype=np.float64)
 
 
 def new_rows(estimator: Any, X: Any) -> Any:

@@ -45,8 +45,6 @@ class DaskBlocks(RawBlocks):
         Labels; they are rechunked if their chunks differ from those of X.
     sample_weight : dask Array or Series, array-like, float or None
     class_weight : dict, "balanced" or None
-    many_targets : bool, default=False
-        Whether y may have several columns.
     """
 
     def __init__(
@@ -56,8 +54,6 @@ class DaskBlocks(RawBlocks):
         y: Any,
         sample_weight: Any,
         class_weight: Mapping[Any, float] | str | None,
-        *,
-        many_targets: bool = False,
     ) -> None:
         _dask()
         super().__init__(*_set_features(estimator, X), class_weight)
@@ -66,7 +62,7 @@ class DaskBlocks(RawBlocks):
             raise ValueError(f"{type(estimator).__name__} needs labels, but y is None.")
         self._X = _chunks(X)
         lengths = cache(lambda: _lengths(X, self._X))
-        self._y = _aligned(y, X, self._X, lengths, "y", many_columns=many_targets)
+        self._y = _aligned(y, X, self._X, lengths, "y")
         one = sample_weight is None or np.isscalar(sample_weight)
         self._weights = (
             [sample_weight] * len(self._X)
@@ -212,24 +208,19 @@ def _aligned(
     X_chunks: list[Any],
     lengths_of_X: Callable[[], Any],
     name: str,
-    *,
-    many_columns: bool = False,
 ) -> list[Any]:
     """Return the chunks of labels or weights, rechunked if they differ from those of X."""
     dask = _dask()
     da = dask.array
     if not is_dask(labels):
         labels = labels_of_block(labels)
-        if labels.ndim != 1 and not (many_columns and labels.ndim == 2):
+        if labels.ndim != 1:
             raise ValueError(f"{name} must have one dimension; its shape is {labels.shape}.")
         lengths = lengths_of_X()
         _require_rows(len(labels), sum(lengths), name)
         # Persisted on the workers, so that they are sent once and not in every pass.
-        chunked = (lengths, *labels.shape[1:])
-        return _chunks(da.from_array(labels, chunks=chunked).persist())
-    if labels.ndim == 2 and many_columns:
-        labels = _rows_in_one_chunk(labels)
-    elif labels.ndim == 2:
+        return _chunks(da.from_array(labels, chunks=(lengths,)).persist())
+    if labels.ndim == 2:
         if labels.shape[1] != 1:
             raise ValueError(f"{name} must have one column; it has {labels.shape[1]}.")
         labels = labels[labels.columns[0]] if hasattr(labels, "columns") else labels[:, 0]
@@ -244,8 +235,7 @@ def _aligned(
     if _has_unknown_lengths(labels):
         flat = [dask.delayed(labels_of_block, pure=False)(chunk) for chunk in chunks]
         parts = zip(flat, own, strict=True)
-        columns = labels.shape[1:] if labels.ndim == 2 and labels.shape[1] > 1 else ()
-        labels = da.concatenate([da.from_delayed(part, (n, *columns), object) for part, n in parts])
+        labels = da.concatenate([da.from_delayed(part, (n,), object) for part, n in parts])
     return _chunks(labels.rechunk({0: lengths}))
 
 

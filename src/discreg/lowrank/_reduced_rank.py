@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import (
 )
 from sklearn.utils.extmath import safe_sparse_dot
 
-from discreg.base.caller import CallbackSupportMixin, Task, warn_user, with_callbacks
+from discreg.base.caller import CallbackSupportMixin, Task, with_callbacks
 from discreg.base.classifier import (
     DOC_LINK_MODULE,
     DOC_LINK_TEMPLATE,
@@ -32,115 +31,15 @@ from discreg.base.validation import (
     check_params,
     lazily,
     new_rows,
+    sample_weights,
     target_rows,
 )
-from discreg.blocks.moments import MomentRegression, Moments
-from discreg.blocks.opening import (
-    chunk_moments,
-    is_flat,
-    open_targets,
-    positive_weights,
-    require_positive,
-)
-from discreg.blocks.source import is_out_of_core, is_streamed
 from discreg.linalg.resources import require_memory, small_fits_in_one_thread, threads_for
-from discreg.linalg.ridge import (
-    RankedCoefficients,
-    linear_regression,
-    rank_coefficients,
-)
+from discreg.linalg.ridge import linear_regression, rank_coefficients
 from discreg.linalg.rows import varies, weighted_mean
 from discreg.linalg.types import Array, MatrixLike, RealArray
 
 from ._subspace import signs_of
-
-
-@dataclass
-class TargetProblem:
-    """Regression of targets Y on features Φ; both are centred if there is an intercept."""
-
-    regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
-    moments: Array  # ΦᵀSY
-    mean: Array  # of the raw targets; zero without an intercept
-    dtype: np.dtype[Any]
-
-    def __post_init__(self) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = float(np.vdot(self.moments, self.moments))
-        if not np.isfinite(square):
-            raise ValueError("The squares of the targets overflow. Scale the targets.")
-
-    @classmethod
-    def of_rows(cls, X: Any, targets: Array, weights: Array, *, centre: bool) -> TargetProblem:
-        """Set up the problem of rows in memory."""
-        _require_memory(min(X.shape), targets.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            regression = linear_regression(X, weights, centre=centre)
-            require_squares_of(
-                regression, "linear", lost=regression.trace < SMALLEST_TRACE and varies(X)
-            )
-            mean = weighted_mean(targets, weights) if centre else np.zeros(targets.shape[1])
-            away = targets - mean
-            weighted = weights[:, None] * away
-            moments = regression.gradient(weighted, weighted.sum(axis=0))
-            return cls(regression, moments, mean, X.dtype)
-
-    @classmethod
-    def of_moments(
-        cls, stacked: Moments, n_features: int, dtype: np.dtype[Any], *, centre: bool
-    ) -> TargetProblem:
-        """Set up the problem from the moments of rows followed by their targets."""
-        _require_memory(n_features, len(stacked.scatter) - n_features)
-        extremes = None if stacked.extremes is None else stacked.extremes[:, :n_features]
-        features = Moments(
-            stacked.weights,
-            stacked.means[:, :n_features],
-            stacked.scatter[:n_features, :n_features],
-            extremes,
-            stacked.error,
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            regression = MomentRegression(features, centre=centre)
-            require_squares_of(regression, "linear", lost=False)
-            sums = stacked.scatter if centre else stacked.gram(centre=False)
-        moments = regression.without_constant(sums[:n_features, n_features:].copy())
-        mean = stacked.mean[n_features:] * centre
-        return cls(regression, moments, mean, dtype)
-
-    @property
-    def largest_rank(self) -> int:
-        """The largest rank of the coefficients."""
-        return int(min(self.regression.n_features, len(self.mean)))
-
-    def ranked(self, beta: float) -> RankedCoefficients:
-        """Solve ridge regression for every rank."""
-        with threads_for(self.regression.size**3 / 6):
-            self.regression.at(beta)
-            return rank_coefficients(self.regression.solve(self.moments), self.moments)
-
-
-def _require_memory(size: int, n_targets: int) -> None:
-    require_memory(
-        3 * 8 * (size + n_targets) ** 2,
-        f"A regression of {n_targets} targets with a Gram matrix of {size} rows",
-        "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
-    )
-
-
-@dataclass(frozen=True)
-class TargetSums:
-    """Statistics of the rows seen by `partial_fit`."""
-
-    moments: Moments  # of the features followed by the targets
-    dtype: np.dtype[Any]
-    is_flat: bool  # whether y has one dimension
-
-    def __add__(self, other: TargetSums) -> TargetSums:
-        one, two = (len(each.moments.scatter) for each in (self, other))
-        if one != two or self.is_flat != other.is_flat:
-            raise ValueError("y must have the same number of targets and dimensions for all rows.")
-        dtype = np.promote_types(self.dtype, other.dtype)
-        return TargetSums(self.moments + other.moments, dtype, self.is_flat)
 
 
 class ReducedRankRegression(
@@ -242,8 +141,8 @@ class ReducedRankRegression(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data. Memory maps and Dask collections are fitted block by block.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,) or float, default=None
@@ -256,89 +155,13 @@ class ReducedRankRegression(
         """
         check_params(self, self._constraints)
         task = Task.fit(self, X, y)
-        self.__dict__.pop("_sums", None)
-        if is_out_of_core(X) or (is_streamed(X) and not _is_wide(X)):
-            source = open_targets(self, X, y, sample_weight)
-            n_features, dtype = source.n_features, source.dtype
-            moments: Moments = source.reduce_raw(chunk_moments, n_features, dtype)
-            flat = len(moments.scatter) == n_features + 1 if y is None else is_flat(y)
-            self._fit_sums(TargetSums(moments, dtype, flat))
-        else:
-            rows, targets, flat = target_rows(self, X, y)
-            weights = positive_weights(sample_weight, len(targets))
-            problem = TargetProblem.of_rows(rows, targets, weights, centre=self.fit_intercept)
-            self._fit_problem(problem, is_flat=flat)
+        rows, targets = target_rows(self, X, y)
+        weights = sample_weights(sample_weight, len(targets))
+        if not weights.any():
+            raise ValueError("All rows have weight zero by sample_weight. Make some positive.")
+        self._solve(rows, targets.reshape(len(targets), -1), weights)
+        self._is_flat = targets.ndim == 1
         task.end()
-        return self
-
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the model incrementally on a batch of rows.
-
-        Up to rounding, the model equals that of `fit` on all rows passed so far, in any order. A
-        call of `fit` starts a new model and keeps no statistics that a later `partial_fit` could
-        add to.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Some rows of the training data.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets of these rows.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The model, fitted to all rows passed so far.
-        """
-        check_params(self, self._constraints)
-        before: TargetSums | None = vars(self).get("_sums")
-        if before is None and hasattr(self, "coef_"):
-            warn_user(
-                f"partial_fit starts a new model, because {type(self).__name__}.fit keeps no "
-                "statistics of its rows. Pass all rows to partial_fit instead."
-            )
-        rows, targets, flat = target_rows(self, X, y, reset=before is None)
-        moments = chunk_moments(rows, targets, sample_weight, 0, rows.shape[1], rows.dtype)
-        sums = TargetSums(moments, rows.dtype, flat)
-        sums = sums if before is None else before + sums
-        self._fit_sums(sums)
-        self._sums = sums
-        return self
-
-    def merge(self, other: Self) -> Self:
-        """Merge another model fitted by `partial_fit` into this one.
-
-        Parameters
-        ----------
-        other : object
-            A model of the same features and targets that `partial_fit` has fitted to other rows.
-            It is not modified.
-
-        Returns
-        -------
-        self : object
-            This model, fitted to the rows of both.
-        """
-        if not isinstance(other, type(self)):
-            raise TypeError(
-                f"A {type(self).__name__} cannot be merged with a {type(other).__name__}."
-            )
-        for model, which in ((self, "This model"), (other, "The other model")):
-            if "_sums" not in vars(model):
-                raise ValueError(f"{which} was not fitted by partial_fit and cannot be merged.")
-        mine, its = (
-            (model.n_features_in_, list(getattr(model, "feature_names_in_", [])))
-            for model in (self, other)
-        )
-        if mine != its:
-            raise ValueError("The two models were fitted to different features.")
-        sums = self._sums + other._sums
-        self._fit_sums(sums)
-        self._sums = sums
         return self
 
     @lazily
@@ -379,33 +202,44 @@ class ReducedRankRegression(
         rows = new_rows(self, X)
         return np.asarray(safe_sparse_dot(rows, self.scalings_, dense_output=True) - self._means)
 
-    def _fit_sums(self, sums: TargetSums) -> None:
-        require_positive(sums.moments.total)
-        problem = TargetProblem.of_moments(
-            sums.moments, self.n_features_in_, sums.dtype, centre=self.fit_intercept
-        )
-        self._fit_problem(problem, is_flat=sums.is_flat)
-
-    def _fit_problem(self, problem: TargetProblem, *, is_flat: bool) -> None:
+    def _solve(self, X: Any, targets: Array, weights: Array) -> None:
         """Solve the problem and set the fitted attributes."""
-        largest = problem.largest_rank
+        n_features, n_targets = X.shape[1], targets.shape[1]
+        largest = min(n_features, n_targets)
         rank = largest if self.rank is None else self.rank
         if rank > largest:
             raise ValueError(
-                f"rank={rank} is too large: with {len(problem.mean)} targets and "
-                f"{problem.regression.n_features} features the largest rank is {largest}. Use a "
-                f"rank from 1 to {largest}, or None for the largest."
+                f"rank={rank} is too large: with {n_targets} targets and {n_features} features the "
+                f"largest rank is {largest}. Use a rank from 1 to {largest}, or None for the "
+                "largest."
             )
-        ranked = problem.ranked(float(self.beta))
+        size = min(X.shape)
+        require_memory(
+            3 * 8 * (size + n_targets) ** 2,
+            f"A regression of {n_targets} targets with a Gram matrix of {size} rows",
+            "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            regression = linear_regression(X, weights, centre=self.fit_intercept)
+            is_lost = regression.trace < SMALLEST_TRACE and varies(X)
+            require_squares_of(regression, "linear", lost=is_lost)
+            mean = weighted_mean(targets, weights) if self.fit_intercept else np.zeros(n_targets)
+            weighted = weights[:, None] * (targets - mean)
+            moments = regression.gradient(weighted, weighted.sum(axis=0))
+            if not np.isfinite(np.vdot(moments, moments)):
+                raise ValueError("The squares of the targets overflow. Scale the targets.")
+        with threads_for(regression.size**3 / 6):
+            regression.at(float(self.beta))
+            ranked = rank_coefficients(regression.solve(moments), moments)
         signs = signs_of(ranked.directions[:, :rank])
         directions = ranked.directions[:, :rank] * signs
-        scalings, means = problem.regression.predictor(ranked.projected[:, :rank] * signs)
-        coef, intercept = directions @ scalings.T, problem.mean - directions @ means
+        scalings, means = regression.predictor(ranked.projected[:, :rank] * signs)
+        coef, intercept = directions @ scalings.T, mean - directions @ means
         self.coef_, self.intercept_, self.scalings_, self.directions_, self._means = (
-            in_precision(numbers, problem.dtype)
+            in_precision(numbers, X.dtype)
             for numbers in (coef, intercept, scalings, directions, means)
         )
-        self.rank_, self._is_flat = rank, is_flat
+        self.rank_ = rank
 
     @property
     def _n_features_out(self) -> int:
@@ -419,8 +253,3 @@ class ReducedRankRegression(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_wide(X: Any) -> bool:
-    """Return whether there are more features than rows, which a fit in blocks would square."""
-    return bool(X.shape[1] > X.shape[0])
