@@ -145,6 +145,27 @@ def test_rare_cases_have_rare_probabilities(relation):
     assert np.quantile(shares, 0.9) < 0.1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_all_cases_at_their_limit_leave_the_middle_of_the_best_intercepts(seed):
+    """Fits without some rows then have nearly the same intercept, as calibration needs."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(4500) < 0.02).astype(int)
+    X = rng.normal(size=(len(y), 12))
+    X[:, 0] += 2 * y
+    model = LDMClassifier(C=10, class_weight="balanced", gamma=0.07, lambda1=0, lambda2=0)
+    model.fit(X[:1500], y[:1500])
+    scores = model.decision_function(X[:1500])
+    signs, costs = 2 * y[:1500] - 1, 1 / np.bincount(y[:1500])[y[:1500]]
+    steps = np.linspace(-0.5, 0.5, 201)
+    losses = costs @ np.maximum(0, 1 - signs[:, None] * (scores[:, None] + steps))
+    best = steps[losses <= losses.min() * (1 + 1e-9)]
+    assert np.ptp(best) > 0.1
+    assert abs(best[0] + best[-1]) < 0.03
+    shares = model.predict_proba(X[1500:])[:, 1]
+    assert abs(shares.mean() - y[:1500].mean()) < 0.01
+    assert log_loss(y[1500:], shares) < 0.85 * log_loss(y[1500:], np.full(3000, y[:1500].mean()))
+
+
 def many_rows(n=1100, p=5, seed=2):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))

@@ -431,10 +431,11 @@ class _ActiveSet:
                 multipliers[free], shift = solved
             state = dual.state(multipliers)
             if self.fit_intercept and not len(free):
-                shift, nearest = _shift_between(dual, state, shift, places)
-                if nearest is not None:  # without a free multiplier Σ y (a + t) cannot be made zero
+                shift = dual.best_shift(state, shift)
+                if dual.excess(state) != 0:  # no free multiplier can make Σ y (a + t) zero
+                    margins = dual.y * (state.scores + shift)
                     places = places.copy()
-                    places[nearest] = POSITIVE
+                    places[np.argmin(np.abs(margins - dual.losses.low))] = POSITIVE
                     continue
             following = _new_places(dual, state, shift, places, start.multipliers, proximal)
             if np.array_equal(following, places):
@@ -480,25 +481,6 @@ class _ActiveSet:
         # Correct the rounding error of the sum, which is large if the proximal term is small.
         rest_of_sum = (total + float(signs @ multipliers)) / slope
         return multipliers - rest_of_sum * solved[:, 1], shift
-
-
-def _shift_between(
-    dual: Dual, state: DualState, shift: float, places: Places
-) -> tuple[float, int | None]:
-    """Choose the intercept if no multiplier is free, and the sample that must become free, if any.
-
-    With Σ y (a + t) = 0 an intercept is optimal if samples at zero have margins above 1 and samples
-    at the limit have margins below 1. The middle of this interval is returned.
-    """
-    if dual.excess(state) != 0:
-        shift = dual.best_shift(state, shift)
-        margins = dual.y * (state.scores + shift)
-        return shift, int(np.argmin(np.abs(margins - dual.losses.low)))
-    kinks = dual.y * dual.losses.low - state.scores
-    above = (places == LIMIT) == (dual.y > 0)  # kinks that are upper bounds of the intercept
-    if above.all() or not above.any():
-        return shift, None
-    return 0.5 * float(kinks[above].min() + kinks[~above].max()), None
 
 
 def _new_places(

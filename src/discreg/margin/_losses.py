@@ -28,6 +28,8 @@ import numpy as np
 
 from discreg.linalg.types import Array
 
+ROUNDING = 1e-13  # of the derivative by the intercept, relative to the sum of its terms
+
 Numbers = tuple[float, float, float, float, float]
 LossArrays = tuple[float, float, Array, Array, Array]
 
@@ -174,7 +176,7 @@ class SampleLosses:
         """Minimise slope · t + curvature · t²/2 + Σ ℓ(margin + y t) over t.
 
         The derivative A + B t is linear between the kinks of the losses. If the minimum is attained
-        on an interval, some point of it is returned.
+        on an interval, the middle of it is returned: an end of it would change with every sample.
         """
         up = y > 0
         zeros = np.zeros_like(margins)
@@ -191,10 +193,12 @@ class SampleLosses:
         terms = jumps - bends * kinks
         constant = slope + np.cumsum(np.append(-terms[left].sum(), terms))
         linear = curvature + np.cumsum(np.append(-bends[left].sum(), bends))
-        after = constant[1:] + linear[1:] * kinks
-        k = int(np.argmax(after >= 0.0)) if np.any(after >= 0.0) else len(kinks)
-        if k < len(kinks) and constant[k] + linear[k] * kinks[k] <= 0.0:
-            step = float(kinks[k])
+        before, after = constant[:-1] + linear[:-1] * kinks, constant[1:] + linear[1:] * kinks
+        slack = ROUNDING * (abs(slope) + float(np.abs(terms).sum()))
+        k = int(np.argmax(after >= -slack)) if np.any(after >= -slack) else len(kinks)
+        if k < len(kinks) and before[k] <= slack:
+            last = int(np.flatnonzero(before <= slack)[-1])
+            step = float(kinks[k] + kinks[last]) / 2.0
         elif linear[k] > 0.0:
             step = float(-constant[k] / linear[k])
         else:
