@@ -104,14 +104,14 @@ class FittedKernel:
     @classmethod
     def of(cls, estimator: Any, X: Any, weights: Array) -> FittedKernel:
         """Create the kernel from the parameters of an estimator and training data X."""
-        named = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
-        gamma = resolve_gamma(estimator.gamma, X, weights) if named else None
+        known = KERNELS.get(estimator.kernel) if isinstance(estimator.kernel, str) else None
+        has_gamma = known is not None and "gamma" in known.params
+        gamma = resolve_gamma(estimator.gamma, X, weights) if has_gamma else None
         kernel = cls(
             estimator.kernel, gamma, estimator.degree, estimator.coef0, estimator.kernel_params
         )
-        by_variance = "gamma" in kernel.facts.params and estimator.gamma == "scale"
         squared = kernel.has_product and estimator.kernel not in ("linear", "laplacian")
-        if squared or by_variance:
+        if squared or (has_gamma and estimator.gamma == "scale"):
             require_squares(X)
         return kernel
 
