@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from scipy.special import log_softmax
 
 from discreg.base.caller import Task, all_silenced
+from discreg.base.held_out import N_FOLDS
 from discreg.linalg.rows import class_sums
 from discreg.linalg.types import Array
 
@@ -38,7 +39,7 @@ from ._pool import (
     gain_over_shares,
     pool_logs,
 )
-from ._samples import N_FOLDS, Samples
+from ._samples import Samples
 from ._scaling import Scaling
 
 SCREENED_FROM, PART = 500, 400  # rows from which kernels are compared on a part, and its rows

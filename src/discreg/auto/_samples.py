@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.base.held_out import stratified_parts
+from discreg.base.held_out import N_FOLDS, Fold, folds_of, stratified_parts
 from discreg.blocks.source import AddableTuple, Block, BlockSource
 from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.rows import class_sums
@@ -23,8 +23,6 @@ from discreg.linalg.types import Array, Indices
 
 from ._scaling import Scaling, fitted_scalings
 
-Fold = tuple[Indices, Indices]  # training and test rows
-N_FOLDS = 5
 MOST_IN_FOLDS = 5_000  # with more rows, one part is held out
 MOST_JUDGED, SHARE_JUDGED = 5_000, 0.25  # rows of this part
 FEWEST_OF_CLASS = 50  # rows of a class that a part keeps
@@ -109,10 +107,7 @@ class Samples:
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """Training and test rows: five folds, or one part that is held out if there are many rows.
-
-        A class that a fold would lose stays in its training rows and is not tested there.
-        """
+        """Training and test rows: five folds, or one part that is held out if there are many."""
         if len(self) <= MOST_IN_FOLDS:
             parts = self._parts()
         else:
@@ -125,14 +120,8 @@ class Samples:
             else:
                 drawn = self.units[self._stratified(n_judged, SHARE_JUDGED)]
             parts = [np.flatnonzero(np.isin(self.units, drawn))]
-        folds = []
-        for part in parts:
-            left = self.sizes - np.bincount(self.y[part], self.weights[part], self.n_classes)
-            test = part[(left > 1e-9 * self.sizes)[self.y[part]]]
-            train = np.setdiff1d(np.arange(len(self)), test)
-            if len(test) and np.ptp(self.y[train]):
-                folds.append((train, test))
-        return folds
+        folds = folds_of(parts, np.arange(len(self)), self.y, self.weights)
+        return [fold for fold in folds if np.ptp(self.y[fold[0]])]
 
     def _parts(self) -> list[Indices]:
         """Split the samples into five parts of whole units with similar shares of the classes."""

@@ -92,24 +92,6 @@ class HeldOutScores:
     by: str
     of_rows: Array | None = None
 
-    @classmethod
-    def of_kept(
-        cls, scores: Array, kept: KeptRows, unseen: Callable[[Indices], Array] | None
-    ) -> HeldOutScores:
-        """Create the result of a closed form from the scores of kept rows.
-
-        ``unseen(rows)`` computes the scores of training rows of weight zero, if these are in
-        memory.
-        """
-        of_rows = None
-        if kept.numbers is not None:
-            of_rows = scores[kept.numbers]
-            rows = np.flatnonzero(kept.numbers < 0)
-            if len(rows):
-                assert unseen is not None
-                of_rows[rows] = unseen(rows)
-        return cls(scores, kept.y, kept.weights, BY_ROW, of_rows)
-
 
 def holdout_folds(
     keys: NDArray[np.uint64],
@@ -119,8 +101,7 @@ def holdout_folds(
 ) -> list[Fold]:
     """Split rows in memory into training and test rows of each fold.
 
-    Rows of weight zero are in no fold. A class that a fold would lose stays in its training rows
-    and is not tested there.
+    Rows of weight zero are in no fold.
 
     Parameters
     ----------
@@ -133,23 +114,40 @@ def holdout_folds(
         Groups that are held out as a whole. Without them, equal rows of a class are.
     """
     numbers = distinct_rows(keys, y, weights)
-    seen, folds = np.flatnonzero(numbers >= 0), []
+    seen = np.flatnonzero(numbers >= 0)
     if groups is not None:
         parts = _parts_by_group(y, groups, seen)
     elif numbers.max() < MOST_IN_FOLDS:
         # Numbers are ordered by class: each part has its share of every class.
         parts = [seen[numbers[seen] % N_FOLDS == fold] for fold in range(N_FOLDS)]
     else:
-        firsts = np.unique(numbers[seen], return_index=True)[1]
-        drawn = np.argsort(keys[seen[firsts]], kind="stable")[:MOST_ROWS]
-        parts = [seen[np.isin(numbers[seen], drawn)]]
+        of_numbers = np.empty(numbers.max() + 1, dtype=keys.dtype)
+        of_numbers[numbers[seen]] = keys[seen]
+        last = np.partition(of_numbers, MOST_ROWS - 1)[MOST_ROWS - 1]
+        parts = [seen[keys[seen] <= last]]
+    return folds_of(parts, seen, y, weights)
+
+
+def folds_of(parts: list[Indices], rows: Indices, y: Indices, weights: Array) -> list[Fold]:
+    """Return the training and test rows of each part of some rows, which is held out.
+
+    A class that a fold would lose stays in its training rows and is not tested there.
+    """
+    sizes, folds = np.bincount(y[rows], weights[rows]), []
     for part in parts:
-        sizes = np.bincount(y, weights)
         left = sizes - np.bincount(y[part], weights[part], len(sizes))
         test = part[(left > ROUNDING * sizes)[y[part]]]
         if len(test):
-            folds.append((np.setdiff1d(seen, test), test))
+            folds.append((np.setdiff1d(rows, test, assume_unique=True), test))
     return folds
+
+
+def judged_rows(folds: list[Fold], n_rows: int) -> NDArray[np.bool_]:
+    """Return for each row whether it is held out."""
+    judged = np.zeros(n_rows, dtype=bool)
+    for _, test in folds:
+        judged[test] = True
+    return judged
 
 
 def holdout_mask(y: Indices, weights: Array, groups: Indices | None) -> NDArray[np.bool_]:
@@ -165,7 +163,7 @@ def _parts_by_group(y: Indices, groups: Indices, seen: Indices) -> list[Indices]
     own = np.unique(groups[seen], return_inverse=True)[1]
     if len(seen) <= MOST_IN_FOLDS:
         return [seen[part] for part in stratified_parts(y[seen], own)]
-    order = _shuffled(int(own.max()) + 1)
+    order = np.random.default_rng(SEED).permutation(int(own.max()) + 1)
     reached = np.cumsum(np.bincount(own)[order])
     drawn = order[: max(1, int(np.searchsorted(reached, MOST_ROWS)))]
     return [seen[np.isin(own, drawn)]]
@@ -180,10 +178,6 @@ def stratified_parts(y: Indices, groups: Indices) -> list[Indices]:
     sizes = np.bincount(y)
     strata = np.where(sizes[y] < n_parts, sizes.argmax(), y)
     return [part for _, part in StratifiedGroupKFold(n_parts).split(y, strata, groups)]
-
-
-def _shuffled(number: int) -> Indices:
-    return np.random.default_rng(SEED).permutation(number)
 
 
 def how_held_out(folds: list[Fold], groups: Indices | None) -> str:
@@ -215,7 +209,7 @@ def scores_in_folds(
     scores : ndarray of shape (n_rows, n_classes)
         NaN for rows that are in no fold, or whose model cannot be fitted.
     """
-    X, labels = rows.X, rows.classes[rows.y]
+    X, labels = rows.X, rows.labels
     scores = np.full((len(labels), len(rows.classes)), np.nan)
     for train, test in folds:
         model = _unfitted(estimator)
@@ -302,7 +296,6 @@ def calibrate(estimator: Any, held_out: HeldOutScores, sizes: Array, *, warn: bo
     forget_calibration(estimator)
     known = np.asarray(np.isfinite(held_out.scores).all(axis=1))
     judged = held_out.scores[known], held_out.y[known], held_out.weights[known]
-    shares = sizes / sizes.sum()
     offsets = prior_offsets(estimator, estimator.classes_, sizes)
     with np.errstate(over="ignore"):
         agrees = estimator.class_weight is None
@@ -310,7 +303,7 @@ def calibrate(estimator: Any, held_out: HeldOutScores, sizes: Array, *, warn: bo
         calibration = Calibration.of(*judged, len(sizes), temperature)
         reason = _worse_than_chance(*judged, calibration)
     if reason is not None:
-        temperature = Temperature.constant(shares)
+        temperature = Temperature.constant(sizes / sizes.sum())
         calibration = Calibration.of(*judged, len(sizes), temperature)
     estimator._calibrated = calibration
     estimator.inverse_temperature_ = temperature.inverse
@@ -353,7 +346,7 @@ def calibrate_in_closed_form(
     scores_without : callable
         Computes the scores of rows, each without all of its weight, one column per class.
     unseen : callable, default=None
-        As in `HeldOutScores.of_kept`; None if the rows are not in memory.
+        Computes the scores of training rows of weight zero; None if the rows are not in memory.
     warn : bool, default=True
         As in `calibrate`.
     """
@@ -368,7 +361,14 @@ def calibrate_in_closed_form(
         return False
     if warn:
         warn_of_lost_classes(estimator.classes_, y, stays)
-    calibrate(estimator, HeldOutScores.of_kept(scores, kept, unseen), sizes, warn=warn)
+    of_rows = None
+    if kept.numbers is not None:
+        of_rows, zero = scores[kept.numbers], np.flatnonzero(kept.numbers < 0)
+        if len(zero):
+            assert unseen is not None
+            of_rows[zero] = unseen(zero)
+    held_out = HeldOutScores(scores, kept.y, kept.weights, BY_ROW, of_rows)
+    calibrate(estimator, held_out, sizes, warn=warn)
     return True
 
 
@@ -391,10 +391,7 @@ def calibrate_on_rows(
     """
     X, y, weights = rows.X, rows.y, rows.sample_weights
     folds = holdout_folds(rows.keys, y, weights, groups)
-    judged = np.zeros(len(y), dtype=bool)
-    for _, test in folds:
-        judged[test] = True
-    seen = weights > 0
+    judged, seen = judged_rows(folds, len(y)), weights > 0
     warn_of_lost_classes(rows.classes, y[seen], judged[seen], groups)
     scores = scores_in_folds(estimator, rows, folds, start)
     of_rows = None
@@ -404,9 +401,9 @@ def calibrate_on_rows(
             of_rows[~seen] = class_columns(estimator.decision_function(X[~seen]))
     places, merged = np.flatnonzero(judged), weights[judged]
     if groups is None:  # equal rows of a class have equal scores
-        numbers = distinct_rows(rows.keys, y, weights)
-        _, firsts, each = np.unique(numbers[places], return_index=True, return_inverse=True)
-        places, merged = places[firsts], np.bincount(each, merged).astype(np.float64)
+        numbers = distinct_rows(rows.keys[places], y[places], merged)
+        firsts = np.unique(numbers, return_index=True)[1]
+        places, merged = places[firsts], np.bincount(numbers, merged).astype(np.float64)
     found = scores[places], y[places], merged, how_held_out(folds, groups), of_rows
     calibrate(estimator, HeldOutScores(*found), rows.sizes)
 

@@ -5,11 +5,10 @@ A subclass of `ClassifierSearch` names its classifier and implements two methods
 - `_penalties` returns the settings to try, in the order of a path of fits;
 - `_held_out` fits each setting to training samples and yields the scores of the test samples.
 
-A subclass whose model has leave-one-out scores from one fit also implements `_leave_one_out` and
-sets `_has_leave_one_out`; ``cv=None`` then means leave-one-out, otherwise five stratified folds.
-The same holds for whole groups with `_leave_groups_out` and `_has_leave_group_out`. Every
-combination with the candidates for the kernel's parameters (`gammas`, `degrees`) is tried; the
-kernel's parameters are already set when these methods are called.
+A subclass whose model has leave-one-out scores from one fit also implements `_leave_one_out`;
+``cv=None`` then means leave-one-out, otherwise five stratified folds. The same holds for whole
+groups with `_leave_groups_out`. Every combination with the candidates for the kernel's parameters
+(`gammas`, `degrees`) is tried; these are already set when the methods are called.
 
 With many samples and ``cv=None``, all settings are tried on a part of the samples and the best ones
 on more. If penalties depend on the number of samples, `_for_share` converts them for a part.
@@ -68,6 +67,7 @@ from .held_out import (
     holdout_folds,
     holdout_mask,
     how_held_out,
+    judged_rows,
     warn_of_lost_classes,
 )
 from .metrics import METRICS
@@ -138,11 +138,6 @@ def check_scorer(scorer: Callable[..., float], scoring: Scoring, rows: LabelledR
             raise ValueError(f"scoring={scoring!r} cannot be used. {error}") from error
 
 
-def is_of_labels(scorer: Callable[..., float]) -> bool:
-    """Return whether a scorer is known to need only labels."""
-    return isinstance(scorer, SCORER) and scorer._response_method == "predict"
-
-
 def is_of_single_samples(scorer: Callable[..., float]) -> bool:
     """Return whether a scorer is known to need only labels, or to be the log-loss or Brier score.
 
@@ -150,7 +145,7 @@ def is_of_single_samples(scorer: Callable[..., float]) -> bool:
     """
     if not isinstance(scorer, SCORER):
         return False
-    return is_of_labels(scorer) or scorer._score_func in LOSSES
+    return scorer._response_method == "predict" or scorer._score_func in LOSSES
 
 
 def check_settings(classifier: Any, settings: Sequence[Setting]) -> None:
@@ -380,8 +375,10 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
     best_estimator_: Any
 
     _classifier: type[Any]
-    _has_leave_one_out = False
-    _has_leave_group_out = False
+    # Functions that yield the scores of all samples, each without itself or without its group, for
+    # each setting in turn; None if this takes more than one factorisation.
+    _leave_one_out: Any = None
+    _leave_groups_out: Any = None
     # Parameters whose default candidates are continued beyond the edge, and the candidates' names.
     _continued: dict[str, str] = {"beta": "betas", "gamma": "gammas"}
     _beyond = staticmethod(beyond)
@@ -402,29 +399,6 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
         """Fit each setting to X and y in turn and yield the scores of the test samples."""
-
-    @staticmethod
-    def _leave_one_out(
-        classifier: Any,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Weights,
-        penalties: Sequence[Setting],
-    ) -> Iterator[HeldOut]:
-        """Yield the leave-one-out scores of all samples for each setting in turn."""
-        raise ValueError("This model has no leave-one-out.")
-
-    @staticmethod
-    def _leave_groups_out(
-        classifier: Any,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Weights,
-        penalties: Sequence[Setting],
-        groups: Indices,
-    ) -> Iterator[HeldOut]:
-        """Yield the scores of all samples without their groups for each setting in turn."""
-        raise ValueError("This model has no formulas that leave out groups.")
 
     @with_callbacks
     def fit(
@@ -576,10 +550,7 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
         if self._leaves_out(classifier, groups, scorer):
             return rows, [None], holdout_mask(y, weights, groups)
         folds = holdout_folds(rows.keys, y, weights, groups)
-        counts = np.zeros(len(y), dtype=bool)
-        for _, test in folds:
-            counts[test] = True
-        return rows, folds, counts
+        return rows, folds, judged_rows(folds, len(y))
 
     def _leaves_out(
         self, classifier: Any, groups: Indices | None, scorer: Callable[..., float]
@@ -588,9 +559,9 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
 
         Their scores cannot be ranked: the model without a sample of a class favours the others.
         """
-        formulas = self._has_leave_one_out if groups is None else self._has_leave_group_out
+        formulas = self._leave_one_out if groups is None else self._leave_groups_out
         known = self.scoring is None or is_of_single_samples(scorer)
-        return self.cv is None and formulas and known
+        return self.cv is None and formulas is not None and known
 
     def _for_trials(self, classifier: Any) -> Any:
         """Return the classifier whose fits compare settings; they may be less accurate."""

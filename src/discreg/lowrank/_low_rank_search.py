@@ -161,7 +161,6 @@ class LRLRClassifierCV(LowRankSearch):
     """
 
     _classifier = LRLRClassifier
-    _has_leave_one_out = True
     _held_out = staticmethod(held_out_by_rank)
     _leave_one_out = staticmethod(leave_one_out)
 
@@ -232,7 +231,6 @@ class LRRRClassifierCV(LowRankSearch):
     """
 
     _classifier = LRRRClassifier
-    _has_leave_one_out = True
     _held_out = staticmethod(held_out_by_rank)
     _leave_one_out = staticmethod(leave_one_out)
 

@@ -121,8 +121,6 @@ class LSRClassifierCV(RetargetedSearch):
     """
 
     _classifier = LSRClassifier
-    _has_leave_one_out = True
-    _has_leave_group_out = True
 
     def __init__(
         self,
