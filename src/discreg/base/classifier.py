@@ -312,14 +312,6 @@ class BaseClassifier(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, Ba
         """Explain why the model has no `partial_fit`; None if it has."""
         return "it needs all rows at once."
 
-    def _statistics(self, block: Block, n_classes: int) -> Any:
-        """Compute the additive statistics of a block of rows that `partial_fit` needs."""
-        raise AttributeError(self._why_no_partial_fit())
-
-    def _fit_state(self, state: PartialFitState) -> None:
-        """Fit the model to the statistics of `partial_fit`."""
-        raise AttributeError(self._why_no_partial_fit())
-
     def _forget_parts(self) -> None:
         """Drop the statistics of `partial_fit` before a new fit."""
         self.__dict__.pop("_partial_fit_state", None)
@@ -574,11 +566,13 @@ class RegressionClassifier(BaseClassifier):
         return why_no_kernel_in_parts(self)
 
     def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
+        """Compute the additive statistics of a block of rows that `partial_fit` needs."""
         if self.class_weight is None:
             return block_moments(block, n_classes)
         return moments_by_group(block, block.y, n_classes, n_classes)  # weighted in _fit_state
 
     def _fit_state(self, state: PartialFitState) -> None:
+        """Fit the model to the statistics of `partial_fit`."""
         moments = state.statistics
         if isinstance(moments, AddableTuple):
             factors = state.class_factors(self.class_weight).tolist()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,19 +24,6 @@ from discreg.blocks.source import AddableTuple, ArrayBlocks, Block, BlockSource,
 from discreg.linalg.types import Array, MatrixLike
 
 from .validation import Number, check_params, training_rows
-
-
-@runtime_checkable
-class RidgeMoments(Protocol):
-    """A linear model with the penalty `beta` that the moments of the rows determine."""
-
-    beta: float
-    kernel: Any
-
-    def _fit_moments(self, prepared: Any) -> None: ...
-
-    def _class_targets(self, sizes: Array) -> Array:
-        """Targets of each class, for classes with these sums of sample weights."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,7 @@ def penalty_path(
     >>> round(path.best_estimator.score(X, y), 2)
     0.94
     """
-    if not isinstance(estimator, RidgeMoments) or estimator.kernel != "linear":
+    if not hasattr(estimator, "_class_targets") or estimator.kernel != "linear":
         raise ValueError(
             f"penalty_path supports linear LSRClassifier and LRRRClassifier, not {estimator!r}."
         )

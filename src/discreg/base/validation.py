@@ -464,31 +464,20 @@ def fits_in_memory(n_rows: int, n_components: int) -> bool:
     return n_rows <= n_components or 8 * n_rows * n_components <= LARGEST_FEATURES
 
 
-def fit_map(
-    estimator: Any,
-    X: Any,
-    weights: Array,
-    n_components: int,
-    random: np.random.RandomState | None = None,
-) -> FeatureMap:
+def fit_map(estimator: Any, X: Any, weights: Array, n_components: int) -> FeatureMap:
     """Create the components that approximate an estimator's kernel on rows X.
 
     Rows of weight zero have no effect.
     """
-    random = check_random_state(estimator.random_state) if random is None else random
+    random = check_random_state(estimator.random_state)
     kernel = FittedKernel.of(estimator, X, weights)
     seen = X if np.all(weights > 0) else X[weights > 0]
     return map_of_rows(estimator.approximation, kernel, seen, n_components, random)
 
 
-def fit_map_to_blocks(
-    estimator: Any,
-    source: BlockSource,
-    n_components: int,
-    random: np.random.RandomState | None = None,
-) -> FeatureMap:
+def fit_map_to_blocks(estimator: Any, source: BlockSource, n_components: int) -> FeatureMap:
     """Create the components that approximate an estimator's kernel on rows in blocks."""
-    random = check_random_state(estimator.random_state) if random is None else random
+    random = check_random_state(estimator.random_state)
     kernel = kernel_of_blocks(estimator, source)
     return map_of_blocks(estimator.approximation, kernel, source, n_components, random)
 
