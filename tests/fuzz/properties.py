@@ -184,8 +184,7 @@ def keeps_its_answer(case: Case) -> None:
         models[1] = fit(case, *two)
     refused = [isinstance(model, Exception) for model in models]
     if refused[0] != refused[1]:
-        # At the limit of double precision, one form of the data may exceed it and the other not. Of
-        # a kernel that does not fit into the cache only a part is checked.
+        # At the limit of double precision, one form of the data may exceed it and the other not.
         reason = str(models[refused.index(True)])
         causes = ("rounding", "overflow", "positive semi-definite")
         assert any(cause in reason for cause in causes), f"only one is refused: {models!r}"

@@ -94,35 +94,10 @@ def test_the_gap_is_rigorous_after_any_number_of_sweeps(group_penalty):
         assert (objective - minimum) / objective <= fitted.gap_
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_rows_computed_on_demand_give_the_same_model(name):
-    X, y = wine()
-    stored = model(name, tol=1e-10).fit(X, y)
-    on_demand = model(name, tol=1e-10, cache_size=0.02).fit(X, y)
-    np.testing.assert_allclose(
-        on_demand.decision_function(X), stored.decision_function(X), atol=1e-5
-    )
-    relative = model(name, scale_beta=True, tol=1e-10)
-    scores = [
-        relative.set_params(cache_size=size).fit(X, y).decision_function(X) for size in (1000, 0.02)
-    ]
-    np.testing.assert_allclose(*scores, atol=1e-4)
-
-
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.99])
-def test_a_cache_of_most_rows_gives_the_same_model(share):
-    X, y = wine()
-    stored = model("relsr", tol=1e-10).fit(X, y)
-    megabytes = share * 8 * len(X) ** 2 / 2**20
-    cached = model("relsr", tol=1e-10, cache_size=megabytes).fit(X, y)
-    np.testing.assert_allclose(cached.decision_function(X), stored.decision_function(X), atol=1e-5)
-
-
-@pytest.mark.parametrize("cache_size", [1000, 0.02])
-def test_an_indefinite_kernel_is_refused(cache_size):
+def test_an_indefinite_kernel_is_refused():
     X, y = wine()
     with pytest.raises(ValueError, match="not positive semi-definite"):
-        model("dlsr", kernel="sigmoid", gamma=0.1, coef0=0, cache_size=cache_size).fit(X, y)
+        model("dlsr", kernel="sigmoid", gamma=0.1, coef0=0).fit(X, y)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -29,7 +29,7 @@ from discreg.blocks.moments import (
     relative_penalty,
 )
 from discreg.blocks.source import AddableTuple, Block, BlockSource, is_dask
-from discreg.linalg.fitted_kernel import FittedKernel, KernelRows
+from discreg.linalg.fitted_kernel import FittedKernel, KernelMatrix
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
 from discreg.linalg.resources import require_memory, threads_for_fit
 from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
@@ -546,7 +546,7 @@ class RegressionClassifier(BaseClassifier):
 
     def _kernel_regression(
         self, kernel: FittedKernel, X: Any, weights: Array
-    ) -> KernelRegression | KernelRows:
+    ) -> KernelRegression | KernelMatrix:
         """Create the regression of models with a kernel."""
         centre = weights if self.fit_intercept else None
         matrix, kernel_mean = kernel.centred_matrix(X, centre, copies=3)

@@ -1,8 +1,7 @@
-"""The kernel of training data: resolved parameters, and its matrix as a whole or row by row."""
+"""The kernel of training data: resolved parameters, matrix, products and scores."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -26,13 +25,11 @@ from .kernels import (
     rows_for_tiles,
 )
 from .rows import CONSTANT, batches, require_squares, row_norms
-from .types import Array, Indices
+from .types import Array
 
 BATCH_BYTES = 64 << 20
 CHECK_BYTES = 1 << 20  # of a batch; small compared with the matrix
 LARGEST_ASYMMETRY = 1e-5  # relative to the largest entry
-BLOCK_ROWS = 256  # number of rows that are computed at once
-CHECKED = 500  # number of samples for the check of a kernel whose matrix does not fit
 
 
 def centre_kernel(kernel: Array, weights: Array) -> Array:
@@ -58,18 +55,6 @@ def largest_before_centring(diagonal: Array, mean: Array | None, weights: Array)
     if mean is not None:
         diagonal = diagonal + 2.0 * mean - float(weights @ mean) / weights.sum()
     return float(np.abs(diagonal).max(initial=0.0))
-
-
-def uncentred(product: Array, coef: Array, mean: Array | None, weights: Array) -> Array:
-    """Compute the product of a kernel matrix and coefficients from that of the centred matrix.
-
-    With the mean row m and the shares s of the weights, K is the centred matrix plus
-    1m' + m1' − (s'm) 11'.
-    """
-    if mean is None:
-        return product
-    middle = float(weights @ mean / weights.sum())
-    return np.asarray(product + np.outer(mean - middle, coef.sum(axis=0)) + mean @ coef)
 
 
 def require_square(matrix: Any) -> None:
@@ -138,13 +123,10 @@ class FittedKernel:
         """Whether `product` is available, because the matrices are computed tile by tile."""
         return self.facts.on_tiles is not None
 
-    def __call__(
-        self, X: Any, Y: Any = None, *, dtype: type[np.floating[Any]] = np.float64
-    ) -> Array:
+    def __call__(self, X: Any, Y: Any = None) -> Array:
         """Compute the kernel matrix between the rows of X and of Y (None: of X).
 
-        Rows are dense or in CSR. Without Y the matrix is exactly symmetric. It is computed in the
-        precision of `dtype`.
+        Rows are dense or in CSR. Without Y the matrix is exactly symmetric.
         """
         if self.kernel == "precomputed":
             return np.asarray(X)
@@ -153,8 +135,8 @@ class FittedKernel:
             X, Y = sparse.csr_array(X), sparse.csr_array(Y)
         on_tiles = self.facts.on_tiles
         if on_tiles is None or (on_tiles.of == "distances" and sparse.issparse(X)):
-            return self._matrix(X, Y).astype(dtype)
-        X, Y = rows_for_tiles(X, Y, str(self.kernel), dtype)
+            return self._matrix(X, Y)
+        X, Y = rows_for_tiles(X, Y, str(self.kernel))
         K = matrix_on_tiles(X, Y, on_tiles.of, partial(self._apply, X.shape[1]))
         if self.facts.diagonal is not None and Y is None:
             np.fill_diagonal(K, self.facts.diagonal)
@@ -170,7 +152,8 @@ class FittedKernel:
         function = self.facts.matrix or partial(pairwise_kernels, metric=self.kernel)
         X = for_scikit_learn(X)
         with np.errstate(over="ignore", invalid="ignore"):  # callers check the values
-            return np.asarray(function(X, X if Y is None else for_scikit_learn(Y), **params))
+            matrix = function(X, X if Y is None else for_scikit_learn(Y), **params)
+        return np.asarray(matrix, dtype=np.float64)
 
     def _apply(self, n_features: int, values: Array) -> None:
         """Replace inner products or distances by the kernel, in place."""
@@ -178,15 +161,13 @@ class FittedKernel:
         gamma = 1 / n_features if self.gamma is None else float(self.gamma)
         self.facts.on_tiles.apply(values, gamma, self.degree, float(self.coef0))
 
-    def product(
-        self, X: Any, Y: Any, coef: NDArray[Any], *, dtype: type[np.floating[Any]] = np.float64
-    ) -> Array:
+    def product(self, X: Any, Y: Any, coef: NDArray[Any]) -> Array:
         """Compute ``k(X, Y) @ coef`` for dense rows without the matrix; requires `has_product`."""
-        on_tiles, coef = self.facts.on_tiles, np.asarray(coef, dtype=dtype)
+        on_tiles, coef = self.facts.on_tiles, np.asarray(coef, dtype=np.float64)
         assert on_tiles is not None
         if not len(X) or not len(Y):
             return np.zeros((len(X), coef.shape[1]))
-        X, Y = rows_for_tiles(as_float64(X), as_float64(Y), str(self.kernel), dtype)
+        X, Y = rows_for_tiles(as_float64(X), as_float64(Y), str(self.kernel))
         return product_on_tiles(X, Y, coef, on_tiles.of, partial(self._apply, X.shape[1]))
 
     def diagonal(self, X: Any) -> Array:
@@ -206,14 +187,7 @@ class FittedKernel:
             self._apply(X.shape[1], diagonal)
         return diagonal
 
-    def training_matrix(
-        self,
-        X: Any,
-        *,
-        copies: int = 1,
-        has_components: bool = True,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> Array:
+    def training_matrix(self, X: Any, *, copies: int = 1, has_components: bool = True) -> Array:
         """Compute and check the kernel matrix of the training rows; return a new array.
 
         `copies` is the number of arrays of this size that the caller needs. MemoryError is raised
@@ -222,7 +196,7 @@ class FittedKernel:
         has_components = has_components and self.kernel not in ("linear", "precomputed")
         require_kernel_memory(X.shape[0], copies=copies, has_components=has_components)
         if not isinstance(self.kernel, str) or self.kernel != "precomputed":
-            matrix = self(X, dtype=dtype)
+            matrix = self(X)
         else:
             matrix = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
             require_square(matrix)
@@ -304,41 +278,8 @@ class FittedKernel:
 LINEAR = FittedKernel("linear")
 
 
-class RowCache:
-    """Rows of a matrix that are computed on demand; the most recent ones are kept.
-
-    Parameters
-    ----------
-    rows_of : callable
-        ``rows_of(indices)`` computes some rows.
-    n_rows : int
-        Number of rows that are kept.
-    """
-
-    def __init__(self, rows_of: Callable[[Indices], Array], n_rows: int) -> None:
-        self._rows_of, self._n_rows = rows_of, n_rows
-        self._kept: OrderedDict[int, Array] = OrderedDict()
-
-    def __call__(self, indices: Indices) -> Array:
-        """Return some rows, as a new array."""
-        missing = np.array([i for i in indices.tolist() if i not in self._kept], dtype=np.intp)
-        new = self._rows_of(missing) if len(missing) else ()
-        computed = dict(zip(missing.tolist(), new, strict=True))
-        rows = np.array([computed[i] if i in computed else self._kept[i] for i in indices.tolist()])
-        for i in indices.tolist():
-            if i in computed:
-                self._kept[i] = computed[i].copy()  # a view would keep all computed rows
-            self._kept.move_to_end(i)
-        while len(self._kept) > self._n_rows:
-            self._kept.popitem(last=False)
-        return rows
-
-
-class KernelRows:
+class KernelMatrix:
     """Kernel matrix of the training samples, centred if there is an intercept.
-
-    The matrix is stored if it fits into the given memory; otherwise its rows are computed on
-    demand.
 
     Parameters
     ----------
@@ -348,38 +289,18 @@ class KernelRows:
         Sample weights.
     centre : bool
         Whether there is an intercept.
-    cache_bytes : float
-        Memory for the matrix or its rows.
     """
 
     n_features = None
     within_class = 0.0  # other weights need the features of the kernel
 
-    def __init__(
-        self, kernel: FittedKernel, X: Any, weights: Array, *, centre: bool, cache_bytes: float
-    ) -> None:
+    def __init__(self, kernel: FittedKernel, X: Any, weights: Array, *, centre: bool) -> None:
         self.weights, self.centred = weights, centre
         self.size, self.total = len(weights), float(weights.sum())
-        self.mean: Array | None = None
-        self.matrix: Array | None = None
-        self.beta = 0.0
-        if kernel.kernel == "precomputed" or 8 * self.size**2 <= cache_bytes:
-            self.matrix, self.mean = kernel.centred_matrix(X, weights if centre else None)
-            self.diagonal = self.matrix.diagonal().copy()
-        else:
-            some = X[np.linspace(0, self.size - 1, CHECKED).astype(np.intp)]
-            kernel.centred_matrix(some, None)  # raises if the kernel is not positive semi-definite
-            self._compute = partial(_kernel_rows, kernel, X)
-            self.diagonal = kernel.diagonal(X)
-            if centre:
-                shares = weights / self.total
-                mean = self.product(shares[:, None])[:, 0]
-                middle = float(shares @ mean)
-                self._compute = partial(_centred_rows, self._compute, mean, middle)
-                self.diagonal += middle - 2 * mean
-                self.mean = mean
-            self._cached = RowCache(self._compute, max(2, int(cache_bytes // (8 * self.size))))
+        self.matrix, self.mean = kernel.centred_matrix(X, weights if centre else None)
+        self.diagonal = self.matrix.diagonal().copy()
         self.trace = float(weights @ self.diagonal)
+        self.beta = 0.0
 
     @property
     def scale(self) -> float:
@@ -395,41 +316,8 @@ class KernelRows:
                 "precision. Increase beta."
             )
 
-    def rows(self, samples: Indices) -> Array:
-        """Return the kernel between some samples and all samples."""
-        return self._cached(samples) if self.matrix is None else self.matrix[samples]
-
-    def product(self, coef: Array) -> Array:
-        """Multiply the centred kernel matrix by coefficients of the samples."""
-        used = np.flatnonzero(coef.any(axis=1))
-        if self.matrix is not None and 2 * len(used) > self.size:
-            return np.asarray(self.matrix @ coef)
-        product = np.zeros((self.size, coef.shape[1]))
-        for begin in range(0, len(used), BLOCK_ROWS):
-            some = used[begin : begin + BLOCK_ROWS]
-            rows = self._compute(some) if self.matrix is None else self.matrix[some]
-            product += rows.T @ coef[some]
-        return product
-
-    def kernel_product(self, coef: Array) -> Array:
-        """Multiply the kernel matrix, not centred, by coefficients of the samples."""
-        return uncentred(self.product(coef), coef, self.mean, self.weights)
-
     def predictor(self, residuals: Array) -> tuple[Array, Array]:
         """Compute the coefficients −SG/β of the samples, and their mean scores."""
         coef = residuals * (-self.weights / self.beta)[:, None]
         mean = np.zeros(coef.shape[1]) if self.mean is None else self.mean @ coef
         return coef, mean
-
-
-def _kernel_rows(kernel: FittedKernel, X: Any, samples: Indices) -> Array:
-    return kernel(X[samples], X)
-
-
-def _centred_rows(
-    rows_of: Callable[[Indices], Array], mean: Array, middle: float, samples: Indices
-) -> Array:
-    rows = rows_of(samples)
-    rows -= mean
-    rows -= mean[samples, None] - middle
-    return rows

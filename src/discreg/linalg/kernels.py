@@ -69,9 +69,6 @@ class KernelFacts:
         Fourier features. None if the kernel does not support them.
     of_histograms : bool
         Whether the kernel requires dense rows of non-negative numbers.
-    single_precision : bool
-        Whether kernel matrices can be computed in single precision, with an error bound from gamma
-        and the norms of the rows.
     """
 
     params: tuple[str, ...] = ()
@@ -83,7 +80,6 @@ class KernelFacts:
     default_gammas: tuple[float, ...] = (1.0,)
     frequencies: Callable[[np.random.RandomState, tuple[int, int], float], Array] | None = None
     of_histograms: bool = False
-    single_precision: bool = False
 
 
 def _always(degree: float, coef0: float) -> bool:
@@ -165,7 +161,6 @@ KERNELS: dict[str, KernelFacts] = {
         is_psd=_always,
         default_gammas=(0.1, 0.3, 1.0, 3.0, 10.0),
         frequencies=_normal,
-        single_precision=True,
     ),
     "sigmoid": KernelFacts(("gamma", "coef0"), TileFunction("products", _tanh)),
 }
@@ -278,13 +273,13 @@ def _tiles(K: Array, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, 
             yield rows, cols
 
 
-def rows_for_tiles(X: Any, Y: Any, kernel: str, dtype: type[np.floating[Any]]) -> tuple[Any, Any]:
+def rows_for_tiles(X: Any, Y: Any, kernel: str) -> tuple[Any, Any]:
     """Transform the rows of X and Y (or None) so that a kernel is a function of their pairs."""
     if kernel == "cosine":
         X, Y = normalize(X), None if Y is None else normalize(Y)
     elif kernel == "rbf" and not sparse.issparse(X):
         X, Y = _centre(X, Y)
-    return X.astype(dtype, copy=False), None if Y is None else Y.astype(dtype, copy=False)
+    return X, Y
 
 
 def _centre(X: Array, Y: Array | None) -> tuple[Array, Array | None]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from .factorisation import PsdSolver, cholesky_features, eigen_features, eigh, psd_solver
-from .fitted_kernel import centre_kernel, largest_before_centring, uncentred
+from .fitted_kernel import centre_kernel, largest_before_centring
 from .resources import threads_for
 from .rows import (
     centred_gram,
@@ -329,10 +329,6 @@ class KernelRegression(Regression):
         if self._original is not None:
             mean, rows = self._original_mean, rmatmul(self._original, samples)
         return rows, np.zeros(coef.shape[1]) if mean is None else mean @ rows
-
-    def kernel_product(self, coef: Array) -> Array:
-        """Multiply the kernel matrix by coefficients of the samples."""
-        return uncentred(self.X @ (self.X.T @ coef), coef, self.kernel_mean, self.weights)
 
 
 def _is_rounding(last: Array, weights: Array) -> bool:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreg.linalg.fitted_kernel import KernelRows
+from discreg.linalg.fitted_kernel import KernelMatrix
 from discreg.linalg.rows import class_sums, row_dots
 from discreg.linalg.types import Array, Indices
 
@@ -56,7 +56,7 @@ class KernelProblem:
 
     Parameters
     ----------
-    rows : KernelRows
+    rows : KernelMatrix
         Kernel matrix, with a positive penalty.
     loss : TargetLoss
     y : ndarray of shape (n_samples,)
@@ -64,7 +64,7 @@ class KernelProblem:
     n_classes : int
     """
 
-    def __init__(self, rows: KernelRows, loss: TargetLoss, y: Indices, n_classes: int) -> None:
+    def __init__(self, rows: KernelMatrix, loss: TargetLoss, y: Indices, n_classes: int) -> None:
         self.rows, self.loss, self.y, self.n_classes = rows, loss, y, n_classes
         self.weights, self.scales = rows.weights, rows.weights / rows.beta
         # The second terms are steps for the curvature of the loss, if the kernel is small.
@@ -78,7 +78,7 @@ class KernelProblem:
 
     def state(self, residuals: Array, offset: Array, centres: Array) -> DescentState:
         """Compute the state of given residuals, offset and centres."""
-        products = -self.rows.product(residuals * self.scales[:, None]).T
+        products = -(self.rows.matrix @ (residuals * self.scales[:, None])).T
         return DescentState(residuals, np.ascontiguousarray(products), offset, centres)
 
     def evaluate(self, state: DescentState, *, best_centres: bool) -> tuple[Evaluation, Array]:
@@ -106,12 +106,8 @@ class KernelProblem:
         visited = self.random.permutation(np.flatnonzero(gaps > WORTH_A_VISIT * gaps.mean()))
         for begin in range(0, len(visited), BLOCK):
             samples = visited[begin : begin + BLOCK]
-            rows, places = self.rows.matrix, samples
-            if rows is None:
-                rows, places = self.rows.rows(samples), np.arange(len(samples))
             visit_block(
-                rows,
-                places,
+                self.rows.matrix,
                 samples,
                 self.pull,
                 self.scales,

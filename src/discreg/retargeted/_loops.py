@@ -163,8 +163,7 @@ def _descend(
 
 @compiled(fastmath=REORDER)
 def visit_block(
-    rows: RealArray,
-    places: Indices,
+    kernel: RealArray,
     samples: Indices,
     pull: float,
     scales: RealArray,
@@ -179,15 +178,14 @@ def visit_block(
 ) -> None:
     """Minimise the dual over the residuals of some samples, then update all products, in place.
 
-    The kernel between the samples and all samples is in the given places of `rows`. The products
-    have one row per class, so that only those of classes that change are updated.
+    The products have one row per class, so that only those of classes that change are updated.
     """
     n_samples, n_classes = len(samples), len(products)
     matrix = np.empty((n_samples, n_samples))
     scores = np.empty((n_classes, n_samples))
     for i in range(n_samples):
         for other in range(n_samples):
-            matrix[i, other] = rows[places[i], samples[other]] + pull
+            matrix[i, other] = kernel[samples[i], samples[other]] + pull
         for j in range(n_classes):
             scores[j, i] = products[j, samples[i]] + offset[j]
     changed = residuals[samples]
@@ -207,5 +205,5 @@ def visit_block(
             step = (changed[i, j] - residuals[sample, j]) * scales[sample]
             if step != 0.0:
                 residuals[sample, j] = changed[i, j]
-                _subtract(step, rows[places[i]], products[j])
+                _subtract(step, kernel[sample], products[j])
                 offset[j] -= pull * step

@@ -25,7 +25,7 @@ from discreg.base.validation import (
     Number,
     check_params,
 )
-from discreg.linalg.fitted_kernel import FittedKernel, KernelRows
+from discreg.linalg.fitted_kernel import FittedKernel, KernelMatrix
 from discreg.linalg.resources import small_fits_in_one_thread, threads_for
 from discreg.linalg.ridge import KernelRegression
 from discreg.linalg.rows import class_sums, has_distinct_rows, within_class_scatter
@@ -38,7 +38,6 @@ from ._solvers import EXACT, ArrayProblem, BlockProblem, Options, Solution, mini
 LARGEST_WITHIN_CLASS = LARGEST_GROUP_PENALTY = 1e6
 FEW_COEFFICIENTS = 200
 FEW_SAMPLES = 300  # up to this number, Newton's method with a kernel is fast and compiles nothing
-MEGABYTE = 1 << 20
 SCORES = 200  # how often a fit computes the scores of all training samples, about
 
 EXACT_KERNEL = (
@@ -58,7 +57,6 @@ RIDGE_CONSTRAINTS: dict[str, Any] = {
 WITHIN_CLASS = {"within_class": Number(0, LARGEST_WITHIN_CLASS)}
 ITERATIVE_CONSTRAINTS = RIDGE_CONSTRAINTS | {
     "solver": Choice(("auto", "newton", "dcd", "alternating")),
-    "cache_size": Number(0, closed="neither"),
     "tol": Number(0, closed="left"),
     "max_iter": Number(1, closed="left", integer=True),
     "warm_start": Boolean(),
@@ -262,8 +260,6 @@ class IterativeClassifier(RetargetedClassifier):
         between regression and retargeting (and the centres of GReLSR) as in the papers, whose
         schedule is ``max_iter=30, tol=0``. "auto" is "dcd" for more than 300 samples with a kernel,
         and "newton" otherwise.
-    cache_size : float, default=1000
-        Memory in megabytes for the kernel matrix or its rows, for solver "dcd".
     tol : float, default=1e-6
         Relative optimality gap at which to stop. "newton" solves small problems to rounding for
         every `tol`. With 0 a solver continues until rounding or `max_iter` stops it, which does
@@ -295,7 +291,6 @@ class IterativeClassifier(RetargetedClassifier):
         n_components: int | str | None = "auto",
         approximation: str = "nystroem",
         solver: str = "auto",
-        cache_size: float = 1000,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -314,7 +309,6 @@ class IterativeClassifier(RetargetedClassifier):
         self.n_components = n_components
         self.approximation = approximation
         self.solver = solver
-        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -341,8 +335,8 @@ class IterativeClassifier(RetargetedClassifier):
 
     def _kernel_regression(
         self, kernel: FittedKernel, X: Any, weights: Array
-    ) -> KernelRegression | KernelRows:
-        """Create the regression; dual coordinate descent needs rows of the kernel matrix."""
+    ) -> KernelRegression | KernelMatrix:
+        """Create the regression; dual coordinate descent needs the kernel matrix."""
         automatic = (
             self.solver == "auto"
             and X.shape[0] > FEW_SAMPLES
@@ -352,8 +346,7 @@ class IterativeClassifier(RetargetedClassifier):
         )
         if self.solver != "dcd" and not automatic:
             return super()._kernel_regression(kernel, X, weights)
-        memory = self.cache_size * MEGABYTE
-        return KernelRows(kernel, X, weights, centre=self.fit_intercept, cache_bytes=memory)
+        return KernelMatrix(kernel, X, weights, centre=self.fit_intercept)
 
     def _fit_prepared(
         self, prepared: Prepared, start: Array | None, *, to_rounding: bool
@@ -369,12 +362,12 @@ class IterativeClassifier(RetargetedClassifier):
     def _solve(
         self, prepared: Prepared, loss: TargetLoss, start: Array | None, *, to_rounding: bool
     ) -> Solution:
-        """Solve the problem in the form of the prepared data: kernel rows, blocks or an array."""
+        """Solve the problem for a kernel matrix, rows in blocks or an array."""
         regression, y, n_classes = prepared.regression, prepared.y, len(prepared.classes)
         solver = "newton" if self.solver == "auto" else self.solver
         options = Options(solver, self.tol, self.max_iter, start)
         exact = options._replace(tol=min(EXACT, self.tol)) if solver == "newton" else options
-        if isinstance(regression, KernelRows):
+        if isinstance(regression, KernelMatrix):
             self._set_penalty(prepared)
             return descend(KernelProblem(regression, loss, y, n_classes), options)
         if solver == "dcd":
@@ -408,7 +401,7 @@ class IterativeClassifier(RetargetedClassifier):
             return None
         solver, theta = previous
         # The unknowns of dual coordinate descent are residuals, not coefficients.
-        if (solver == "dcd") != isinstance(prepared.regression, KernelRows):
+        if (solver == "dcd") != isinstance(prepared.regression, KernelMatrix):
             return None
         if theta.shape != (prepared.regression.size + 1, len(prepared.classes)):
             return None
@@ -602,7 +595,6 @@ class ReLSRClassifier(IterativeClassifier):
         n_components: int | str | None = "auto",
         approximation: str = "nystroem",
         solver: str = "auto",
-        cache_size: float = 1000,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -622,7 +614,6 @@ class ReLSRClassifier(IterativeClassifier):
         self.n_components = n_components
         self.approximation = approximation
         self.solver = solver
-        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -704,7 +695,6 @@ class GReLSRClassifier(IterativeClassifier):
         n_components: int | str | None = "auto",
         approximation: str = "nystroem",
         solver: str = "auto",
-        cache_size: float = 1000,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -724,7 +714,6 @@ class GReLSRClassifier(IterativeClassifier):
         self.n_components = n_components
         self.approximation = approximation
         self.solver = solver
-        self.cache_size = cache_size
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
