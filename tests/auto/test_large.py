@@ -9,7 +9,7 @@ from discreg.auto import _auto, _candidates
 from discreg.auto._least_squares import spectrum_of
 from discreg.auto._samples import FEWEST_OF_CLASS, sample_of_blocks
 from discreg.blocks.source import ArrayBlocks
-from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.rows import hash_rows
 
 pytest.importorskip("dask")
 import dask.array as da

@@ -21,8 +21,9 @@ from discreg import (
     SLRRClassifier,
     penalty_path,
 )
-from discreg.blocks.moments import block_moments, class_scatters, gap_with_error
+from discreg.blocks.moments import block_moments, class_scatters
 from discreg.blocks.source import Block
+from discreg.linalg.ridge import gap_with_error
 from discreg.representation._closed import ScatterForm
 from discreg.retargeted import retarget
 

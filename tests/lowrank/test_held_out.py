@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from discreg import LRLRClassifier, LRRRClassifier, SLRRClassifier
-from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.rows import hash_rows
 
 
 def problem(name):

@@ -17,8 +17,7 @@ from scipy import sparse
 
 from discreg.base.held_out import N_FOLDS, Fold, folds_of, stratified_parts
 from discreg.blocks.source import AddableTuple, Block, BlockSource
-from discreg.linalg.kernel_approximation import hash_rows
-from discreg.linalg.rows import class_sums
+from discreg.linalg.rows import class_sums, hash_rows
 from discreg.linalg.types import Array, Indices
 
 from ._scaling import Scaling, fitted_scalings

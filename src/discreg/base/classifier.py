@@ -60,13 +60,13 @@ from .validation import (
     in_memory_if_small,
     lazily,
     new_rows,
+    reason_no_partial_fit,
     require_components_memory,
     require_fitted,
     set_input_tags,
     store_components,
     training_data,
     why_exact_kernel,
-    why_no_kernel_in_parts,
 )
 
 DOC_LINK_MODULE = "discreg"
@@ -402,7 +402,7 @@ class Prepared:
     class_weights: Array  # sum of sample weight times class weight in each class
     dtype: np.dtype[Any]
     kernel: FittedKernel | None  # None: linear, or approximated by features
-    regression: Any  # a Regression, or a MomentRegression if the rows are not in memory
+    regression: Regression | MomentRegression | KernelMatrix
     X: Any = None  # in memory, mapped to features if there are any
     rows: LabelledRows | None = None  # before they are mapped
     source: BlockSource | None = None  # the rows if they are not in memory
@@ -416,12 +416,18 @@ class Prepared:
         return None if self.rows is None else self.rows.y
 
     @property
+    def equations(self) -> NormalEquations:
+        """The regression, of a solver that does not use the kernel matrix itself."""
+        assert isinstance(self.regression, NormalEquations)
+        return self.regression
+
+    @property
     def kept_features(self) -> Array:
         """Centred features of the rows to hold out; of a kernel, those of its feature map."""
-        assert self.kept is not None
-        in_memory = self.y is not None
-        rows = self.regression.X[self.kept.places] if in_memory else self.kept.X
-        return np.asarray(self.regression.centred_rows(rows))
+        kept, regression = self.kept, self.equations
+        assert kept is not None
+        rows = regression.X[kept.places] if isinstance(regression, Regression) else kept.X
+        return regression.centred_rows(rows)
 
     @property
     def leaving(self) -> Array:
@@ -474,7 +480,7 @@ class RegressionClassifier(BaseClassifier):
                 "Reduce the features first, for example with sklearn.decomposition.TruncatedSVD.",
             )
             with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the trace
-                regression: Any = self._linear_regression(X, weights)
+                regression: Regression | KernelMatrix = self._linear_regression(X, weights)
             if features is not None:
                 regression.n_features = None  # a relative penalty is in the units of the kernel
         else:
@@ -563,7 +569,7 @@ class RegressionClassifier(BaseClassifier):
     def _why_no_partial_fit(self) -> str | None:
         if not self._known_by_moments:
             return super()._why_no_partial_fit()
-        return why_no_kernel_in_parts(self)
+        return reason_no_partial_fit(self)
 
     def _statistics(self, block: Block, n_classes: int) -> Moments | AddableTuple:
         """Compute the additive statistics of a block of rows that `partial_fit` needs."""
@@ -722,7 +728,9 @@ def in_precision(numbers: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
     return found
 
 
-def require_squares_of(regression: NormalEquations, kernel: Any, *, lost: bool) -> None:
+def require_squares_of(
+    regression: NormalEquations | KernelMatrix, kernel: Any, *, lost: bool
+) -> None:
     """Raise ValueError if squares of the features overflow, or have been `lost` by underflow."""
     if lost or not regression.trace < LARGEST_TRACE:
         what = "squares of the features" if kernel == "linear" else "values of the kernel"

@@ -22,8 +22,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 
 from discreg.blocks.kept_rows import MOST_ROWS, KeptRows, distinct_rows, kept_of_block
 from discreg.blocks.source import Block, BlockSource, Counts, Statistic
-from discreg.linalg.kernel_approximation import hash_rows
-from discreg.linalg.rows import class_sums, class_weights
+from discreg.linalg.rows import class_sums, class_weights, hash_rows
 from discreg.linalg.types import Array, Indices
 
 from .calibration import (
@@ -35,7 +34,7 @@ from .calibration import (
     one_column_if_binary,
 )
 from .caller import silenced, warn_user
-from .validation import LabelledRows, resolve_components
+from .validation import LabelledRows, resolve_n_components
 
 Fold = tuple[Indices, Indices]  # training and test rows
 
@@ -218,7 +217,7 @@ def scores_in_folds(
         columns = train if estimator.kernel == "precomputed" else slice(None)
         try:
             with silenced():  # the fit to all rows has warned
-                resolve_components(model, len(labels))
+                resolve_n_components(model, len(labels))
                 model.fit(X[train][:, columns], labels[train], rows.sample_weights[train])
                 scores[test] = class_columns(model.decision_function(X[test][:, columns]))
         except ValueError:  # a numerical failure without these rows
@@ -227,7 +226,7 @@ def scores_in_folds(
 
 
 def _unfitted(estimator: Any) -> Any:
-    """Create a model for a fit without some rows, of which callbacks are not told."""
+    """Create a model for a fit without some rows, which reports nothing to callbacks."""
     model = clone(estimator)
     model.probability = False  # an attribute, because a subclass may fix the parameter
     vars(model).pop("_skl_callbacks", None)

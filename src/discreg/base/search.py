@@ -42,9 +42,8 @@ from sklearn.utils import check_consistent_length, check_random_state
 from discreg.blocks.kept_rows import distinct_rows
 from discreg.blocks.source import is_missing, is_out_of_core
 from discreg.linalg.fitted_kernel import require_square
-from discreg.linalg.kernel_approximation import hash_rows
 from discreg.linalg.kernels import KERNELS, KernelFacts, resolve_gamma
-from discreg.linalg.rows import class_sums, one_hot, require_two_classes
+from discreg.linalg.rows import class_sums, hash_rows, one_hot, require_two_classes
 from discreg.linalg.types import Array, Indices, Labels, MatrixLike, RealArray, Scoring, Splitting
 
 from .calibration import Calibration, Temperature
@@ -92,7 +91,7 @@ from .validation import (
     dispatched,
     lazily,
     require_fitted,
-    resolve_components,
+    resolve_n_components,
     set_input_tags,
     training_rows,
 )
@@ -443,7 +442,7 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
         X, labels = training_rows(self, X, y)
         if classifier.kernel == "precomputed":
             require_square(X)
-        resolve_components(classifier, X.shape[0])
+        resolve_n_components(classifier, X.shape[0])
         given = LabelledRows.of(classifier, X, labels, sample_weight)
         kernels = kernel_settings(self, classifier, X, given.weights)
         scorer = scorer_of(self.scoring, classifier, given.classes)

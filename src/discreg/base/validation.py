@@ -404,14 +404,14 @@ def is_exact(estimator: Any) -> bool:
     return estimator.kernel != "linear" and estimator.n_components in (None, "auto")
 
 
-def why_no_kernel_in_parts(estimator: Any) -> str | None:
+def reason_no_partial_fit(estimator: Any) -> str | None:
     """Explain why `partial_fit` does not approximate the kernel; None if it does or need not."""
     if is_exact(estimator):
         return f"kernel is {estimator.kernel!r} and n_components is not a number."
     return why_exact_kernel(estimator, None)
 
 
-def resolve_components(classifier: Any, n_rows: int) -> None:
+def resolve_n_components(classifier: Any, n_rows: int) -> None:
     """Replace "auto" by the number of components for all rows, also for folds of fewer rows."""
     if vars(classifier).get("n_components") == "auto":
         classifier.n_components = components_of(classifier, n_rows) or "auto"

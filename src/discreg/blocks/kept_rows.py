@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreg.linalg.kernel_approximation import hash_rows
+from discreg.linalg.rows import hash_rows
 from discreg.linalg.types import Array, Indices
 
 from .source import AddableTuple, Block, BlockSource, Statistic

@@ -96,28 +96,6 @@ def scatter_may_be_single(scatter: Array) -> bool:
     return in_one_direction <= LARGEST_SHARE and single_error(scatter, 0.0) <= ERRORS[0]
 
 
-def gap_with_error(gap: float, size: float, error: float) -> float:
-    """Bound the gap of a problem with the Gram matrix G from that with G + E.
-
-    Let P(W) be the objective with G, and P(W) + ⟨W, EW⟩ the one that was solved. Half its Hessian
-    is at least A = G + βI, and ±E ≤ error · A. With the minimum W* of P and D = W* − W, convexity
-    bounds P(W) − P(W*) by gap − (‖D‖ − √gap)² + 2 error ‖D‖ ‖W‖ + error ‖D‖² for ‖D‖ ≥ √gap, in the
-    norm of A. Its maximum over ‖D‖ is at most the value returned.
-
-    Parameters
-    ----------
-    gap : float
-        Bound of the objective minus its minimum for G + E.
-    size : float
-        ‖W‖ in the norm of A.
-    error : float
-    """
-    if error == 0:
-        return gap
-    root = np.sqrt(gap)
-    return float((root + error * (size + root)) ** 2 / (1 - error))
-
-
 SMALL_BLOCK = 1 << 21  # bytes: the rows and their centred copy fit into the second-level cache
 FEWEST_ROWS, MANY_ROWS = 64, 8_192
 PARTS = 4  # of a block, for different threads
@@ -466,8 +444,7 @@ class MomentRegression(NormalEquations):
     def gram(self) -> Array:
         return self.moments.gram(centre=self.centred)
 
-    def class_totals(self, y: Any = None, n_classes: int | None = None) -> tuple[Array, Array]:
-        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
+    def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
         totals = self.moments.class_totals(centre=self.centred)
         return self.without_constant(totals), self.moments.weights
 

@@ -22,7 +22,6 @@ minimum.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -269,10 +268,6 @@ class Features(NormalEquations):
     @property
     def constant(self) -> NDArray[np.bool_]:
         return ~self.varying
-
-    @abstractmethod
-    def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
-        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
 
     def gram_of(self, features: Indices) -> WorkingGram:
         """Return ΦᵀSΦ of some features in its smaller form."""

@@ -12,12 +12,11 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from .fitted_kernel import FittedKernel
 from .kernels import KERNELS
-from .resources import require_memory, run_in_threads
-from .rows import batches
+from .resources import require_memory
+from .rows import batches, hash_rows
 from .types import Array
 
 BATCH_BYTES = 64 << 20
-HASHED_ENTRIES = 4 << 20  # that one thread hashes at once
 FEWEST_ROWS = 64  # rows that are mapped at once, at least
 CHECKED = 500  # rows on which the error of an approximation is measured
 TINY = 1e-300
@@ -138,27 +137,6 @@ class Draw:
 def draw_rows(X: Any, size: int, seed: int) -> Draw:
     """Draw from the distinct rows of X; their order and repeated rows have no effect."""
     return _smallest(hash_rows(X, seed), X, size)
-
-
-def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
-    """Compute a random number from the values of each row; zeros have no effect."""
-    from ._loops import hash_dense_rows, hash_sparse_rows
-
-    hashes = np.empty(X.shape[0], dtype=np.uint64)
-    if sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        hash_sparse_rows(X.data, X.indices, X.indptr, seed, hashes)
-    else:
-        parts = batches(len(X), max(1, HASHED_ENTRIES // X.shape[1]))
-
-        @np.errstate(over="ignore")  # without numba, products of integers warn
-        def hash_part(rows: slice) -> None:
-            hash_dense_rows(X[rows], seed, hashes[rows])
-
-        run_in_threads(hash_part, parts)
-    return hashes
 
 
 def _smallest(hashes: NDArray[np.uint64], rows: Any, size: int) -> Draw:

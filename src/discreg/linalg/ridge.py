@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .factorisation import PsdSolver, cholesky_features, eigen_features, eigh, psd_solver
+from .factorisation import EPS, PsdSolver, cholesky_features, eigen_features, eigh, psd_solver
 from .fitted_kernel import centre_kernel, largest_before_centring
 from .resources import threads_for
 from .rows import (
@@ -87,6 +87,10 @@ class NormalEquations(ABC):
     @abstractmethod
     def gram(self) -> Array:
         """The matrix ΦᵀSΦ."""
+
+    @abstractmethod
+    def class_totals(self, y: Any, n_classes: int) -> tuple[Array, Array]:
+        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
 
     @property
     def scale(self) -> float:
@@ -222,7 +226,6 @@ class Regression(NormalEquations):
         return self.centre(rmatmul(self.X, weighted_residuals), totals)
 
     def class_totals(self, y: Indices, n_classes: int) -> tuple[Array, Array]:
-        """Compute ΦᵀSY for the zero-one matrix Y of the classes, and the weight of each class."""
         weights = class_sums(y, self.weights, n_classes)
         return self.centre(class_totals(self.X, y, self.weights, n_classes), weights), weights
 
@@ -349,6 +352,36 @@ def linear_regression(X: Any, weights: Array, *, centre: bool) -> Regression:
     gram = linear_gram(X, mean)
     kernel_mean = centre_kernel(gram, weights) if centre else None
     return KernelRegression(gram, weights, kernel_mean, original=X, original_mean=mean)
+
+
+def gap_with_error(gap: float, size: float, error: float) -> float:
+    """Bound the gap of a problem with the Gram matrix G from that with G + E.
+
+    Let P(W) be the objective with G, and P(W) + ⟨W, EW⟩ the one that was solved. Half its Hessian
+    is at least A = G + βI, and ±E ≤ error · A. With the minimum W* of P and D = W* − W, convexity
+    bounds P(W) − P(W*) by gap − (‖D‖ − √gap)² + 2 error ‖D‖ ‖W‖ + error ‖D‖² for ‖D‖ ≥ √gap, in the
+    norm of A. Its maximum over ‖D‖ is at most the value returned.
+
+    Parameters
+    ----------
+    gap : float
+        Bound of the objective minus its minimum for G + E.
+    size : float
+        ‖W‖ in the norm of A.
+    error : float
+    """
+    if error == 0:
+        return gap
+    root = np.sqrt(gap)
+    return float((root + error * (size + root)) ** 2 / (1 - error))
+
+
+def objective_unit(objective: float, total: float) -> float:
+    """Return the denominator of relative gaps.
+
+    It is the objective, but at least the rounding error for samples of this total weight.
+    """
+    return max(objective, EPS * total)
 
 
 class RankedCoefficients(NamedTuple):

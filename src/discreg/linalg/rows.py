@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array, compute_class_weight
 
+from .resources import run_in_threads
 from .types import Array, Indices
 
 SMALLEST_SQUARE = 1e-300  # below it squares lose precision or are zero
 BLOCK_BYTES = 1 << 20  # a block and its products stay in a core's cache
 WIDE_BLOCK = 1 << 20  # entries of a block of columns: many, so that adding its product is cheap
+HASHED_ENTRIES = 4 << 20  # that one thread hashes at once
 MIN_STEP = 64  # minimum number of rows of a block
 LARGEST = 1 << 62  # differences of smaller integers do not overflow
 SMALL_RANGE = 1 << 16  # range of integers that are encoded by a lookup array
@@ -193,12 +195,41 @@ def row_dots(A: Array, B: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", A, B))
 
 
+def weighted_square(residuals: Array, weights: Array) -> float:
+    """Compute the weighted sum of the squared residuals; rows of weight zero have no effect."""
+    squares = row_dots(residuals, residuals)
+    if not np.isfinite(squares).all():
+        squares[weights == 0] = 0.0
+    return float(weights @ squares)
+
+
 def has_distinct_rows(X: Any, n_rows: int) -> bool:
     """Return whether X has at least `n_rows` distinct rows, by a random combination of entries."""
     direction = np.random.default_rng(0).standard_normal(X.shape[1])
     # BLAS may sum the entries of equal rows in different orders.
     sums = X @ direction if sparse.issparse(X) else np.einsum("ij,j->i", X, direction)
     return len(np.unique(sums)) >= n_rows
+
+
+def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
+    """Compute a random number from the values of each row; zeros have no effect."""
+    from ._loops import hash_dense_rows, hash_sparse_rows
+
+    hashes = np.empty(X.shape[0], dtype=np.uint64)
+    if sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        hash_sparse_rows(X.data, X.indices, X.indptr, seed, hashes)
+    else:
+        parts = batches(len(X), max(1, HASHED_ENTRIES // X.shape[1]))
+
+        @np.errstate(over="ignore")  # without numba, products of integers warn
+        def hash_part(rows: slice) -> None:
+            hash_dense_rows(X[rows], seed, hashes[rows])
+
+        run_in_threads(hash_part, parts)
+    return hashes
 
 
 def clear_constant(gram: Array, square_of_mean: Array, *, is_sparse: bool) -> NDArray[np.bool_]:

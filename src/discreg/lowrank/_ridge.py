@@ -39,7 +39,7 @@ from discreg.base.caller import Task, with_callbacks
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.validation import COMPONENT_CONSTRAINTS, KERNEL_CONSTRAINTS, Number
 from discreg.linalg.resources import small_fits_in_one_thread, threads_for
-from discreg.linalg.ridge import TIED, RankedCoefficients, find_ties, rank_coefficients
+from discreg.linalg.ridge import TIED, RankedCoefficients, Regression, find_ties, rank_coefficients
 from discreg.linalg.rows import class_totals, row_blocks, row_dots
 from discreg.linalg.types import (
     Array,
@@ -353,7 +353,7 @@ def ranked_ridge(prepared: Prepared, beta: float) -> RankedCoefficients:
 
     Φ is centred, so that the moments ΦᵀSY do not depend on centring Y (Theorem 2).
     """
-    regression = prepared.regression
+    regression = prepared.equations
     with threads_for(regression.size**3 / 6):  # of a Cholesky factorisation
         regression.at(beta)
         totals, _ = regression.class_totals(prepared.y, len(prepared.classes))
@@ -510,6 +510,7 @@ def leave_one_out_by_rank(
     """
     assert prepared.rows is not None
     regression, y, n_classes = prepared.regression, prepared.y, len(prepared.classes)
+    assert isinstance(regression, Regression)
     indicators = Indicators.of(prepared)
     sizes = prepared.sizes[y]
     given, weights = prepared.rows.sample_weights, prepared.rows.weights
@@ -548,7 +549,7 @@ def leave_one_out_by_rank(
 
 def leave_one_out_at_rank(prepared: Prepared, ranked: RankedCoefficients, rank: int) -> Array:
     """Compute the leave-one-out scores of the kept rows for the penalty and rank of a fit."""
-    kept, features, regression = prepared.kept, prepared.kept_features, prepared.regression
+    kept, features, regression = prepared.kept, prepared.kept_features, prepared.equations
     assert kept is not None
     leaving = Leaving.of_classes(Indicators.of(prepared), kept.y, prepared.leaving, kept.weights)
 
@@ -572,7 +573,9 @@ class Leaving(NamedTuple):
     scale: Array
 
     @classmethod
-    def of_classes(cls, given: Indicators, y: Indices, weights: Array, copies: Array) -> Leaving:
+    def of_classes(
+        cls, given: Indicators, y: Indices, weights: Array, sample_weights: Array
+    ) -> Leaving:
         """Create it for the normalised indicators of classes.
 
         Parameters
@@ -581,14 +584,14 @@ class Leaving(NamedTuple):
             Those of all rows.
         y : ndarray of shape (n_rows,)
             Indices of the classes.
-        weights, copies : ndarray of shape (n_rows,)
+        weights, sample_weights : ndarray of shape (n_rows,)
             Weights that leave, with and without class weights.
         """
         here, total, weight = np.arange(len(y)), given.weights.sum(), weights[:, None]
         own = np.zeros((len(y), len(given.sizes)))
         own[here, y] = given.entries[y]
         sizes = np.repeat(given.sizes[None], len(y), axis=0)
-        sizes[here, y] -= copies
+        sizes[here, y] -= sample_weights
         before = 1 - weight / total * given.centred
         rescale = np.sqrt(given.sizes / sizes)
         mean = (given.mean - weight / total * own) / before * given.centred

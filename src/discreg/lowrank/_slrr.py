@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from discreg.base.caller import Task, warn_of_convergence, warn_user, with_callbacks
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.validation import Boolean, Choice, Number
-from discreg.blocks.moments import FeatureMoments, Moments, gap_with_error
+from discreg.blocks.moments import FeatureMoments, Moments
 from discreg.linalg.factorisation import psd_solver
 from discreg.linalg.group_lasso import (
     SMALLEST,
@@ -23,7 +23,12 @@ from discreg.linalg.group_lasso import (
     alternate,
 )
 from discreg.linalg.resources import small_fits_in_one_thread
-from discreg.linalg.ridge import Regression, linear_regression, rank_coefficients
+from discreg.linalg.ridge import (
+    Regression,
+    gap_with_error,
+    linear_regression,
+    rank_coefficients,
+)
 from discreg.linalg.types import Array, ClassWeight, Indices, MatrixLike
 
 from ._subspace import Indicators, LowRankClassifier, largest_rank
@@ -310,11 +315,12 @@ class SLRRClassifier(LowRankClassifier):
 
     def _gap_with_error(self, prepared: Prepared, solution: SparseRankSolution) -> float:
         """Compute the relative gap, with that of a Gram matrix in single precision."""
-        unit = max(solution.objective_history[-1], SMALLEST)
+        regression, unit = prepared.regression, max(solution.objective_history[-1], SMALLEST)
+        assert isinstance(regression, Features)
         used = np.flatnonzero(solution.coef.any(axis=1))
-        image = prepared.regression.gram_matmul(used, solution.coef[used])
+        image = regression.gram_matmul(used, solution.coef[used])
         size = float(np.sqrt(max(float(np.vdot(solution.coef, image)), 0.0)))
-        return gap_with_error(solution.gap * unit, size, prepared.regression.error) / unit
+        return gap_with_error(solution.gap * unit, size, regression.error) / unit
 
 
 def beta_max(

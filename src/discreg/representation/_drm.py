@@ -27,10 +27,10 @@ from discreg.base.validation import (
     is_exact,
     lazily,
     new_rows,
+    reason_no_partial_fit,
     store_components,
     training_data,
     why_exact_kernel,
-    why_no_kernel_in_parts,
 )
 from discreg.blocks.kept_rows import KeptRows, keep_rows, reduce_and_keep
 from discreg.blocks.mapped import MappedBlocks
@@ -457,7 +457,7 @@ class DRMClassifier(BaseClassifier):
         return why_exact_kernel(self, n_rows)
 
     def _why_no_partial_fit(self) -> str | None:
-        return self._why_in_memory(None) or why_no_kernel_in_parts(self)
+        return self._why_in_memory(None) or reason_no_partial_fit(self)
 
     @np.errstate(over="ignore", invalid="ignore")  # a fit to the scatters fails if they overflow
     def _statistics(self, block: Block, n_classes: int) -> Array:

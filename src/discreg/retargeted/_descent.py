@@ -24,11 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreg.linalg.fitted_kernel import KernelMatrix
+from discreg.linalg.ridge import objective_unit
 from discreg.linalg.rows import class_sums, row_dots
 from discreg.linalg.types import Array, Indices
 
 from ._losses import Evaluation, TargetLoss
-from ._solvers import Options, Solution, objective_unit
+from ._solvers import Options, Solution
 
 BLOCK = 128  # rows that are solved together
 PULL = 0.1  # step of the intercept and the centres, relative to the kernel

@@ -30,6 +30,7 @@ from discreg.linalg.rows import (
     rmatmul,
     row_blocks,
     row_dots,
+    weighted_square,
 )
 from discreg.linalg.types import Array, Indices
 
@@ -583,14 +584,6 @@ class Shares(NamedTuple):
         cheaper = in_proportion < evenly
         factors = np.where(cheaper, amounts / safe_total, 0.0)
         return factors, np.where(cheaper, 0.0, amounts * even)
-
-
-def weighted_square(residuals: Array, weights: Array) -> float:
-    """Compute the weighted sum of the squared residuals; rows of weight zero have no effect."""
-    squares = row_dots(residuals, residuals)
-    if not np.isfinite(squares).all():
-        squares[weights == 0] = 0.0
-    return float(weights @ squares)
 
 
 def retarget(

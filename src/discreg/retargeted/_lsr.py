@@ -21,15 +21,19 @@ import numpy as np
 
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.search import groups_by_size
-from discreg.blocks.moments import gap_with_error
 from discreg.linalg.factorisation import EPS
-from discreg.linalg.ridge import Regression, RowBlocks
-from discreg.linalg.rows import one_hot, row_dots, varies
+from discreg.linalg.ridge import (
+    NormalEquations,
+    Regression,
+    RowBlocks,
+    gap_with_error,
+    objective_unit,
+)
+from discreg.linalg.rows import one_hot, row_dots, varies, weighted_square
 from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams
 
-from ._losses import weighted_square
 from ._models import WITHIN_CLASS, RetargetedClassifier
-from ._solvers import EXACT, Solution, objective_unit
+from ._solvers import EXACT, Solution
 
 REFINEMENTS = 2  # steps of iterative refinement, for ill-conditioned data
 ROUNDING = 8 * EPS  # relative rounding error of an entry of a Gram matrix
@@ -121,7 +125,7 @@ class LSRClassifier(RetargetedClassifier):
         self, prepared: Prepared, start: Array | None = None, *, to_rounding: bool = True
     ) -> Solution:
         self._set_penalty(prepared)
-        solution = solve_closed(prepared.regression, prepared.y, len(prepared.classes))
+        solution = solve_closed(prepared.equations, prepared.y, len(prepared.classes))
         self._store(prepared, solution)
         return solution
 
@@ -129,7 +133,7 @@ class LSRClassifier(RetargetedClassifier):
         self._calibrate(prepared, self._fit_prepared(prepared))
 
     def _scores_without(self, prepared: Prepared, solution: Solution) -> Array:
-        kept, features, regression = prepared.kept, prepared.kept_features, prepared.regression
+        kept, features, regression = prepared.kept, prepared.kept_features, prepared.equations
         assert kept is not None
         n_classes, coef = len(prepared.classes), solution.theta[:-1]
         effects = None
@@ -153,7 +157,7 @@ class LSRClassifier(RetargetedClassifier):
         return np.eye(len(sizes))
 
 
-def solve_closed(regression: Any, y: Indices | None, n_classes: int) -> Solution:
+def solve_closed(regression: NormalEquations, y: Indices | None, n_classes: int) -> Solution:
     """Solve the regression onto the zero-one targets for a fixed penalty.
 
     The objective is a quadratic function of W with half Hessian A = ΦᵀSΦ + βI + ωS_w. With half
@@ -164,27 +168,27 @@ def solve_closed(regression: Any, y: Indices | None, n_classes: int) -> Solution
     totals, weights = regression.class_totals(y, n_classes)
     total = float(weights.sum())
     offset = weights / total if regression.centred else np.zeros_like(weights)
-    targets = None if y is None else one_hot(y, n_classes)
+    targets: Any = None if y is None else one_hot(y, n_classes)
     coef, step = np.zeros_like(totals), regression.solve(totals)
     for _ in range(1 + REFINEMENTS):
         coef = coef + step
-        if targets is None:
-            residual = totals - regression.gram @ coef - regression.penalised(coef)
-        else:
+        if isinstance(regression, Regression):
             distances = targets - regression.scores(coef, offset)
             weighted = regression.weights[:, None] * distances
             residual = regression.gradient(weighted, weighted.sum(axis=0))
             residual = residual - regression.penalised(coef)
+        else:
+            residual = totals - regression.gram @ coef - regression.penalised(coef)
         step = regression.solve(residual)
         if abs(float(np.vdot(step, residual))) <= EXACT * total:
             break
-    if targets is None:
+    if isinstance(regression, Regression):
+        objective = weighted_square(distances, regression.weights) + regression.penalty(coef, coef)
+    else:
         squares = total - total * float(offset @ offset)  # of the centred targets
         # The objective with AW = ΦᵀSY − R.
         objective = squares - float(np.vdot(coef, totals)) - float(np.vdot(coef, residual))
         objective = max(objective, 0.0)
-    else:
-        objective = weighted_square(distances, regression.weights) + regression.penalty(coef, coef)
     size = np.sqrt(max(float(np.vdot(coef, totals - residual)), 0.0))  # ‖W‖ in the norm of A
     image = regression.gram @ step + regression.penalised(step)
     excess = np.sqrt(max(float(np.vdot(step, image)), 0.0))

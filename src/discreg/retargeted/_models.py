@@ -25,9 +25,10 @@ from discreg.base.validation import (
     Number,
     check_params,
 )
+from discreg.blocks.moments import MomentRegression
 from discreg.linalg.fitted_kernel import FittedKernel, KernelMatrix
 from discreg.linalg.resources import small_fits_in_one_thread, threads_for
-from discreg.linalg.ridge import KernelRegression
+from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import class_sums, has_distinct_rows, within_class_scatter
 from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, MatrixLike
 
@@ -374,12 +375,14 @@ class IterativeClassifier(RetargetedClassifier):
             raise ValueError(EXACT_KERNEL)
         if prepared.source is not None:
             self._set_penalty(prepared)
+            assert isinstance(regression, MomentRegression)
             blocks: Any = BlockProblem(regression, loss, prepared.source)
             if prepared.source.n_rows <= regression.size:  # less memory than the Gram matrix
                 blocks, options = blocks.in_memory(), exact
             elif _has_few_coefficients(prepared):
                 options = exact
             return replace(minimise(blocks, options), targets=None)
+        assert isinstance(regression, Regression)
         problem = ArrayProblem(regression, loss, y, n_classes)
         with threads_for(SCORES * problem.work):
             self._set_penalty(prepared)
@@ -428,11 +431,11 @@ class IterativeClassifier(RetargetedClassifier):
 
 def set_within_class(estimator: Any, prepared: Prepared) -> None:
     """Set the weight of the within-class scatter, which is computed when it is first needed."""
-    regression = prepared.regression
-    if estimator.within_class > 0 and regression.scatter is None:
-        totals, weights = regression.class_totals(prepared.y, len(prepared.classes))
-        regression.scatter = within_class_scatter(regression.gram, totals, weights)
-    regression.within_class = estimator.within_class
+    if estimator.within_class > 0 and prepared.equations.scatter is None:
+        equations = prepared.equations
+        totals, weights = equations.class_totals(prepared.y, len(prepared.classes))
+        equations.scatter = within_class_scatter(equations.gram, totals, weights)
+    prepared.regression.within_class = estimator.within_class
 
 
 def _has_few_coefficients(prepared: Prepared) -> bool:
@@ -450,6 +453,7 @@ def _is_solved_to_rounding(prepared: Prepared) -> bool:
     regression = prepared.regression
     if isinstance(regression, KernelRegression) or _has_few_coefficients(prepared):
         return True
+    assert isinstance(regression, Regression)
     weighted = regression.weights > 0
     X = regression.X if weighted.all() else regression.X[weighted]
     return not has_distinct_rows(X, regression.size + 1)

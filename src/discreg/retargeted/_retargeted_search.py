@@ -13,6 +13,7 @@ from discreg.base.calibration import class_columns
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.search import ClassifierSearch, candidates_of
 from discreg.base.trials import HeldOut, Setting
+from discreg.linalg.ridge import Regression
 from discreg.linalg.rows import one_hot
 from discreg.linalg.types import Array, Indices, Scoring, Splitting
 
@@ -154,6 +155,7 @@ class LSRClassifierCV(RetargetedSearch):
         penalties: Sequence[Setting],
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
+        assert isinstance(prepared.regression, Regression)
         for path in _paths_of_betas(classifier, prepared, penalties):
             held_out = leave_one_out_scores(
                 prepared.regression,
@@ -173,6 +175,7 @@ class LSRClassifierCV(RetargetedSearch):
         groups: Indices,
     ) -> Iterator[HeldOut]:
         prepared = classifier._prepare(X, y, sample_weight)
+        assert isinstance(prepared.regression, Regression)
         for path in _paths_of_betas(classifier, prepared, penalties):
             held_out = leave_groups_out_scores(
                 prepared.regression,

@@ -33,12 +33,12 @@ from sklearn.utils import gen_batches
 
 from discreg.blocks.moments import MomentRegression
 from discreg.blocks.source import AddableTuple, Block, BlockSource
-from discreg.linalg.factorisation import EPS, conjugate_gradients
-from discreg.linalg.ridge import NormalEquations, Regression
-from discreg.linalg.rows import matmul, rmatmul, row_dots
+from discreg.linalg.factorisation import conjugate_gradients
+from discreg.linalg.ridge import NormalEquations, Regression, objective_unit
+from discreg.linalg.rows import matmul, rmatmul, row_dots, weighted_square
 from discreg.linalg.types import Array, Indices
 
-from ._losses import Evaluation, TargetLoss, weighted_square
+from ._losses import Evaluation, TargetLoss
 
 REACH = 10.0  # radius, relative to the scores, of the comparison without a penalty (see `gap`)
 MAX_CG_STEPS = 500
@@ -121,7 +121,7 @@ class RetargetedProblem(ABC):
     y: Any = None  # class indices; None if the rows are not in memory
 
     def __init__(self, regression: NormalEquations, loss: TargetLoss, n_classes: int) -> None:
-        self.regression: Any = regression
+        self.regression = regression
         self.loss, self.n_classes = loss, n_classes
         self._centres = np.zeros(n_classes)  # start of the search for the best centres
 
@@ -216,6 +216,8 @@ class RetargetedProblem(ABC):
 class ArrayProblem(RetargetedProblem):
     """The retargeted problem on rows in memory; points store the scores of all rows."""
 
+    regression: Regression
+
     def __init__(
         self, regression: Regression, loss: TargetLoss, y: Indices, n_classes: int
     ) -> None:
@@ -296,6 +298,8 @@ class BlockEvaluation(NamedTuple):
 
 class BlockProblem(RetargetedProblem):
     """The retargeted problem on the rows of a block source."""
+
+    regression: MomentRegression
 
     def __init__(self, regression: MomentRegression, loss: TargetLoss, source: BlockSource) -> None:
         super().__init__(regression, loss, source.n_classes)
@@ -476,14 +480,6 @@ def _balance(block: Block, loss: TargetLoss, raw: Any, centres: Array, plan: Any
     change, cost = loss.balance(at, plan, block.y, block.weights)
     weighted = block.weights[:, None] * change
     return AddableTuple((rmatmul(block.X, weighted), weighted.sum(axis=0), cost))
-
-
-def objective_unit(objective: float, total: float) -> float:
-    """Return the denominator of relative gaps.
-
-    It is the objective, but at least the rounding error for samples of this total weight.
-    """
-    return max(objective, EPS * total)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the gap
