@@ -31,7 +31,11 @@ from discreg.blocks.moments import (
 from discreg.blocks.source import AddableTuple, Block, BlockSource, is_dask
 from discreg.linalg.fitted_kernel import FittedKernel, KernelMatrix
 from discreg.linalg.kernel_approximation import FeatureMap, mapped_rows
-from discreg.linalg.resources import require_memory, threads_for_fit
+from discreg.linalg.resources import (
+    require_memory,
+    small_fits_in_one_thread,
+    threads_for_fit,
+)
 from discreg.linalg.ridge import KernelRegression, NormalEquations, Regression, linear_regression
 from discreg.linalg.rows import class_sums, varies
 from discreg.linalg.types import Array, ClassWeight, Indices, Labels, MatrixLike, RealArray
@@ -43,7 +47,7 @@ from .calibration import (
     log_probabilities,
     probabilities,
 )
-from .caller import CallbackSupportMixin, unchanged_if_it_fails
+from .caller import CallbackSupportMixin, Task, unchanged_if_it_fails, with_callbacks
 from .held_out import (
     calibrate_in_closed_form,
     calibrate_on_blocks,
@@ -459,6 +463,37 @@ class RegressionClassifier(BaseClassifier):
     # without each row.
     _known_by_moments = False
 
+    @with_callbacks
+    @small_fits_in_one_thread
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
+            Training data; with ``kernel="precomputed"`` the square kernel matrix. Models
+            with a linear or approximated kernel fit memory maps and Dask collections block by
+            block.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or float, default=None
+            Sample weights; weight k is equivalent to repeating the sample k times.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        self._check_params()
+        task = Task.fit(self, X, y)
+        self._fit_and_calibrate(self._prepare(X, y, sample_weight))
+        task.end()
+        return self
+
+    @abstractmethod
+    def _fit_and_calibrate(self, prepared: Prepared) -> None:
+        """Fit the model to prepared data and calibrate it."""
+
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Check the data and do all the work that does not depend on the penalty."""
         self._forget_parts()
@@ -562,10 +597,6 @@ class RegressionClassifier(BaseClassifier):
         """Create the regression of linear models from the moments of the rows."""
         return MomentRegression(moments, centre=self.fit_intercept)
 
-    def _fit_moments(self, prepared: Prepared) -> None:
-        """Fit the model from the moments of the rows, if they determine it."""
-        raise AttributeError(self._why_no_partial_fit())
-
     def _why_no_partial_fit(self) -> str | None:
         if not self._known_by_moments:
             return super()._why_no_partial_fit()
@@ -589,7 +620,7 @@ class RegressionClassifier(BaseClassifier):
         )
         if self.probability:
             prepared.kept = state.kept
-        self._fit_moments(prepared)
+        self._fit_and_calibrate(prepared)
 
     def _set_coefficients(
         self,

@@ -184,7 +184,7 @@ def _fit(
 ) -> None:
     prepared = model._prepare_moments(moments, source.layout.classes, sizes, np.dtype(np.float64))
     prepared.source, prepared.kept = source, kept
-    model._fit_moments(prepared)
+    model._fit_and_calibrate(prepared)
 
 
 def _error(model: Any, training: Moments, fold: Moments, source: BlockSource) -> float:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,10 +35,9 @@ from scipy import linalg
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
-from discreg.base.caller import Task, with_callbacks
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.validation import COMPONENT_CONSTRAINTS, KERNEL_CONSTRAINTS, Number
-from discreg.linalg.resources import small_fits_in_one_thread, threads_for
+from discreg.linalg.resources import threads_for
 from discreg.linalg.ridge import TIED, RankedCoefficients, Regression, find_ties, rank_coefficients
 from discreg.linalg.rows import class_totals, row_blocks, row_dots
 from discreg.linalg.types import (
@@ -111,34 +110,7 @@ class ProjectedRidgeClassifier(LowRankClassifier):
     _known_by_moments = True
     beta: float = 0.0
 
-    @with_callbacks
-    @small_fits_in_one_thread
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Models
-            with a linear or approximated kernel fit memory maps and Dask collections block by
-            block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        self._check_params()
-        task = Task.fit(self, X, y)
-        self._fit_moments(self._prepare(X, y, sample_weight))
-        task.end()
-        return self
-
-    def _fit_moments(self, prepared: Prepared) -> None:
+    def _fit_and_calibrate(self, prepared: Prepared) -> None:
         rank, indicators = self._checked_rank(prepared), Indicators.of(prepared)
         ranked = ranked_ridge(prepared, float(self.beta))
         shift = indicators.shift * indicators.scale

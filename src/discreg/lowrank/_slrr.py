@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 
-from discreg.base.caller import Task, warn_of_convergence, warn_user, with_callbacks
+from discreg.base.caller import warn_of_convergence, warn_user
 from discreg.base.classifier import Prepared, with_inherited_docs
 from discreg.base.validation import Boolean, Choice, Number
 from discreg.blocks.moments import FeatureMoments, Moments
@@ -22,7 +22,6 @@ from discreg.linalg.group_lasso import (
     SparseRankSolution,
     alternate,
 )
-from discreg.linalg.resources import small_fits_in_one_thread
 from discreg.linalg.ridge import (
     Regression,
     gap_with_error,
@@ -177,36 +176,11 @@ class SLRRClassifier(LowRankClassifier):
         self.max_iter = max_iter
         self.warm_start = warm_start
 
-    @with_callbacks
-    @small_fits_in_one_thread
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> SLRRClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data. Memory maps and Dask collections are fitted block by block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        self._check_params()
-        task = Task.fit(self, X, y)
-        prepared = self._prepare(X, y, sample_weight)
+    def _fit_and_calibrate(self, prepared: Prepared) -> None:
         start = vars(self).get("_previous") if self.warm_start else None
         problem, solution = self._fit_prepared(prepared, start, to_rounding=self._to_rounding)
         self._warn(problem, solution)
         self._calibrate(prepared, solution)
-        task.end()
-        return self
 
     def _check_params(self) -> None:
         super()._check_params()

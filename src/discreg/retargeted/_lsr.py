@@ -129,7 +129,7 @@ class LSRClassifier(RetargetedClassifier):
         self._store(prepared, solution)
         return solution
 
-    def _fit_moments(self, prepared: Prepared) -> None:
+    def _fit_and_calibrate(self, prepared: Prepared) -> None:
         self._calibrate(prepared, self._fit_prepared(prepared))
 
     def _scores_without(self, prepared: Prepared, solution: Solution) -> Array:

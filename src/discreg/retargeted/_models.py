@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreg.base.caller import Task, warn_of_convergence, with_callbacks
+from discreg.base.caller import warn_of_convergence
 from discreg.base.classifier import (
     Prepared,
     RegressionClassifier,
@@ -27,10 +27,10 @@ from discreg.base.validation import (
 )
 from discreg.blocks.moments import MomentRegression
 from discreg.linalg.fitted_kernel import FittedKernel, KernelMatrix
-from discreg.linalg.resources import small_fits_in_one_thread, threads_for
+from discreg.linalg.resources import threads_for
 from discreg.linalg.ridge import KernelRegression, Regression
 from discreg.linalg.rows import class_sums, has_distinct_rows, within_class_scatter
-from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams, MatrixLike
+from discreg.linalg.types import Array, ClassWeight, Indices, KernelParams
 
 from ._descent import KernelProblem, descend
 from ._losses import DraggedTargets, MarginTargets, TargetLoss
@@ -162,37 +162,6 @@ class RetargetedClassifier(RegressionClassifier):
     within_class = 0.0  # a parameter of LSR and ReLSR
     _constraints = RIDGE_CONSTRAINTS
 
-    @with_callbacks
-    @small_fits_in_one_thread
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dask Array or DataFrame} of shape (n_samples, n_features)
-            Training data; with ``kernel="precomputed"`` the square kernel matrix. Models
-            with a linear or approximated kernel fit memory maps and Dask collections block by
-            block.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or float, default=None
-            Sample weights; weight k is equivalent to repeating the sample k times.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-        """
-        self._check_params()
-        task = Task.fit(self, X, y)
-        prepared = self._prepare(X, y, sample_weight)
-        start = self._previous_solution(prepared)
-        solution = self._fit_prepared(prepared, start, to_rounding=True)
-        self._calibrate(prepared, solution)
-        self._warn_if_stopped_early(solution)
-        task.end()
-        return self
-
     @abstractmethod
     def _fit_prepared(
         self, prepared: Prepared, start: Array | None, *, to_rounding: bool
@@ -207,13 +176,6 @@ class RetargetedClassifier(RegressionClassifier):
         to_rounding : bool
             Whether to continue below `tol` where the extra cost is small.
         """
-
-    def _previous_solution(self, prepared: Prepared) -> Array | None:
-        """Return the starting point of a warm start; None for a fresh start."""
-        return None
-
-    def _warn_if_stopped_early(self, solution: Solution) -> None:
-        """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
 
     def _set_penalty(self, prepared: Prepared) -> None:
         """Set the penalty of the regression and factor its normal equations."""
@@ -349,6 +311,12 @@ class IterativeClassifier(RetargetedClassifier):
             return super()._kernel_regression(kernel, X, weights)
         return KernelMatrix(kernel, X, weights, centre=self.fit_intercept)
 
+    def _fit_and_calibrate(self, prepared: Prepared) -> None:
+        start = self._previous_solution(prepared)
+        solution = self._fit_prepared(prepared, start, to_rounding=True)
+        self._calibrate(prepared, solution)
+        self._warn_if_stopped_early(solution)
+
     def _fit_prepared(
         self, prepared: Prepared, start: Array | None, *, to_rounding: bool
     ) -> Solution:
@@ -399,6 +367,7 @@ class IterativeClassifier(RetargetedClassifier):
         return start
 
     def _previous_solution(self, prepared: Prepared) -> Array | None:
+        """Return the starting point of a warm start; None for a fresh start."""
         previous = vars(self).get("_previous")
         if not self.warm_start or not isinstance(previous, tuple):  # an array in older models
             return None
@@ -412,6 +381,7 @@ class IterativeClassifier(RetargetedClassifier):
         return np.vstack([theta[:-1], offset])
 
     def _warn_if_stopped_early(self, solution: Solution) -> None:
+        """Warn, at the line that calls `fit`, if the solver stopped before it reached `tol`."""
         gap, n_iter = solution.gap, len(solution.objective_history)
         if gap <= self.tol or self.tol == 0:
             return
