@@ -14,8 +14,8 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
