@@ -395,9 +395,10 @@ def test_missing_groups_are_refused(missing):
         AutoClassifier().fit(X, y, groups=pd.Series(["a", "b", missing, "c"] * 2, dtype=object))
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
 @pytest.mark.parametrize("as_frame", [False, True])
-def test_missing_labels_are_refused(as_frame):
-    X, y = np.arange(8.0)[:, None], np.array([None, "b", None, "b"] * 2, dtype=object)
+def test_missing_labels_are_refused(as_frame, missing):
+    X, y = np.arange(8.0)[:, None], np.array([missing, "b", missing, "b"] * 2, dtype=object)
     with pytest.raises(ValueError, match=r"y has missing labels\. Leave out the rows"):
         AutoClassifier().fit(pd.DataFrame(X) if as_frame else X, y)
 

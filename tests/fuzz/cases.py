@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from inspect import signature
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from scipy import sparse
 
 import discreg
@@ -228,6 +230,13 @@ def _special(X: np.ndarray, place: int, kind: str) -> None:
     }[kind](X[:, place])
 
 
+def _with_index(X: np.ndarray, column: int) -> Any:
+    """A sparse matrix with an entry in a column that it does not have."""
+    matrix = sparse.csr_array(X.astype(float))
+    matrix.indices[-1] = column
+    return matrix
+
+
 def _beside(X: np.ndarray, cell: Any) -> pd.DataFrame:
     """A data frame with a further column of the same cell in all rows."""
     return pd.DataFrame(X).add_prefix("x").assign(other=cell)
@@ -252,13 +261,21 @@ DEFECTS = {
     "mixed_y": lambda X, y: (X, np.array(["a", 1] * len(y), dtype=object)[: len(y)], None),
     "na_in_y": lambda X, y: (X, pd.Series([pd.NA, *map(str, y[1:])], dtype="string"), None),
     "gap_in_y": lambda X, y: (X, pd.Categorical([None, *map(str, y[1:])]), None),
+    "nan_in_words": lambda X, y: (X, [np.nan, *map(str, y[1:])], None),
+    "objects_of_y": lambda X, y: (X, np.array([Decimal(k) for k in range(len(y))]), None),
     "bytes_of_y": lambda X, y: (X, np.array([b"a", b"b"] * len(y))[: len(y)], None),
     "word_in_frame": lambda X, y: (_beside(X, "female"), y, None),
+    "frame_without_columns": lambda X, y: (pd.DataFrame(index=range(len(y))), y, None),
     "date_in_frame": lambda X, y: (
         pd.DataFrame(X).add_prefix("x").assign(day=pd.Timestamp(0)),
         y,
         None,
     ),
+    "masked": lambda X, y: (np.ma.masked_equal(X, X[0, 0]), y, None),
+    "index_beyond": lambda X, y: (_with_index(X, 10**6), y, None),
+    "index_below": lambda X, y: (_with_index(X, -1), y, None),
+    "lazy_frame": lambda X, y: (pl.LazyFrame(X), y, None),
+    "records": lambda X, y: ([{"a": 1.0}] * len(y), y, None),
     "short_weights": lambda X, y: (X, y, np.ones(len(y) - 1)),
     "negative_weight": lambda X, y: (X, y, np.r_[-1.0, np.ones(len(y) - 1)]),
     "nan_weight": lambda X, y: (X, y, np.r_[np.nan, np.ones(len(y) - 1)]),

@@ -32,6 +32,9 @@ UNCLEAR = (
     "ambiguous",
     "promoted",
     "division by zero",
+    "Input contains NaN",  # of X or of y?
+    "label type: unknown",
+    "at least one array",
 )
 
 

@@ -91,6 +91,7 @@ def test_integers_of_128_bits_are_numbers():
         (FRAME.iloc[0], r"For one row write X.to_frame\(\).T"),
         (pl.from_pandas(FRAME).lazy(), r"Write X.collect\(\)"),
         (FRAME.to_dict("list"), r"Write pandas.DataFrame\(X\)"),
+        (pa.table(FRAME), r"Write X.to_pandas\(\)"),
     ],
 )
 def test_what_is_nearly_a_table_is_refused_with_advice(rows, advice):

@@ -766,8 +766,8 @@ def require_squares_of(
     if lost or not regression.trace < LARGEST_TRACE:
         what = "squares of the features" if kernel == "linear" else "values of the kernel"
         raise ValueError(
-            f"The {what} overflow or underflow. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
+            f"The {what} overflow or underflow. Scale the features: divide them by their largest "
+            "values."
         )
 
 

@@ -29,6 +29,7 @@ from discreg.blocks.source import (
     ArrayBlocks,
     BlockSource,
     is_dask,
+    is_missing,
     is_out_of_core,
     is_streamed,
     number_of_rows,
@@ -50,6 +51,9 @@ from discreg.linalg.rows import (
 from discreg.linalg.types import Array, Indices
 
 from .caller import warn_user
+
+# Messages of NumPy on cells such as text, objects and tuples.
+NOT_NUMBERS = ("could not convert", "float() argument must be", "setting an array element")
 
 
 @dataclass(frozen=True)
@@ -277,12 +281,16 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """Check data in memory as scikit-learn does; explain cells and labels that it cannot take."""
     for labels in y:
         refuse_missing_labels(labels)
+    if any(map(np.ma.is_masked, (X, *y))):  # scikit-learn would take what is behind the mask
+        raise ValueError("Arrays with masked cells are not supported. Fill or leave out the cells.")
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds up all cells
             return validate_data(estimator, dispatched(X), *map(dispatched, y), **ROWS | options)
     except (TypeError, ValueError) as error:
+        if str(error) == "at least one array or dtype is required":
+            raise ValueError("X is a data frame without columns.") from error
         is_date = isinstance(error, np.exceptions.DTypePromotionError)
-        if not is_date and "could not convert string to float" not in str(error):
+        if not is_date and not str(error).startswith(NOT_NUMBERS):
             raise
         raise ValueError(
             f"X has cells that are not numbers ({'dates' if is_date else error}). AutoClassifier "
@@ -292,8 +300,13 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
 
 
 def refuse_missing_labels(y: Any) -> None:
-    """Raise ValueError if labels of a pandas type are missing; scikit-learn cannot check them."""
-    if hasattr(y, "isna") and np.asarray(y.isna()).any():
+    """Raise ValueError if labels are missing that scikit-learn cannot check, or takes for text."""
+    if hasattr(y, "isna"):
+        missing = bool(np.asarray(y.isna()).any())
+    else:
+        is_mixed = isinstance(y, list | tuple) or str(getattr(y, "dtype", "")) == "object"
+        missing = is_mixed and any(map(is_missing, np.asarray(y, dtype=object).ravel()))
+    if missing:
         raise ValueError("y has missing labels. Leave out the rows without a label.")
 
 

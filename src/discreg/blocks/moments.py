@@ -395,8 +395,8 @@ def _require_squares(X: Any, squares: float) -> None:
     if not np.isfinite(squares):
         require_finite(X)
         raise ValueError(
-            "The squares of the features overflow. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
+            "The squares of the features overflow. Scale the features: divide them by their "
+            "largest values."
         )
 
 

@@ -186,7 +186,7 @@ def require_squares(X: Any) -> None:
     if lost or not np.all(np.isfinite(norms)):
         raise ValueError(
             f"The squares of the features {'underflow' if lost else 'overflow'}. Scale the "
-            "features, for example with sklearn.preprocessing.StandardScaler."
+            "features: divide them by their largest values."
         )
 
 
@@ -392,6 +392,12 @@ def canonical(rows: Any) -> Any:
 
     Norms and kernels, unlike products, would count such entries separately.
     """
+    if sparse.issparse(rows) and rows.nnz:
+        columns = rows.indices[: rows.nnz]
+        if columns.min() < 0 or columns.max() >= rows.shape[1]:  # SciPy would leave its memory
+            raise ValueError(
+                f"X has {rows.shape[1]} columns, and entries in column {columns.max()}."
+            )
     if sparse.issparse(rows) and not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

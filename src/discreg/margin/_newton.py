@@ -428,8 +428,8 @@ def newton_on_blocks(
         moments = source.reduce(block_moments, source.n_classes)
     if not np.all(np.isfinite(moments.scatter)):
         raise ValueError(
-            "The squares of the features overflow. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
+            "The squares of the features overflow. Scale the features: divide them by their "
+            "largest values."
         )
     # Centred rows lose no precision; sparse rows cannot be centred.
     centred = fit_intercept and not moments.is_sparse

@@ -309,8 +309,8 @@ def require_squares(X: Any, kernel: FittedKernel) -> None:
         finite = np.all(np.isfinite(row_norms(X)))
     if not finite:
         raise ValueError(
-            "The squares of the features overflow. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
+            "The squares of the features overflow. Scale the features: divide them by their "
+            "largest values."
         )
 
 

@@ -41,6 +41,8 @@ def is_frame(X: object) -> bool:
         ("pandas", "Series"): "For one row write X.to_frame().T, for one column X.to_frame().",
         ("polars", "Series"): "For one column write X.to_frame().",
         ("polars", "LazyFrame"): "Write X.collect().",
+        ("pyarrow", "Table"): "Write X.to_pandas().",
+        ("pyarrow", "RecordBatch"): "Write X.to_pandas().",
         ("builtins", "dict"): "Write pandas.DataFrame(X).",
     }
     # One of the formats of sparse arrays is a dictionary.
@@ -97,8 +99,9 @@ def one_column(values: Any, what: str) -> pd.Series:
     elif not isinstance(values, pd.Series | pd.Categorical):
         values = as_pandas(values) if is_frame(values) else values
     shape = np.shape(values)
-    if len(shape) != 1 and shape[1:] != (1,):
-        raise InputError(f"{what} must be one column of values, not an array of shape {shape}")
+    if sparse.issparse(values) or (len(shape) != 1 and shape[1:] != (1,)):
+        kind = type(values).__name__
+        raise InputError(f"{what} must be one column of values, not a {kind} of shape {shape}")
     if len(shape) == 2:
         values = values.iloc[:, 0] if hasattr(values, "iloc") else np.asarray(values)[:, 0]
     series = pd.Series(values).reset_index(drop=True)
