@@ -72,7 +72,7 @@ def test_numbers_that_are_too_large_are_refused_before_the_first_fit(tmp_path, c
     frame.loc[3, frame.columns[0]] = 1.7e308
     table = write(frame, tmp_path / "huge.csv")
     said = refused(capsys, "compare", table, "--target", "kind", "--output", tmp_path / "out", *FEW)
-    assert f"The numbers of '{frame.columns[0]}' are too large to compute with" in said
+    assert f"The numbers of '{frame.columns[0]}' are too large. Divide them" in said
     assert "RuntimeWarning" not in said
     assert attempts(tmp_path / "out") == []
 

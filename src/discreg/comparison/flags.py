@@ -435,8 +435,8 @@ def _as_numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 def _of_numbers(values: NDArray[np.float64], y: NDArray[np.intp], folds: Any) -> float:
     if not _may_separate(values, y):
         return 0.0
-    limits = np.finfo(np.float32)
-    column = np.clip(values, limits.min, limits.max)[:, None]  # trees have 32-bit numbers
+    limit = np.finfo(np.float32).max / len(values)  # trees add up numbers of 32 bits
+    column = np.clip(values, -limit, limit)[:, None]
     tree = DecisionTreeClassifier(
         max_leaf_nodes=len(np.unique(y)) + FURTHER_LEAVES, class_weight="balanced", random_state=0
     )

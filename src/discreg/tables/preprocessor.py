@@ -337,7 +337,9 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         for each in moments:
             if not np.isfinite(each).all():
                 name = numbers[np.flatnonzero(~np.isfinite(each))[0]][0]
-                raise InputError(f"The numbers of '{name}' are too large to compute with.")
+                raise InputError(
+                    f"The numbers of '{name}' are too large. Divide them by the largest."
+                )
 
     def _numbers(self, cells: Cells) -> list[tuple[str, NDArray[np.float64]]]:
         """Return names and values of the numeric features; booleans are the last."""

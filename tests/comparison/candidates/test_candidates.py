@@ -79,6 +79,7 @@ def test_own_estimators_are_compared_under_their_names():
         ([42], "is not an estimator"),
         (["os:system"], "is not an estimator"),
         (["os:no_such"], "cannot be imported"),
+        (["shutil:rmtree"], "cannot be imported: .* missing 1 required"),
         (["os;rm:x"], "not written as package"),
         ({"majority": LogisticRegression()}, "another name"),
         (["LSR"], "nothing to compare"),

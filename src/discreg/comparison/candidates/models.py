@@ -239,12 +239,12 @@ def _imported(text: str) -> Any:
     module, _, name = text.partition(":")
     try:
         found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        is_class = isinstance(found, type) and issubclass(found, BaseEstimator)
+        is_function = getattr(found, "__module__", None) == module and hasattr(found, "__code__")
+        if is_class or is_function:
+            found = found()
+    except Exception as error:  # of any type: the module is not ours
         raise InputError(f"The model {text} cannot be imported: {error}.") from error
-    is_class = isinstance(found, type) and issubclass(found, BaseEstimator)
-    is_function = getattr(found, "__module__", None) == module and hasattr(found, "__code__")
-    if is_class or is_function:
-        found = found()
     return _checked(text, found)
 
 
