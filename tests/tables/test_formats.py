@@ -174,6 +174,8 @@ def test_a_header_may_end_with_a_delimiter(write):
         ("5.1,3,5.1\n5,3,1\n", "add a header line: the first line looks like data"),
         (b"a,b\n1,2\nM\xfcller\x81,3\n", "line 3 is not UTF-8"),
         (b"a,b\n1,\xff\0\n", "it contains zero bytes"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "it contains zero bytes"),
+        ("a,b\n1,2\n".encode("utf-32"), "it contains zero bytes"),
         ("a,b\n1,2\n".encode("utf-16")[:-1], "the file is not valid utf-16: truncated data"),
     ],
 )

@@ -195,8 +195,11 @@ class Moments:
 
     def class_totals(self, *, centre: bool) -> Array:
         """Compute Σ s x of each class, one column per class, about the mean or about the origin."""
-        origin = self.mean if centre else 0.0
-        return (self.weights[:, None] * (self.means - origin)).T
+        means = self.means
+        if centre:  # from the heaviest class, whose distance to the mean would be lost to rounding
+            means = means - means[self.weights.argmax()]
+            means = means - self.weights @ means / (self.total or np.finfo(float).tiny)
+        return (self.weights[:, None] * means).T
 
     @property
     def is_sparse(self) -> bool:

@@ -344,7 +344,10 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 
 def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
     """Decode UTF-8, UTF-16 or Windows-1252, which includes Latin-1; write a note on the last."""
-    is_utf_16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    is_utf_32 = content.startswith(b"\xff\xfe\0\0")
+    is_utf_16 = content.startswith((b"\xff\xfe", b"\xfe\xff")) and not is_utf_32
+    if b"\0" in content and not is_utf_16:
+        raise InputError("the file is not text in UTF-8: it contains zero bytes")
     encoding = "utf-16" if is_utf_16 else "utf-8-sig"
     try:
         return content.decode(encoding), ()
@@ -352,8 +355,6 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
         line = content.count(b"\n", 0, error.start) + 1
         if is_utf_16:
             raise InputError(f"the file is not valid {encoding}: {error.reason}") from error
-    if b"\0" in content:
-        raise InputError("the file is not a text file: it contains zero bytes")
     try:
         text = content.decode("cp1252")
     except UnicodeDecodeError as error:

@@ -479,7 +479,8 @@ def describe(
     columns, cells = infer(frame, rows=frame.index.to_numpy())
     used = {column.name: cells[column.name] for column in columns if column.kind in USED}
     if not used:
-        raise InputError(f"no column can be used as a feature: {'; '.join(_left_out(columns))}")
+        reasons = "; ".join(_left_out(columns)) or "there is none beside the labels"
+        raise InputError(f"no column can be used as a feature: {reasons}")
     notes = column_notes(columns)
     for name, values in used.items():
         places = places_of_text(values) if values.dtype == object else np.zeros(0, int)
