@@ -141,7 +141,13 @@ class ScoresAsClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, scores: Array) -> NDArray[Any]:
         """Compute probabilities from the scores."""
-        found = probabilities(scores, self.temperature)
+        places = np.searchsorted(self.classes, self.learned)
+        offsets, prior = (
+            None if each is None else each[places]
+            for each in (self.temperature.offsets, self.temperature.prior)
+        )
+        of_learned = replace(self.temperature, offsets=offsets, prior=prior)
+        found = probabilities(scores, of_learned)
         return self._of_all_classes(found, np.zeros((len(scores), 1)))
 
     def _of_all_classes(self, values: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
