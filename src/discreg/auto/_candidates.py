@@ -317,7 +317,7 @@ def _fitted(estimator: Any, X: Any, y: Indices, weights: Array) -> Any:
         return estimator.fit(X, y)
     if has_fit_parameter(estimator, "sample_weight"):
         return estimator.fit(X, y, sample_weight=weights)
-    times = np.rint(weights).astype(int)
+    times = np.rint(weights).astype(np.intp)
     if not np.allclose(times, weights):
         raise ValueError(
             f"{type(estimator).__name__} takes no sample weights, and those of this fit are not "

@@ -145,3 +145,8 @@ def test_a_nearly_constant_model_has_an_interval_of_the_rows():
     low, high = stratified.interval("log_loss")[1:]
     by_rows = 1.96 * stratified.losses["log_loss"].std() / np.sqrt(200)
     assert high - low > 2 * by_rows
+
+
+def test_a_metric_without_rows_of_a_class_has_no_interval():
+    interval = replace(sample_of(n=30), y=np.zeros(30, dtype=int)).interval("roc_auc")
+    assert np.isnan(interval).all()

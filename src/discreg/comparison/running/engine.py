@@ -383,6 +383,7 @@ _function: Callable[..., Any]  # set in each worker
 def _start_worker(path: Path) -> None:
     """Initialise a worker: read the function to call."""
     global _function
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Windows does not pass it on from the parent
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # also stops compiled code
     threading.Thread(target=_end_with_parent, args=[path.parent], daemon=True).start()
     warnings.simplefilter("ignore")

@@ -200,9 +200,8 @@ class Sample:
         both corrected for overlapping training sets (Nadeau and Bengio, 2003).
         """
         scorer = self.scorer(metric)
-        if scorer is None:
+        if scorer is None or np.isnan(value := self.score(metric)):
             return Interval(np.nan, np.nan, np.nan)
-        value = self.score(metric)
         drawn = [scorer(self.base[:, None] * each) for each in self.drawn()]
         reach = stats.norm.isf(LEVEL / 2) * np.nanstd(np.concatenate(drawn), ddof=1)
         reach *= self.overlap
