@@ -106,7 +106,7 @@ def test_the_code_of_the_report_predicts_new_rows(tmp_path, monkeypatch, capsys,
 def test_the_rule_that_is_asked_for_is_the_one_that_is_announced():
     table = as_table(pair_frame(), "kind")
     for wish, text in (
-        (Decision(recall=0.7), "a recall of at least 0.7"),
+        (Decision(recall=0.7), "the threshold for a recall of at least 0.7"),
         (Decision(costs={"case": 9.0}), "the smallest expected cost"),
         (Decision(), "the most probable class"),
     ):
@@ -189,7 +189,7 @@ def test_the_test_table_is_scored_once_by_a_model_that_has_not_seen_it(tested):
 
 def test_the_decision_rule_is_the_same_in_the_model_file_and_in_every_number(tested):
     folder, found, test = tested
-    assert found.rule.name == "a recall of at least 0.9"
+    assert found.rule.name == "the threshold for a recall of at least 0.9"
     point = found.threshold_at(recall=0.9)
     assert found.rule.threshold == pytest.approx(point.threshold)
     model = load_model(folder / "out" / "model.skops")
@@ -199,7 +199,7 @@ def test_the_decision_rule_is_the_same_in_the_model_file_and_in_every_number(tes
     stored = model.point_at(0.9)
     assert (stored["threshold"], stored["recall"]) == (point.threshold, point.recall.value)
     again = found.model_at(precision=0.5)
-    assert again.decision.name == "a precision of at least 0.5"
+    assert again.decision.name == "the threshold for a precision of at least 0.5"
 
 
 def test_a_loaded_comparison_is_the_one_that_ran(tested):

@@ -50,7 +50,7 @@ class Decision:
         """The wish in words; empty if there is none."""
         for name in ("recall", "precision"):
             if (value := getattr(self, name)) is not None:
-                return f"a {name} of at least {value:g}"
+                return f"the threshold for a {name} of at least {value:g}"
         return "" if self.costs is None else "the smallest expected cost"
 
     def check(self, classes: NDArray[Any]) -> None:

@@ -229,7 +229,8 @@ def rule_for(
                 f"rows is {precisions.max():.3f}."
             )
         threshold = float(thresholds[enough[-1]])
-    return Rule.from_threshold(f"a {name} of at least {wanted:g}", threshold, place)
+    text = f"the threshold for a {name} of at least {wanted:g}"
+    return Rule.from_threshold(text, threshold, place)
 
 
 def roc(sample: Sample, place: int) -> Curve | None:
