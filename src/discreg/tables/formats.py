@@ -428,9 +428,8 @@ def _read_json(text: str, _: Collection[str]) -> Contents:
         if isinstance(found, dict) and not all(isinstance(v, list | dict) for v in found.values()):
             found = [found]
         kind = list if columns else dict
-        if isinstance(found, list) and not all(isinstance(record, kind) for record in found):
-            found = None
-        if not isinstance(found, list | dict):
+        are_rows = isinstance(found, list) and all(isinstance(record, kind) for record in found)
+        if not are_rows and not isinstance(found, dict):
             raise InputError("a list of records or a mapping of columns to cells is expected")
         json.dumps(found, ensure_ascii=False).encode()  # raises an error for half of a character
         frame = pd.DataFrame(found, columns=columns).reset_index(drop=True)
