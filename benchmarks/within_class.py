@@ -35,7 +35,7 @@ HEADER = (
 TEXT = (
     "Test accuracy in percent, the mean of three random stratified splits with 40 % of the rows "
     "(at most 400) for training; images are raw, tables standardised. `beta` and, in the columns "
-    f"`within`, `within_class` from {WITHIN_CLASSES} are chosen by leave-one-out on the training "
+    f"`within`, `within_class` from {WITHIN_CLASSES} are chosen on held-out rows of the training "
     "part; `chosen` are the values of `within_class` in the three splits."
 )
 
