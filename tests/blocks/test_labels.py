@@ -42,7 +42,7 @@ def test_bytes_are_no_labels():
         LSRClassifier().fit(np.eye(3), np.array([b"a", b"b", b"a"]))
 
 
-@pytest.mark.parametrize("cell", ["female", pd.Timestamp("2024-01-31")])
+@pytest.mark.parametrize("cell", ["female", pd.Timestamp("2024-01-31"), np.nan])
 def test_columns_without_numbers_need_a_preprocessor(cell):
     rows = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "other": cell})
     fitted = LSRClassifier().fit(rows[["size"]].assign(other=1.0), [0, 1, 0, 1])

@@ -52,6 +52,7 @@ from discreg.linalg.types import Array, Indices
 
 from .caller import warn_user
 
+OTHER_MODELS = "other models need make_pipeline(TablePreprocessor(scale=True), model)."
 # Messages of NumPy on cells such as text, objects and tuples.
 NOT_NUMBERS = ("could not convert", "float() argument must be", "setting an array element")
 
@@ -289,13 +290,16 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     except (TypeError, ValueError) as error:
         if str(error) == "at least one array or dtype is required":
             raise ValueError("X is a data frame without columns.") from error
+        if str(error).startswith("Input X contains NaN"):
+            raise ValueError(
+                f"Input X contains NaN. AutoClassifier takes missing values; {OTHER_MODELS}"
+            ) from error
         is_date = isinstance(error, np.exceptions.DTypePromotionError)
         if not is_date and not str(error).startswith(NOT_NUMBERS):
             raise
         raise ValueError(
             f"X has cells that are not numbers ({'dates' if is_date else error}). AutoClassifier "
-            "takes them in a data frame; other models need "
-            "make_pipeline(TablePreprocessor(scale=True), model)."
+            f"takes them in a data frame; {OTHER_MODELS}"
         ) from error
 
 

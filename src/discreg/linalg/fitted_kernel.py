@@ -136,7 +136,7 @@ class FittedKernel:
         on_tiles = self.facts.on_tiles
         if on_tiles is None or (on_tiles.of == "distances" and sparse.issparse(X)):
             return self._matrix(X, Y)
-        X, Y = rows_for_tiles(X, Y, str(self.kernel))
+        X, Y = rows_for_tiles(X, Y, str(self.kernel), on_tiles.of)
         K = matrix_on_tiles(X, Y, on_tiles.of, partial(self._apply, X.shape[1]))
         if self.facts.diagonal is not None and Y is None:
             np.fill_diagonal(K, self.facts.diagonal)
@@ -167,7 +167,7 @@ class FittedKernel:
         assert on_tiles is not None
         if not len(X) or not len(Y):
             return np.zeros((len(X), coef.shape[1]))
-        X, Y = rows_for_tiles(as_float64(X), as_float64(Y), str(self.kernel))
+        X, Y = rows_for_tiles(as_float64(X), as_float64(Y), str(self.kernel), on_tiles.of)
         return product_on_tiles(X, Y, coef, on_tiles.of, partial(self._apply, X.shape[1]))
 
     def diagonal(self, X: Any) -> Array:

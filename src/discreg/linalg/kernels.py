@@ -273,11 +273,11 @@ def _tiles(K: Array, *, whole_rows: bool, lower: bool) -> Iterator[tuple[slice, 
             yield rows, cols
 
 
-def rows_for_tiles(X: Any, Y: Any, kernel: str) -> tuple[Any, Any]:
+def rows_for_tiles(X: Any, Y: Any, kernel: str, of: str) -> tuple[Any, Any]:
     """Transform the rows of X and Y (or None) so that a kernel is a function of their pairs."""
     if kernel == "cosine":
         X, Y = normalize(X), None if Y is None else normalize(Y)
-    elif kernel == "rbf" and not sparse.issparse(X):
+    elif of == "squares" and not sparse.issparse(X):
         X, Y = _centre(X, Y)
     return X, Y
 
