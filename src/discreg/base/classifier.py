@@ -447,10 +447,6 @@ class Prepared:
             return X
         return self.kernel(X, self.X)
 
-    def in_precision(self, numbers: Array) -> NDArray[Any]:
-        """Convert fitted numbers to the precision of the data; refuse those that overflow."""
-        return in_precision(numbers, self.dtype)
-
 
 class RegressionClassifier(BaseClassifier):
     """Base class of classifiers whose scores are linear in the features or in a kernel."""
@@ -635,7 +631,7 @@ class RegressionClassifier(BaseClassifier):
         With `sparse`, training samples whose kernel functions have no coefficients are dropped.
         """
         rows, offset = (
-            prepared.in_precision(_one_row_if_binary(each)) for each in (coef.T, intercept)
+            in_precision(_one_row_if_binary(each), prepared.dtype) for each in (coef.T, intercept)
         )
         # An earlier fit may have had another kernel.
         for name in ("coef_", "dual_coef_", "X_fit_", "support_", "n_components_", "kernel_error_"):

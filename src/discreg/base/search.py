@@ -155,11 +155,9 @@ def check_settings(classifier: Any, settings: Sequence[Setting]) -> None:
         trial._check_params()
 
 
-def given_folds(
-    cv: Splitting, X: Any, y: NDArray[Any], groups: Indices | None, *, classifier: bool
-) -> list[Fold]:
+def given_folds(cv: Splitting, X: Any, y: NDArray[Any], groups: Indices | None) -> list[Fold]:
     """Return the training and test rows of each fold of a given `cv`."""
-    folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups))
+    folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if not folds:
         raise ValueError(f"cv={cv!r} gives no splits. Use cv=5, or a list of splits.")
     places = np.arange(len(y))
@@ -535,7 +533,7 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
         together.
         """
         if self.cv is not None:
-            folds = given_folds(self.cv, rows.X, rows.y, groups, classifier=True)
+            folds = given_folds(self.cv, rows.X, rows.y, groups)
             return rows, folds, np.ones(len(rows.y), dtype=bool)
         if groups is None and not rows.is_kernel:
             numbers = distinct_rows(rows.keys, rows.y, rows.sample_weights)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discreg.base.classifier import Prepared, RegressionClassifier
+from discreg.base.classifier import Prepared, RegressionClassifier, in_precision
 from discreg.base.validation import CLASS_WEIGHT, Boolean, Choice, Number, lazily
 from discreg.linalg.types import Array, MatrixLike, RealArray
 
@@ -228,7 +228,7 @@ class LowRankClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regre
         scalings, means = prepared.regression.predictor(projected * signs * scale)
         self.rank_ = projected.shape[1]
         self.directions_ = directions.astype(prepared.dtype)
-        self.scalings_ = prepared.in_precision(scalings)
-        self._means = prepared.in_precision(means)
-        self._shift = prepared.in_precision(shift)
+        self.scalings_ = in_precision(scalings, prepared.dtype)
+        self._means = in_precision(means, prepared.dtype)
+        self._shift = in_precision(shift, prepared.dtype)
         self._set_coefficients(prepared, scalings @ directions.T, shift - directions @ means)
