@@ -66,7 +66,7 @@ class KernelFacts:
         Values of gamma that a search tries by default, as multiples of "scale".
     frequencies : callable or None
         ``frequencies(random, shape, gamma)``, samples of the kernel's Fourier transform, of shape
-        (n_features, n_samples), for random Fourier features. None if the kernel does not support them.
+        (n_features, n_samples), for random Fourier features. None if it does not support them.
     of_histograms : bool
         Whether the kernel requires dense rows of non-negative numbers.
     """
