@@ -236,10 +236,8 @@ def _row(model: str, row: pd.Series, axis: Axis | None, shown: list[str], verdic
 def _difference(row: pd.Series) -> Cell:
     title = "difference from the best"
     mean, low, high = (row.get(f"difference{end}") for end in ("", "_low", "_high"))
-    if not _known(mean):
+    if not _known(mean) or mean == low == high == 0:  # the best one
         return Cell(title, NOTHING)
-    if mean == low == high == 0:
-        return Cell(title, "best mean")
     return Cell(title, signed(mean), f"({signed(low)} to {signed(high)})")
 
 
