@@ -335,7 +335,7 @@ def test_columns_of_the_file_are_kept(cases, capsys):
     assert found["label (file)"].tolist() == given["label"].tolist()
     np.testing.assert_array_equal(found["a"], given["a"])
     said = refused(capsys, "predict", model, cases, "--keep", "patients")
-    assert "no column 'patients' to keep; did you mean 'patient'?" in said
+    assert "no column 'patients' in the file; did you mean 'patient'?" in said
 
 
 def test_kept_formulas_begin_with_an_apostrophe(cases, capsys):

@@ -77,7 +77,7 @@ def read_new_rows(
         columns |= contents.arrays or {}
         for name in keep:
             if name not in columns:
-                raise InputError(unknown_column("to keep", name, list(columns)))
+                raise InputError(unknown_column("in the file", name, list(columns)))
         kept = pd.DataFrame({name: columns[name] for name in keep}, index=range(n_rows))
         return expected.checked(X, contents.first_index), kept
 

@@ -315,7 +315,7 @@ def _worded(verdict: Verdict, choice: _Choice, evidence: Evidence, grouped_by: s
         kind = "clear winner"
     else:
         verb = "is" if len(equivalent) == 1 else "are"
-        first = f"{kept}Use {name}; {listed(equivalent, N_LISTED)} {verb} equally good."
+        first = f"{kept}Use {name}; {listed(equivalent, N_LISTED)} {verb} not certainly worse."
         kind = "equally good"
     return replace(verdict, kind=kind, sentences=(first, f"Expect {expected}", against))
 
