@@ -146,6 +146,12 @@ def test_commas_between_tabs_that_may_be_something_else_are_left_alone(write, ce
     assert read_contents(write("t.tsv", text)).X["x"].tolist() == cells
 
 
+def test_commas_beside_decimal_points_between_tabs_are_left_alone(write):
+    frame = read_contents(write("t.tsv", "x\tz\n1,5\t0.25\n2,5\t0.75\n")).X
+    assert frame["x"].tolist() == ["1,5", "2,5"]
+    assert frame["z"].tolist() == [0.25, 0.75]
+
+
 def test_csv_columns_can_be_kept_as_text(write):
     path = write("t.csv", "code,n\n007,1\n,2\n")
     frame = read_contents(path, text_columns={"code", "absent"}).X
