@@ -219,7 +219,7 @@ def _identifier_flag(found: _Repeating) -> Flag:
         else ""
     )
     advice = (
-        "Folds that divide the rows of a value show scores that new values will not reach"
+        "With rows of a value in training and test, scores are too good for new values"
         if is_danger
         else "If a model will be applied to new values, folds must not divide the rows of a value"
     )

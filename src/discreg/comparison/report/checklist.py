@@ -61,7 +61,7 @@ def checklist(findings: Findings, evidence: Evidence, verdict: Verdict) -> list[
         Item(
             "10",
             "Sample size",
-            f"{len(evidence.y):,} rows, {fewest:,} of the rarest class; "
+            f"{len(evidence.y):,} rows, {fewest:,} of the smallest class; "
             f"{fewest / findings.n_parameters:.1f} of them per candidate parameter "
             f"({findings.n_parameters:,} parameters before selection).",
             "justification",
@@ -165,7 +165,7 @@ def _performance(verdict: Verdict) -> str:
         return "No estimate is given."
     return (
         f"{verdict.sentences[1]} This is corrected for selection. The section on the model has "
-        "discrimination, calibration and net benefit with intervals. Stability of the choice: "
+        "discrimination and calibration with intervals, and net benefit. Stability of the choice: "
         f"{percent(verdict.stability or 0.0)}."
     )
 

@@ -139,9 +139,10 @@ def _plots(sample: Sample, model: str, points: Sequence[OperatingPoint]) -> Iter
         "Calibration",
         calibration_figure(groups, label=shortened(x, 48), observed=shortened(y, 40)),
         f"Calibration curve of {model}",
-        f"Slope {_with_interval(groups.slope)}, ideally 1 (below 1: too extreme); intercept "
-        f"{_with_interval(groups.intercept)}, ideally 0. {len(groups.n_rows)} groups of rows with "
-        "95 % intervals.",
+        f"Slope {_with_interval(groups.slope)}, ideally 1 (below 1: too extreme, above 1: too "
+        f"cautious); intercept {_with_interval(groups.intercept)}, ideally 0. {len(groups.n_rows)} "
+        f"groups of {min(groups.n_rows):,.0f} to {max(groups.n_rows):,.0f} rows with 95 % "
+        "intervals.",
     )
 
 
@@ -192,8 +193,8 @@ def _two_class_plots(
             "Decision curve",
             decision_curve_figure(benefit),
             f"Net benefit of {model} by the threshold",
-            "Found cases per row, less the price of false alarms. At a threshold t, one found case "
-            "is worth (1 − t) / t false alarms.",
+            "True positives per row, less the price of false alarms. At a threshold t, one found "
+            "case is worth (1 − t) / t false alarms: 9 at 0.1.",
         )
 
 
@@ -237,5 +238,6 @@ def inspection_plots(
             "Learning curve",
             learning_curve_figure(curve, label=title),
             f"Held-out {title} of {model} by the number of training rows",
-            "A curve that still improves at its right end means that more rows would help.",
+            "Means over a few of the folds with 95 % intervals: the right end can differ from the "
+            "estimate above. If the curve still improves there, more rows would help.",
         )
