@@ -6,6 +6,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from threading import Event
+from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -180,6 +181,18 @@ def test_weights_are_equivalent_to_repeated_rows(n_rows):
     repeated = AutoClassifier().fit(X.repeat(weights, axis=0)[order], y.repeat(weights)[order])
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
     assert weighted.held_out_log_loss_ == pytest.approx(repeated.held_out_log_loss_, abs=1e-6)
+
+
+def test_weights_do_not_slow_boosting_down():
+    X, y = make_classification(600, 20, random_state=0)
+
+    def seconds(weight):
+        started = process_time()
+        AutoClassifier(families=["boosting"]).fit(X, y, sample_weight=np.full(600, weight))
+        return process_time() - started
+
+    seconds(1.0)  # a rehearsal
+    assert seconds(2.0) < 4 * seconds(1.0)
 
 
 @pytest.mark.parametrize("scale", [[2.0**-20, 8.0, 0.5, 1024.0], [1e-3, 0.37, 25.4, 1e4]])

@@ -43,7 +43,7 @@ def fit(X, y, **params):
 def test_a_sample_keeps_rare_classes_and_the_shares_of_all(data):
     X, y = data
     indices = np.unique(y, return_inverse=True)[1]
-    samples = sample_of_blocks(ArrayBlocks(X, indices, None, None), 600, None, 0)
+    samples = sample_of_blocks(ArrayBlocks(X, indices, None, None), 600, np.zeros(5, dtype=bool), 0)
     counts = np.bincount(samples.y)
     assert counts[2] == FEWEST_OF_CLASS
     assert counts.sum() < 700
@@ -55,7 +55,7 @@ def test_kernels_are_fitted_to_all_rows(data, place):
     X, y = data
     indices = np.unique(y, return_inverse=True)[1]
     source = ArrayBlocks(X, indices, None, None, block_bytes=8_000)
-    samples = sample_of_blocks(source, 600, None, 0)
+    samples = sample_of_blocks(source, 600, np.zeros(5, dtype=bool), 0)
     kind = _candidates.kernel_kinds(samples)[place]
     kernel, scaling = kind.options["kernel"], kind.options["scaling"]
     spectrum = spectrum_of(kernel, samples, scaling, 50)

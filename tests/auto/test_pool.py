@@ -19,7 +19,7 @@ def samples(n_rows=60, *, groups=False, seed=0):
     y = np.digitize(X[:, 0] + 0.5 * random.normal(size=n_rows), [-0.5, 0.5])
     weights = random.integers(1, 4, size=n_rows).astype(float)
     numbers = np.arange(n_rows) // 3 if groups else None
-    return samples_of(X, y, weights, numbers, 3, None, 0)
+    return samples_of(X, y, weights, numbers, 3, np.zeros(X.shape[1], dtype=bool), 0)
 
 
 def test_a_part_of_the_samples_keeps_the_shares_of_the_classes():
@@ -157,6 +157,8 @@ def test_p_values_are_uniform_for_independent_labels_and_small_for_others(groups
         y = (slope * X[:, 0] + random.logistic(size=120) > 0).astype(int)
         if groups:
             y = y[3 * numbers]
-        found.append(independence_p_value(samples_of(X, y, np.ones(120), numbers, 2, None, 0)))
+        is_indicator = np.zeros(X.shape[1], dtype=bool)
+        samples = samples_of(X, y, np.ones(120), numbers, 2, is_indicator, 0)
+        found.append(independence_p_value(samples))
     share = np.mean(np.array(found) <= 0.25)
     assert share > 0.6 if slope else 0.1 < share < 0.4

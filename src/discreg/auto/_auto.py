@@ -323,7 +323,8 @@ class AutoClassifier(BaseClassifier):
             if groups is not None:
                 raise ValueError("groups needs X in memory. Pass X and groups as arrays.")
             source = open_blocks(self, X, y, sample_weight, None)
-            samples = sample_of_blocks(source, MOST_ROWS, None, seed)
+            is_number = np.zeros(self.n_features_in_, dtype=bool)
+            samples = sample_of_blocks(source, MOST_ROWS, is_number, seed)
             return samples, source.layout.classes, source.sizes, None, None
         preprocessor = None
         if is_frame(X):
@@ -347,7 +348,8 @@ class AutoClassifier(BaseClassifier):
         sizes = class_sums(indices, weights, len(classes))
         require_weight_in_each_class(sizes, classes, "sample_weight")
         numbers = group_numbers(groups, rows, weights)
-        is_indicator = None if preprocessor is None else preprocessor.is_indicator_
+        is_number = np.zeros(rows.shape[1], dtype=bool)
+        is_indicator = is_number if preprocessor is None else preprocessor.is_indicator_
         if len(indices) > MOST_ROWS and numbers is None:
             source = ArrayBlocks(rows, indices, weights, None)
             samples = sample_of_blocks(source, MOST_ROWS, is_indicator, seed)

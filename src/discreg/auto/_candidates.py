@@ -59,6 +59,7 @@ INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0)  # of logistic regression
 N_TREES, N_TREES_QUICK = 100, 50
 TREE_ROWS, TREE_CELLS = 20_000, 400_000  # rows that a tree draws at most, also times classes
 SMALL_BOOSTING = 2_000  # rows up to which boosting has few rounds and leaves
+N_BINS = 255  # of each feature in boosting
 LEAF_PENALTY = 1.0  # of boosting; see benchmarks/results/auto_constants.md
 
 
@@ -212,15 +213,17 @@ def independence_p_value(samples: Samples) -> float:
     return float(np.mean(smallest <= smallest[0]))
 
 
-def n_components_for(n_rows: int) -> int:
-    """Return the number of components that approximate a kernel of many rows."""
+def n_components_for(n_rows: int) -> int | None:
+    """Return the number of components that approximate a kernel; None if it is exact."""
+    if n_rows <= EXACT_ROWS:
+        return None
     return 500 if n_rows <= 20_000 else 300
 
 
 def _spectrum(kind: Kind, samples: Samples) -> Spectrum:
     """Decompose a kernel; that of many rows is approximated."""
-    n_components = n_components_for(len(samples)) if len(samples) > EXACT_ROWS else None
-    return spectrum_of(kind.options["kernel"], samples, kind.options["scaling"], n_components)
+    kernel, scaling = kind.options["kernel"], kind.options["scaling"]
+    return spectrum_of(kernel, samples, scaling, n_components_for(len(samples)))
 
 
 def finer(candidate: AutoCandidate) -> Kind:
@@ -244,10 +247,7 @@ def _try_kernel(kind: Kind, samples: Samples) -> list[AutoCandidate]:
         if kernel.gamma is not None:
             params["gamma"] = kernel.gamma
         scores = spectrum.held_out(penalty * unit)
-
-        def fit() -> Any:
-            return spectrum.model(penalty * unit)
-
+        fit = partial(spectrum.model, penalty * unit)
         for each in judge(kind, params, scaling, scores, samples, fit, held_out):
             found[place] = each
 
@@ -377,7 +377,8 @@ def _logistic(
 
 def _try_trees(kind: Kind, samples: Samples) -> list[AutoCandidate]:
     """Try extremely randomised trees, out of bag; in folds if there are groups."""
-    n_classes, scaling, n_trees = samples.n_classes, samples.plain_scaling, kind.options["n_trees"]
+    n_classes, n_trees = samples.n_classes, kind.options["n_trees"]
+    scaling = "largest" if sparse.issparse(samples.X) else "standard"
     floor = 0.5 / n_trees
     most = int(min(TREE_ROWS, TREE_CELLS / n_classes))
     forest = ExtraTreesClassifier(
@@ -407,13 +408,26 @@ def _try_trees(kind: Kind, samples: Samples) -> list[AutoCandidate]:
 
 
 def _try_boosting(kind: Kind, samples: Samples) -> list[AutoCandidate]:
-    is_small = len(samples) <= SMALL_BOOSTING
-    n_rounds, n_leaves = (60, 8) if is_small else (150, 31)
+    n_rounds, n_leaves = (60, 8) if len(samples) <= SMALL_BOOSTING else (150, 31)
     settings = [{"max_iter": n_rounds, "max_leaf_nodes": n_leaves}]
+    return _in_folds(kind, samples, "standard", settings, partial(_boosting, samples.n_classes))
+
+
+def _boosting(
+    n_classes: int, X: Array, y: Indices, weights: Array, settings: Sequence[dict[str, Any]]
+) -> Iterator[Fitted]:
+    """Fit boosted trees to features rounded to their bins, whose weighted quantiles are slow."""
+    binned = X.copy()
+    for column in binned.T:
+        values = np.unique(column)
+        if len(values) > N_BINS:
+            middles = (np.arange(N_BINS) + 0.5) / N_BINS
+            values = np.unique(np.quantile(column, middles, method="inverted_cdf"))
+            column[:] = values[np.searchsorted((values[1:] + values[:-1]) / 2, column)]
     model = HistGradientBoostingClassifier(
         l2_regularization=LEAF_PENALTY, early_stopping=False, random_state=0
     )
-    return _in_folds(kind, samples, "standard", settings, _path_of(model, samples.n_classes, 1e-9))
+    return _path_of(model, n_classes, 1e-9)(binned, y, weights, settings)
 
 
 # Estimators of discreg and of the user
@@ -427,10 +441,9 @@ def _try_with_kernel(kind: Kind, samples: Samples) -> list[AutoCandidate]:
         setting | ({"beta": unit * setting["beta"]} if "beta" in setting else {})
         for setting in GRIDS[kind.name](samples.n_classes)
     ]
-    n_components = None if len(samples) <= SMALL_BOOSTING else n_components_for(len(samples))
     model = CLASSIFIERS[kind.name](
-        kernel=kernel.kernel, gamma=kernel.gamma, n_components=n_components, random_state=0,
-        probability=False,
+        kernel=kernel.kernel, gamma=kernel.gamma, n_components=n_components_for(len(samples)),
+        random_state=0, probability=False,
     )  # fmt: skip
     return _in_folds(kind, samples, scaling, settings, _path_of(model, samples.n_classes, 1e-9))
 
@@ -488,7 +501,7 @@ def seconds_of(kind: Kind, samples: Samples) -> float:
     n_fits = len(samples.folds) + 1
     if kind.run is _try_kernel:
         n_all = n if samples.source is None else samples.source.n_rows
-        width = p if kind.name == "linear" else n if n <= EXACT_ROWS else n_components_for(n)
+        width = p if kind.name == "linear" else n_components_for(n) or n
         return 0.01 + 1.5e-10 * n_all * width * (width + p) + 2e-6 * min(n, 5_000) * n_classes
     if kind.run is _try_with_kernel:
         return float(0.05 + 15 * (2e-10 * min(n, 2_000) ** 3 + 1e-5 * n))

@@ -192,8 +192,7 @@ def _of_features(
     values, U = linalg.eigh(gram, overwrite_a=True, check_finite=False, driver=eigen_driver(gram))
     kept = values > SMALLEST * max(values[-1], 1e-300)
     values, U = values[kept], U[:, kept]
-    of_rows = np.isin(samples.units, samples.units[samples.judged])
-    rows = np.flatnonzero(of_rows)
+    rows = np.flatnonzero(np.isin(samples.units, samples.units[samples.judged]))
     roots = np.sqrt(weights[rows])
     V = np.vstack(
         [(each - first / total) @ U for _, each in _mapped(samples.X[rows], scale, features)]

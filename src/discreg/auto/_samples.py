@@ -89,11 +89,6 @@ class Samples:
             self._scaled[name] = self.scalings[name](self.X)
         return self._scaled[name]
 
-    @property
-    def plain_scaling(self) -> str:
-        """The scaling of linear models and trees."""
-        return "largest" if sparse.issparse(self.X) else "standard"
-
     @cached_property
     def sizes(self) -> Array:
         """Sum of the weights of each class."""
@@ -193,7 +188,7 @@ def samples_of(
     weights: Array,
     groups: Indices | None,
     n_classes: int,
-    is_indicator: NDArray[np.bool_] | None,
+    is_indicator: NDArray[np.bool_],
     seed: int,
 ) -> Samples:
     """Order rows in memory, and add up the weights of repeated rows.
@@ -204,8 +199,6 @@ def samples_of(
     """
     numbers = np.unique(hash_rows(X, 0), return_inverse=True)[1]
     has_groups = groups is not None
-    if is_indicator is None:
-        is_indicator = np.zeros(X.shape[1], dtype=bool)
     units = numbers if groups is None else groups
     if has_groups or _are_repeated(numbers, y, weights):
         of_each = np.unique(np.column_stack([numbers, y, units]), axis=0, return_index=True,
@@ -263,7 +256,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def sample_of_blocks(
-    source: BlockSource, n_rows: int, is_indicator: NDArray[np.bool_] | None, seed: int
+    source: BlockSource, n_rows: int, is_indicator: NDArray[np.bool_], seed: int
 ) -> Samples:
     """Draw samples from rows in blocks by a hash of their values, in one pass.
 
@@ -282,8 +275,6 @@ def sample_of_blocks(
     X, y, weights = X[order], y[order], weights[order]
     factors = source.sizes / np.bincount(y, weights, len(parts))
     factors *= weights.sum() / source.sizes.sum()
-    if is_indicator is None:
-        is_indicator = np.zeros(X.shape[1], dtype=bool)
     units = np.unique(hashes[order], return_inverse=True)[1]
     return Samples(
         X, y, weights * factors[y], len(parts), units, False, is_indicator, seed, source, weights
