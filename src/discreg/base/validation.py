@@ -54,7 +54,8 @@ from .caller import warn_user
 
 OTHER_MODELS = "other models need make_pipeline(TablePreprocessor(scale=True), model)."
 # Messages of NumPy on cells such as text, objects and tuples.
-NOT_NUMBERS = ("could not convert", "float() argument must be", "setting an array element")
+NO_NUMBER = "float() argument must be"
+NOT_NUMBERS = ("could not convert", NO_NUMBER, "setting an array element")
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,8 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
         is_date = isinstance(error, np.exceptions.DTypePromotionError)
         if not is_date and not str(error).startswith(NOT_NUMBERS):
             raise
-        raise ValueError(
+        kind = TypeError if str(error).startswith(NO_NUMBER) else ValueError
+        raise kind(
             f"X has cells that are not numbers ({'dates' if is_date else error}). AutoClassifier "
             f"takes them in a data frame; {OTHER_MODELS}"
         ) from error

@@ -143,8 +143,8 @@ def require_labels(labels: NDArray[Any], name: str = "y") -> None:
         raise ValueError(DIFFERENT_TYPES)
     if labels.dtype == object and kinds != {str}:
         raise ValueError(
-            f"{name} contains objects of type {type(found[0]).__name__}. Convert them, for example "
-            f"with np.asarray({name}).astype(str)."
+            f"Unknown label type: {name} contains objects of type {type(found[0]).__name__}. "
+            f"Convert them, for example with np.asarray({name}).astype(str)."
         )
     # A block may have many classes in few rows; scikit-learn would warn of more classes than half
     # of the rows.

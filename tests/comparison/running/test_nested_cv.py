@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from cli_runs import kept_models
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -20,8 +21,8 @@ def table_with_folds(folder, frame):
     return as_table(folder / "table.csv", target="kind", fold="fold")
 
 
-def experiment_on(table, models, n_repeats=1, n_folds=None, **options):
-    plan = Plan(candidates=models, n_repeats=n_repeats, cv=n_folds, **options)
+def experiment_on(table, models, cv=None, **options):
+    plan = Plan(candidates=models, cv=cv, **options)
     return prepare(table, plan).experiment
 
 
@@ -112,7 +113,7 @@ def test_an_own_pipeline_gets_the_table_and_an_estimator_gets_features():
     Spy.fitted.clear()
     table = noisy_table()
     whole = make_pipeline(FunctionTransformer(), Spy())
-    experiment = experiment_on(table, {"whole": whole, "bare": Spy()}, n_folds=3)
+    experiment = experiment_on(table, {"whole": whole, "bare": Spy()}, cv=3)
     for model in experiment.models.compared[:2]:
         experiment.run(keys_of(experiment, model.key)[0])
     train, _ = experiment.part(0, 0)
@@ -124,7 +125,7 @@ def test_an_own_pipeline_gets_the_table_and_an_estimator_gets_features():
 def test_weights_reach_the_fits_and_the_scores(monkeypatch):
     weights = np.random.default_rng(1).integers(1, 4, 60).astype(float)
     table = noisy_table(sample_weight=weights)
-    experiment = experiment_on(table, ["Logistic"], n_folds=3)
+    experiment = experiment_on(table, ["Logistic"], cv=3)
     kept = kept_models(monkeypatch)
     outcome = experiment.run(keys_of(experiment, "Logistic")[0])
     train, test = experiment.part(0, 0)
@@ -145,7 +146,7 @@ def test_groups_with_a_random_label_each_give_no_information(model):
     X = 2 * chance.normal(size=(40, 5))[groups] + 0.1 * chance.normal(size=(160, 5))
     y = chance.integers(0, 2, 40)[groups]
     table = as_table(X, y, name="table", groups=groups)
-    experiment = experiment_on(table, [model], n_folds=4)
+    experiment = experiment_on(table, [model], cv=4)
     right = [
         experiment.run(key).arrays["probabilities"].argmax(axis=1)
         == experiment.y[experiment.part(0, key.fold)[1]]
@@ -155,7 +156,7 @@ def test_groups_with_a_random_label_each_give_no_information(model):
 
 
 def test_a_fit_is_the_same_whenever_it_is_made():
-    experiment = experiment_on(noisy_table(), ["LinearSVC"], n_folds=3)
+    experiment = experiment_on(noisy_table(), ["LinearSVC"], cv=3)
     key = keys_of(experiment, "LinearSVC")[0]
     first, second = (experiment.run(key).arrays["probabilities"] for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -172,17 +173,19 @@ def test_rows_of_a_test_table_are_in_no_fit_and_in_no_fold():
 
 def test_settings_tell_apart_what_gives_other_results():
     table = noisy_table(80)
-    settings = experiment_on(table, ["LSR"], 1, 3).settings()
-    assert settings == experiment_on(noisy_table(80), ["lsr"], 1, 3).settings()
-    assert settings == experiment_on(table, ["LRLR", "KNN"], 1, 3).settings()
+    settings = experiment_on(table, ["LSR"], cv=3).settings()
+    assert settings == experiment_on(noisy_table(80), ["lsr"], cv=3).settings()
+    assert settings == experiment_on(table, ["LRLR", "KNN"], cv=3).settings()
     others = [
-        experiment_on(noisy_table(82), ["LSR"], 1, 3),
-        experiment_on(table, ["LSR"], 2, 3),
-        experiment_on(table, ["LSR"], 1, 4),
-        experiment_on(table, ["LSR"], 1, 3, random_state=1),
-        experiment_on(table, ["LSR"], 1, 3, scoring="g_mean"),
-        experiment_on(table, ["LSR"], 1, 3, scoring="f1", pos_label="1"),
-        experiment_on(table, ["LSR"], 1, 3, scoring="f1", pos_label="0"),
+        experiment_on(noisy_table(82), ["LSR"], cv=3),
+        experiment_on(
+            table, ["LSR"], cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+        ),
+        experiment_on(table, ["LSR"], cv=4),
+        experiment_on(table, ["LSR"], cv=3, random_state=1),
+        experiment_on(table, ["LSR"], cv=3, scoring="g_mean"),
+        experiment_on(table, ["LSR"], cv=3, scoring="f1", pos_label="1"),
+        experiment_on(table, ["LSR"], cv=3, scoring="f1", pos_label="0"),
     ]
     texts = [str(other.settings()) for other in others]
     assert str(settings) not in texts
