@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,35 @@ class XRFM(ClassifierMixin, BaseEstimator):
         return X[rows].astype(np.float32), y[rows]
 
 
+class AutoGluon(ClassifierMixin, BaseEstimator):
+    """AutoGluon at medium quality in at most one minute; its package needs its own environment."""
+
+    def fit(self, X: Rows, y: np.ndarray) -> AutoGluon:
+        from autogluon.tabular import TabularPredictor
+
+        self.classes_ = np.unique(y)
+        self.model_ = TabularPredictor(
+            "label", eval_metric="log_loss", path=mkdtemp(), verbosity=0
+        ).fit(
+            self._frame(X).assign(label=y),
+            presets="medium_quality",
+            time_limit=60,
+            num_cpus=1,
+            num_gpus=0,
+        )
+        return self
+
+    def predict_proba(self, X: Rows) -> np.ndarray:
+        return self.model_.predict_proba(self._frame(X))[self.classes_].to_numpy()
+
+    def predict(self, X: Rows) -> np.ndarray:
+        return self.model_.predict(self._frame(X)).to_numpy()
+
+    @staticmethod
+    def _frame(X: Rows) -> pd.DataFrame:
+        return pd.DataFrame(X).rename(columns=str)
+
+
 def auto_classifier(X: Rows, y: np.ndarray) -> Any:
     from discreg import AutoClassifier
 
@@ -214,9 +244,14 @@ MODELS: dict[str, Maker] = {
     "CatBoost": lambda X, y: CatBoost(),
     "MLP": tuned(MLPClassifier(random_state=0), {"alpha": [1e-3, 1.0]}),
     "xRFM": prepared(XRFM()),
+    "AutoGluon": lambda X, y: AutoGluon(),
 }
 PEERS = tuple(name for name in MODELS if name != "AutoClassifier")
-PEERS_OF_ALL = (
-    *("Dummy", "LogisticRegression", "RandomForest", "ExtraTrees", "LightGBM", "XGBoost"),
-    *("LightGBM tuned", "CatBoost", "xRFM"),
-)
+PEERS_OF = {
+    "small": tuple(name for name in PEERS if name != "AutoGluon"),
+    "large": PEERS,
+    "all": (
+        *("Dummy", "LogisticRegression", "RandomForest", "ExtraTrees", "LightGBM", "XGBoost"),
+        *("LightGBM tuned", "CatBoost"),
+    ),
+}

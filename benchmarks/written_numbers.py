@@ -34,8 +34,8 @@ BLOCK = re.compile(r"(<!-- begin: (\w+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
 OURS = "AutoClassifier"
 SIZES = {"at most 500": "small", "at most 2,000": "middle", "at most 100,000": "large"}
 SHOWN = (
-    *(OURS, "CatBoost", "LightGBM tuned", "LightGBM", "XGBoost", "SVC", "RandomForest"),
-    *("xRFM", "LogisticRegression"),
+    *(OURS, "CatBoost", "AutoGluon", "LightGBM tuned", "LightGBM", "XGBoost", "SVC"),
+    *("RandomForest", "xRFM", "LogisticRegression"),
 )
 COLOURS = ("#999999", "#0072b2")  # of the peers and of ours
 MEASURES = ("log-loss", "accuracy", "AUC")

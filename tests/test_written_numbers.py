@@ -34,16 +34,20 @@ def test_a_number_without_a_source_is_refused(script):
 
 
 def test_the_claims_of_the_readme_about_its_peers(script):
-    """The best mean rank in each measure and size, and p below 0.05 in log-loss."""
+    """The best mean rank in each measure and size, and the largest p in log-loss."""
     for table in script.by_size("mean ranks").values():
         for measure in script.MEASURES:
             values = {name: float(rank) for name, rank in table.of(f"{measure}, judged").items()}
             assert min(values, key=values.__getitem__) == script.OURS
     judged = [table for table in script.tables("auto.md") if "judged base sets" in table.heading]
     assert len(judged) == len(script.SIZES)
-    for table in judged:
-        p_values = [float(cell.split(", ")[1]) for cell in table.of("log-loss").values()]
-        assert max(p_values) < 0.05
+    small, middle, large = (
+        max(float(cell.split(", ")[1]) for cell in table.of("log-loss").values())
+        for table in judged
+    )
+    assert max(small, large) < 0.05
+    readme = (script.ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"to {middle:.3f} against CatBoost, xRFM and AutoGluon on middle ones" in readme
 
 
 def test_what_the_readme_says_about_catboost_and_about_estimates(script):
