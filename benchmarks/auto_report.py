@@ -57,8 +57,7 @@ SETUP = (
     "and xRFM (3 bandwidths × 2 penalties, the mean of 5 models) by log-loss. Forests have 400 "
     "trees, CatBoost 600 rounds. LDA shrinks automatically. SVC has no probabilities; its AUC is "
     "that of its decision function. AutoGluon (1.6.3, only with at most 2,000 rows) has medium "
-    "quality without fastai's network, in 60 seconds by the clock on a machine that was also doing "
-    "other work, of which it had 4 to 10 seconds of CPU: with more it may be better."
+    "quality without fastai's network, at most 60 seconds and one core."
 )
 
 

@@ -47,7 +47,7 @@ def test_the_claims_of_the_readme_about_its_peers(script):
     )
     assert max(small, large) < 0.05
     readme = (script.ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"to {middle:.3f} against CatBoost, xRFM and AutoGluon on middle ones" in readme
+    assert f"and {middle:.3f} against CatBoost, xRFM and AutoGluon on middle ones" in readme
 
 
 def test_what_the_readme_says_about_catboost_and_about_estimates(script):
