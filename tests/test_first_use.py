@@ -117,6 +117,7 @@ def test_models_load_where_nothing_was_compiled(program, models, tmp_path):
     run(program, models, NUMBA_CACHE_DIR=str(tmp_path))
 
 
+@pytest.mark.full
 def test_models_load_without_assert_statements(models):
     run(LOAD_HERE, models, options=["-OO"])
 

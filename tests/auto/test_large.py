@@ -85,6 +85,7 @@ def test_members_are_good_on_all_rows(data):
     np.testing.assert_allclose(lazy.compute(), model.predict_proba(X))
 
 
+@pytest.mark.full
 def test_chunks_and_memory_do_not_matter(data, tmp_path, monkeypatch):
     X, y = data
     expected = fit(X, y).predict_proba(X)

@@ -29,6 +29,7 @@ def test_a_small_kernel_problem_is_solved_by_an_active_set(name, data):
     assert 1 <= model.n_iter_ <= model.max_iter
 
 
+@pytest.mark.full
 def test_a_small_fit_compiles_nothing():
     assert subprocess.run([sys.executable, "-c", SMALL_FIT]).returncode == 0
 
