@@ -91,7 +91,7 @@ class AutoClassifier(BaseClassifier):
         The members, each with the attributes `family`, `kind`, `scaling`, `model` and `calibrator`.
         Empty if the class frequencies are the prediction.
     weights_ : ndarray of shape (n_members,)
-        Weights of the members' log-probabilities, the largest first.
+        Weights of the members' log-probabilities, the largest first. Their sum need not be 1.
     preprocessor_ : TablePreprocessor or None
         Converts the columns of a data frame, or of an array with missing values, to numbers;
         ``preprocessor_.left_out_`` names the columns that are not used. None for other arrays.

@@ -510,7 +510,8 @@ class ClassifierSearch(ProbabilityMixin, CallbackSupportMixin, ClassifierMixin, 
         """Create a new classifier with the parameters that are not searched."""
         if not isinstance(self._template, self._classifier):
             raise TypeError(
-                f"estimator must be a {self._classifier.__name__} or None, got {self.estimator!r}."
+                f"estimator must be an instance of {self._classifier.__name__} or None, "
+                f"got {self.estimator!r}."
             )
         classifier = clone(self._template)
         state = classifier.get_params().get("random_state")
