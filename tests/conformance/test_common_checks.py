@@ -44,7 +44,7 @@ VARIANTS = {
     "DRMClassifier": [
         {"solver": "ppa", "probability": False},
         {"penalty": "lasso", "tol": 1e-3, "probability": False},
-        {"n_components": 20, "probability": True, "random_state": 0},
+        {"n_components": 10, "probability": True, "random_state": 0},
     ],
     "ODMClassifier": [
         {"kernel": "linear"},

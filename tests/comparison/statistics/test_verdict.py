@@ -137,3 +137,11 @@ def test_the_same_rows_in_another_order_of_models_give_the_same_verdict():
     other = decide(replace(evidence, held_out=turned, contenders=contenders))
     assert other.recommended == decide(evidence).recommended
     assert other.estimate == decide(evidence).estimate
+
+
+def test_without_a_recommendation_nothing_is_said_about_its_stability():
+    verdict = decide(evidence_of({"A": 0.0, "B": 0.0}, n=300))
+    assert verdict.kind == "nothing is better than the class frequencies"
+    assert not [title for title, _ in verdict.beside if "recommend" in title]
+    other = decide(evidence_of({"A": 1.0, "B": 0.0}, n=1500))
+    assert [title for title, _ in other.beside if "recommend" in title]

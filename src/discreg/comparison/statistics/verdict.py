@@ -39,6 +39,7 @@ Kind = Literal[
     "not enough evidence",
     "red flag",
 ]
+NOTHING: Kind = "nothing is better than the class frequencies"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ class Verdict:
             )
             if p is not None
         ]
-        if self.stability is not None:
+        if self.stability is not None and self.kind != NOTHING:
             title = "Bootstrap samples of rows and folds that recommend this model or one as good"
             found.append((title, percent(self.stability)))
         return found
@@ -288,10 +289,9 @@ def _worded(verdict: Verdict, choice: _Choice, evidence: Evidence, grouped_by: s
     kept = f"Rows of the same {grouped_by} were kept together. " if grouped_by else ""
     expected, against = _expected(verdict, choice.metric), _against(verdict, choice.metric)
     if p is not None and p < P_POSSIBLE:
-        kind: Kind = "nothing is better than the class frequencies"
         first = f"{kept}No model is better than the class frequencies, so none is recommended."
         return replace(
-            verdict, kind=kind, sentences=(first, f"{name} would have {expected}", against)
+            verdict, kind=NOTHING, sentences=(first, f"{name} would have {expected}", against)
         )
     if p is not None and p < P_BEATS:
         first = (
@@ -312,7 +312,7 @@ def _worded(verdict: Verdict, choice: _Choice, evidence: Evidence, grouped_by: s
     if not equivalent:
         of_all = f", which is better than all {n_models - 1} others" if n_models > 1 else ""
         first = f"{kept}Use {name}{of_all}."
-        kind = "clear winner"
+        kind: Kind = "clear winner"
     else:
         verb = "is" if len(equivalent) == 1 else "are"
         first = f"{kept}Use {name}; {listed(equivalent, N_LISTED)} {verb} not certainly worse."
@@ -340,7 +340,7 @@ def _against(verdict: Verdict, metric: Metric) -> str:
     if verdict.baseline is None or verdict.p_informed is None:
         return "The class frequencies were not scored."
     gain, of = verdict.gain, ""
-    if gain is not None and np.isfinite(gain.low):
+    if gain is not None and np.isfinite(gain.low) and gain.low < gain.high:
         than = "worse" if gain.value >= 0 else "better"
         ends = (gain.low, gain.high) if gain.value >= 0 else (-gain.high, -gain.low)
         of = (
