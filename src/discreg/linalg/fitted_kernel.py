@@ -259,6 +259,7 @@ class FittedKernel:
             )
         return matrix, mean
 
+    @np.errstate(over="ignore", invalid="ignore")  # callers check the values
     def scores(
         self, X: Any, X_fit: Any, coef: NDArray[Any], intercept: NDArray[Any]
     ) -> NDArray[Any]:
