@@ -74,7 +74,7 @@ def read_terminal(terminal, process, wanted=None):
 
 @pytest.mark.full
 @pytest.mark.linux
-@pytest.mark.parametrize("when", ["Comparing", "fits"])
+@pytest.mark.parametrize("when", ["Models are tuned", "fits"])
 def test_ctrl_c_in_a_terminal_ends_a_comparison_with_a_report(tmp_path, when):
     easy_frame(900, 30).to_csv(tmp_path / "table.csv", index=False)
     program = "from discreg.cli import main; main()"
