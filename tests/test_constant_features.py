@@ -34,4 +34,7 @@ def test_a_constant_feature_has_no_coefficient(model, beta, convert, tmp_path):
     # A relative penalty is in units of the mean square of a feature.
     scale = 2 / 3 if getattr(classifier, "scale_beta", False) else 1.0
     without = model(beta=scale * beta, class_weight="balanced").fit(signal, y)
-    np.testing.assert_allclose(scores, without.decision_function(signal), atol=1e-6)
+    expected = without.decision_function(signal)
+    if beta == 1e-100:  # too small to determine what the scores of all classes have in common
+        scores, expected = (each - each.mean(axis=1, keepdims=True) for each in (scores, expected))
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
